@@ -1,0 +1,264 @@
+//! What a cancel request means for a run, decided without I/O.
+//!
+//! # Invariants
+//!
+//! 1. A sealed stop stays sealed: no request changes the [`Ending`] that was decided.
+//! 2. A request only gets harder. `Now` may follow `Graceful`; `Graceful` never follows `Now`.
+//! 3. Finish and pull are decided here, in one value under one lock: [`Stop::seal`] fails once a request that cuts is
+//!    in, and [`Stop::pull`] answers `TooLate` once the seal is on.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Ending;
+use crate::time::Stamp;
+
+/// Why a run is cancelled: a closed set. Free text goes into the note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Somebody asked for it.
+    Requested,
+    /// The client that wanted the answer went away.
+    ClientDisconnected,
+    /// A newer prompt took its place.
+    Superseded,
+    /// The run that started it was cancelled.
+    Parent,
+    /// Its time was up, or the model was silent for too long.
+    Deadline,
+    /// Its turns or tokens were used up.
+    Budget,
+    /// A rule of the program said no.
+    Policy,
+    /// A person did not approve.
+    ApprovalDenied,
+    /// An operator stopped it.
+    Operator,
+    /// The process is shutting down.
+    Shutdown,
+    /// The process that ran it is gone.
+    OwnerLost,
+}
+
+impl Reason {
+    /// The word for it, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::ClientDisconnected => "client_disconnected",
+            Self::Superseded => "superseded",
+            Self::Parent => "parent",
+            Self::Deadline => "deadline",
+            Self::Budget => "budget",
+            Self::Policy => "policy",
+            Self::ApprovalDenied => "approval_denied",
+            Self::Operator => "operator",
+            Self::Shutdown => "shutdown",
+            Self::OwnerLost => "owner_lost",
+        }
+    }
+}
+
+/// How hard the cord is pulled. It only rises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Force {
+    /// The answer in progress and its tools finish; the next model call is not made.
+    AfterTurn,
+    /// The model stream is cut at once; running tools are told and get their grace.
+    Graceful,
+    /// As graceful, with no grace.
+    Now,
+}
+
+impl Force {
+    /// Whether work in progress is cut, and not only what would come next.
+    pub fn cuts(self) -> bool {
+        self >= Self::Graceful
+    }
+
+    /// The word for it, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AfterTurn => "after_turn",
+            Self::Graceful => "graceful",
+            Self::Now => "now",
+        }
+    }
+}
+
+/// What somebody asks for: reason, who, force and note.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelRequest {
+    /// Why.
+    pub reason: Reason,
+    /// How hard.
+    pub force: Force,
+    /// Who asked, in the words of whoever checked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<str>>,
+    /// Free text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Arc<str>>,
+    /// The grace for running tools in milliseconds, in place of each tool's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
+    /// When it arrived.
+    pub requested_at: Stamp,
+}
+
+/// The answer to one cancel request: what it did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reply")]
+pub enum ReplyKind {
+    /// The run was in progress and is now stopping.
+    Accepted,
+    /// The run was stopping and is now stopping harder.
+    Hardened,
+    /// The run was stopping at least this hard already; nothing changed.
+    AlreadyCancelling,
+    /// The run had ended, as the ending says; nothing changed.
+    TooLate {
+        /// How it ended.
+        outcome: Arc<Ending>,
+    },
+    /// Nothing runs there.
+    NotRunning,
+    /// Nothing runs, and the next run of this agent will be cancelled before it starts.
+    Armed,
+    /// Nothing of that name is known.
+    NotFound,
+}
+
+impl ReplyKind {
+    /// The word for it, as in JSON.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Hardened => "hardened",
+            Self::AlreadyCancelling => "already_cancelling",
+            Self::TooLate { .. } => "too_late",
+            Self::NotRunning => "not_running",
+            Self::Armed => "armed",
+            Self::NotFound => "not_found",
+        }
+    }
+}
+
+/// Whether a run is to stop: the value that finish and pull compete for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// Nobody has pulled and the end is not decided.
+    Open,
+    /// Pulled, this hard so far.
+    Pulled(Force),
+    /// The end is decided.
+    Sealed(Arc<Ending>),
+}
+
+impl Stop {
+    /// Pulls: the one place where a request meets a state. The caller journals a request that changed something.
+    pub fn pull(&mut self, force: Force) -> ReplyKind {
+        match self {
+            Self::Open => {
+                *self = Self::Pulled(force);
+                ReplyKind::Accepted
+            }
+            Self::Pulled(earlier) if force > *earlier => {
+                *earlier = force;
+                ReplyKind::Hardened
+            }
+            Self::Pulled(_) => ReplyKind::AlreadyCancelling,
+            Self::Sealed(ending) => ReplyKind::TooLate { outcome: Arc::clone(ending) },
+        }
+    }
+
+    /// Decides how the run ends. A run that was told to stop at once can no longer complete or fail: it ends cancelled.
+    /// `after_turn` lets the turn finish, and that turn may be the last.
+    pub fn seal(&mut self, ending: &Arc<Ending>) -> Result<(), Force> {
+        match self {
+            Self::Pulled(force) if force.cuts() && !ending.is_cancelled() => Err(*force),
+            Self::Open | Self::Pulled(_) => {
+                *self = Self::Sealed(Arc::clone(ending));
+                Ok(())
+            }
+            Self::Sealed(_) => Ok(()),
+        }
+    }
+
+    /// How hard it was pulled, if it was and the end is not decided.
+    pub fn force(&self) -> Option<Force> {
+        match self {
+            Self::Pulled(force) => Some(*force),
+            Self::Open | Self::Sealed(_) => None,
+        }
+    }
+
+    /// Whether pieces may be accepted and tools started.
+    pub fn lets_the_turn_go_on(&self) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Pulled(force) => !force.cuts(),
+            Self::Sealed(_) => false,
+        }
+    }
+
+    /// Whether the model may be called.
+    pub fn lets_a_turn_begin(&self) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Pulled(_) | Self::Sealed(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::ModelStop;
+
+    fn completed() -> Arc<Ending> {
+        Arc::new(Ending::Completed { stop: ModelStop::EndTurn })
+    }
+
+    fn cancelled() -> Arc<Ending> {
+        Arc::new(Ending::Cancelled { reason: Reason::Requested })
+    }
+
+    #[test]
+    fn a_request_only_gets_harder() {
+        let forces = [Force::AfterTurn, Force::Graceful, Force::Now];
+        for first in forces {
+            for second in forces {
+                let mut stop = Stop::Open;
+                assert_eq!(stop.pull(first), ReplyKind::Accepted);
+                let expected = if second > first { ReplyKind::Hardened } else { ReplyKind::AlreadyCancelling };
+                assert_eq!(stop.pull(second), expected);
+                assert_eq!(stop, Stop::Pulled(first.max(second)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_pull_before_the_seal_makes_the_run_cancelled_and_one_after_it_is_too_late() {
+        let mut stop = Stop::Open;
+        stop.pull(Force::Graceful);
+        assert_eq!(stop.seal(&completed()), Err(Force::Graceful));
+        assert_eq!(stop.seal(&cancelled()), Ok(()));
+
+        let mut stop = Stop::Open;
+        assert_eq!(stop.seal(&completed()), Ok(()));
+        assert_eq!(stop.pull(Force::Now), ReplyKind::TooLate { outcome: completed() });
+        assert_eq!(stop, Stop::Sealed(completed()));
+    }
+
+    #[test]
+    fn after_turn_may_be_accepted_and_end_completed() {
+        let mut stop = Stop::Open;
+        assert_eq!(stop.pull(Force::AfterTurn), ReplyKind::Accepted);
+        assert!(stop.lets_the_turn_go_on() && !stop.lets_a_turn_begin());
+        assert_eq!(stop.seal(&completed()), Ok(()));
+    }
+}

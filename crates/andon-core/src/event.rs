@@ -1,0 +1,345 @@
+//! What happens to a run, as journaled facts in the past tense.
+//!
+//! Whatever begins, ends: each `…_started` has its `…_finished` on every path, `run_started` its `run_settled`, and
+//! `approval_requested` its `approval_resolved`. So an observer of the feed (telemetry, a page) never has to guess.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cancel::CancelRequest;
+use crate::id::{CallId, RunId, SessionKey};
+use crate::message::{Message, ToolResult};
+use crate::outcome::{Ending, Failure, ModelStop};
+use crate::time::Stamp;
+use crate::usage::Used;
+
+/// An event's place in its run's journal, from 1 without a gap.
+pub type Seq = u64;
+
+/// Who owns a run: a writer with an older epoch is refused.
+pub type Epoch = u32;
+
+/// A journaled event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The version of this form.
+    pub v: u16,
+    /// Its place.
+    pub seq: Seq,
+    /// The writer's epoch.
+    pub epoch: Epoch,
+    /// When it was written.
+    pub at: Stamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// A fact about a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Event {
+    /// The run exists and waits for its session. Always the first event.
+    RunAccepted {
+        /// What it is.
+        accepted: Arc<Accepted>,
+    },
+    /// The session is its own, and its input is part of the conversation.
+    RunStarted,
+    /// A hook was called.
+    HookStarted {
+        /// Which.
+        point: HookPoint,
+    },
+    /// A hook returned, or was left.
+    HookFinished {
+        /// Which.
+        point: HookPoint,
+        /// What came of it.
+        end: HookEnd,
+    },
+    /// The model is called.
+    ModelStarted {
+        /// Its number in the run, from 1; every attempt counts.
+        call: u32,
+        /// The model's name.
+        model: Arc<str>,
+    },
+    /// The model's answer, whole or cut.
+    Message {
+        /// The answer.
+        message: Arc<Message>,
+    },
+    /// What a model call used.
+    Usage {
+        /// The call's number.
+        call: u32,
+        /// The figures.
+        used: Box<Used>,
+    },
+    /// A model call is over and its connection closed.
+    ModelFinished {
+        /// The call's number.
+        call: u32,
+        /// How.
+        end: ModelEnd,
+        /// Microseconds from the call to its first piece, if one came.
+        first_piece_us: Option<u64>,
+    },
+    /// A failed call will be tried again after a while.
+    BackoffStarted {
+        /// How long.
+        delay_ms: u64,
+    },
+    /// The while is over, or was ended.
+    BackoffFinished,
+    /// A person has to say yes.
+    ApprovalRequested {
+        /// To this call.
+        call: CallId,
+    },
+    /// A person, or the stop, has decided.
+    ApprovalResolved {
+        /// The call.
+        call: CallId,
+        /// The decision.
+        verdict: Box<Approval>,
+    },
+    /// A tool is about to be started: on record before it can have any effect.
+    ToolStarted {
+        /// The call.
+        call: CallId,
+        /// What kind of effect it can have.
+        effect: Effect,
+    },
+    /// A tool call is over.
+    ToolFinished {
+        /// The call.
+        call: CallId,
+        /// How.
+        end: ToolEnd,
+        /// Its one result.
+        result: Arc<ToolResult>,
+    },
+    /// A tool call was closed without being started.
+    ToolRefused {
+        /// The call.
+        call: CallId,
+        /// Why.
+        why: Refusal,
+        /// Its one result.
+        result: Arc<ToolResult>,
+    },
+    /// Somebody cancelled one call alone.
+    CallCancelRequested {
+        /// The call.
+        call: CallId,
+        /// The request.
+        request: Arc<CancelRequest>,
+    },
+    /// Somebody pulled the cord.
+    CancelRequested {
+        /// The request.
+        request: Arc<CancelRequest>,
+        /// When the driver saw it.
+        delivered_at: Stamp,
+    },
+    /// Nothing is accepted or started any more.
+    RunQuieted,
+    /// The grace of these calls is over, and they are stopped.
+    GraceEnded {
+        /// The calls.
+        calls: Arc<[CallId]>,
+    },
+    /// The run is at rest for ever. Always the last event.
+    RunSettled {
+        /// How it ended.
+        outcome: Arc<Ending>,
+    },
+}
+
+// A run keeps its events in memory while it lives, and most are tiny: big payloads are behind a pointer.
+const _: () = assert!(std::mem::size_of::<Event>() <= 64);
+
+/// What a run is: who, where, and what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// The run's id.
+    pub run: RunId,
+    /// The session that it belongs to.
+    pub session: SessionKey,
+    /// What was asked.
+    pub input: Arc<Message>,
+}
+
+/// Where a hook is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookPoint {
+    /// Before the first model call.
+    BeforeRun,
+    /// Before the run settles.
+    AfterRun,
+    /// Before a model call.
+    BeforeModel,
+    /// After a model call.
+    AfterModel,
+    /// Before a tool is started.
+    BeforeTool,
+    /// After a tool has finished.
+    AfterTool,
+}
+
+/// What came of a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookEnd {
+    /// It let the run go on.
+    Continued,
+    /// It denied the tool call.
+    Denied,
+    /// It cancelled the run.
+    Cancelled,
+    /// It panicked.
+    Panicked,
+    /// The run was stopped while it waited; it was dropped.
+    Cut,
+    /// The run was stopped while it waited, and it did not yield to be dropped.
+    Leaked,
+}
+
+/// How a model call ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "how")]
+pub enum ModelEnd {
+    /// It came to its end.
+    Answered {
+        /// Why it stopped writing.
+        stop: ModelStop,
+    },
+    /// The stream was cut by a pull.
+    Cut,
+    /// It failed.
+    Failed {
+        /// What went wrong.
+        failure: Box<Failure>,
+    },
+    /// The process that was reading it died.
+    Lost,
+}
+
+/// A decision about a call that needs a yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub enum Approval {
+    /// Yes.
+    Approved {
+        /// Who said so.
+        by: Option<String>,
+    },
+    /// No.
+    Denied {
+        /// Who said so.
+        by: Option<String>,
+        /// Why, for the model.
+        why: Option<String>,
+    },
+    /// The run was stopped before anybody decided.
+    Closed,
+}
+
+/// What kind of effect a tool can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It only looks.
+    ReadOnly,
+    /// Doing it twice is doing it once.
+    Idempotent,
+    /// It changes the world.
+    Effect,
+}
+
+/// How a started tool call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolEnd {
+    /// It returned, well or with an error of its own.
+    Finished,
+    /// It panicked.
+    Panicked,
+    /// It was stopped, or stopped by itself because it was told.
+    Cut,
+    /// It was stopped or lost, and may have had its effect.
+    Unknown,
+    /// The pull came between its record and its start: it did not run.
+    NeverStarted,
+    /// It did not end when it was stopped, and goes on somewhere.
+    Leaked,
+}
+
+/// Why a call was closed without being started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// There is no tool of that name.
+    UnknownTool,
+    /// The arguments are no JSON, or break the tool's schema.
+    BadArguments,
+    /// The model used one id for two calls.
+    DuplicateId,
+    /// A hook said no.
+    DeniedByHook,
+    /// A person said no.
+    DeniedByPerson,
+    /// The call was cancelled alone.
+    CallCancelled,
+    /// The run was stopped first.
+    RunCancelled,
+    /// The process died first.
+    Lost,
+}
+
+/// What was learnt about a run after it had settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addendum {
+    /// The version of this form.
+    pub v: u16,
+    /// Its number among the run's addenda, from 1.
+    pub number: u32,
+    /// When it was learnt.
+    pub at: Stamp,
+    /// What it is.
+    #[serde(flatten)]
+    pub what: Learnt,
+}
+
+/// What an addendum says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Learnt {
+    /// A leaked tool ended after all. Its result is recorded and believed by nobody.
+    LateResult {
+        /// The call.
+        call: CallId,
+        /// What it returned.
+        result: Arc<ToolResult>,
+    },
+    /// A better figure for a model call.
+    UsageCorrected {
+        /// The call's number.
+        call: u32,
+        /// The figures.
+        used: Box<Used>,
+    },
+}
+
+/// What a journal holds of a run, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// An event.
+    Fact(Arc<Record>),
+    /// A part of an answer that streams.
+    Lump(Arc<crate::answer::Lump>),
+}

@@ -1,0 +1,122 @@
+//! Names of things: runs, sessions, calls.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest id that is taken from outside, in bytes.
+pub const MAX_ID_BYTES: usize = 256;
+
+/// Why a text cannot be an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// The text is empty.
+    #[error("an id must not be empty")]
+    Empty,
+    /// The text is longer than [`MAX_ID_BYTES`].
+    #[error("an id has at most {MAX_ID_BYTES} bytes, this one has {0}")]
+    TooLong(usize),
+    /// The text has a character that breaks paths and logs.
+    #[error("an id must not contain {0:?}: use letters, digits and punctuation other than '/'")]
+    BadCharacter(char),
+}
+
+fn check(text: &str) -> Result<(), IdError> {
+    if text.is_empty() {
+        return Err(IdError::Empty);
+    }
+    if text.len() > MAX_ID_BYTES {
+        return Err(IdError::TooLong(text.len()));
+    }
+    match text.chars().find(|c| c.is_control() || *c == '/') {
+        Some(bad) => Err(IdError::BadCharacter(bad)),
+        None => Ok(()),
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks a text that comes from outside and makes it an id.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
+                check(text.as_ref())?;
+                Ok(Self(text.as_ref().into()))
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+id! {
+    /// Names one run.
+    RunId
+}
+id! {
+    /// Names one conversation of a user with an app.
+    SessionId
+}
+id! {
+    /// Names one tool call; unique within its session.
+    CallId
+}
+
+/// Where a session lives: the app (an agent's name), the user it belongs to, and its own id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SessionKey {
+    /// The agent's name.
+    pub app: Arc<str>,
+    /// Whose session it is.
+    pub user: Arc<str>,
+    /// The session's own id.
+    pub session: SessionId,
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.app, self.user, self.session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_from_outside_says_what_is_wrong_with_it() {
+        assert_eq!(RunId::new(""), Err(IdError::Empty));
+        assert_eq!(RunId::new("a/b"), Err(IdError::BadCharacter('/')));
+        assert_eq!(RunId::new("a\nb"), Err(IdError::BadCharacter('\n')));
+        assert_eq!(RunId::new("x".repeat(10_000)), Err(IdError::TooLong(10_000)));
+        assert_eq!(RunId::new("run-1").unwrap().as_str(), "run-1");
+    }
+}

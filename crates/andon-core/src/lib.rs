@@ -1,0 +1,24 @@
+//! Andon's words and rules, as plain values.
+//!
+//! This crate says what a run *is*: the [messages](message) of a conversation, the [events](event) that happen to a
+//! run, how a run is [folded](progress) from them, what a [cancel request](cancel) means in each state, what was
+//! [used](usage), and the [receipt](receipt) of a run's end. It has no async code, reads no clock and does no I/O, so a
+//! live run, a run recovered after a crash and a run replayed in a test go through the same code.
+
+pub mod answer;
+pub mod cancel;
+pub mod closing;
+pub mod event;
+pub mod id;
+pub mod message;
+pub mod outcome;
+pub mod progress;
+pub mod prompt;
+pub mod receipt;
+pub mod time;
+pub mod usage;
+
+/// The version that every persisted form written by this crate carries.
+///
+/// A reader refuses a version that it does not know; it never guesses.
+pub const FORMAT_VERSION: u16 = 1;

@@ -1,0 +1,230 @@
+//! What is said in a conversation.
+//!
+//! # Invariants
+//!
+//! 1. A message is stored as it was: the text that was shown, byte for byte; a call's arguments as they were streamed.
+//!    What a provider will accept is made from it by [`prompt`](crate::prompt), never stored back.
+//! 2. An answer that did not come to its end says so in [`Message::cut`], beside the words and never among them.
+//! 3. A tool call in a stored assistant message has exactly one [`ToolResult`] in the tool message that follows it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cancel::Reason;
+use crate::id::CallId;
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+    /// Why the message stops where it stops, if that is not its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A person, or the program on a person's behalf.
+    User,
+    /// The model.
+    Assistant,
+    /// The tools, answering the calls of the assistant message before.
+    Tool,
+}
+
+/// Why an answer did not come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "by", content = "reason")]
+pub enum Cut {
+    /// Somebody pulled the cord.
+    Cancelled(Reason),
+    /// The model's stream broke.
+    Broken,
+    /// The process that was reading the answer died.
+    Lost,
+}
+
+/// A piece of a message's content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Part {
+    /// Plain text or markdown.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// An image, by reference: bytes never travel in a journal.
+    Image(Image),
+    /// What the model thought before it spoke.
+    Thinking {
+        /// The thought, as far as it was shown.
+        text: String,
+        /// The provider's seal on the whole thought. A thought that was cut has none and is not sent back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    /// The model asks for a tool.
+    ToolCall(ToolCall),
+    /// A tool's answer to one call.
+    ToolResult(ToolResult),
+}
+
+/// An image, by reference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// Where its bytes are: an `https:` or `data:` address, or a name that the model adapter can resolve.
+    pub reference: String,
+}
+
+/// The model asks for a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The call's id, unique within its session.
+    pub id: CallId,
+    /// The tool's name, as the model wrote it.
+    pub name: String,
+    /// The arguments exactly as the model wrote them: meant to be a JSON object, but nothing makes a model keep to it.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// The arguments as JSON. An empty text is an empty object, because several providers write it so.
+    pub fn input(&self) -> Result<serde_json::Value, serde_json::Error> {
+        if self.arguments.trim().is_empty() {
+            return Ok(serde_json::Value::Object(serde_json::Map::new()));
+        }
+        serde_json::from_str(&self.arguments)
+    }
+}
+
+/// A tool's answer to one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call that is answered.
+    pub call: CallId,
+    /// How the call ended.
+    pub status: ResultStatus,
+    /// What the model is told.
+    pub content: Vec<Content>,
+}
+
+/// How a call ended, as the model is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultStatus {
+    /// It did what it was asked.
+    Ok,
+    /// It failed and said why.
+    Error,
+    /// It was never started.
+    Refused,
+    /// It was stopped before it ended, and changed nothing that matters.
+    Cut,
+    /// It was stopped before it ended, and may have had its effect.
+    Unknown,
+}
+
+impl ResultStatus {
+    /// Whether a provider that knows only right and wrong is told "wrong".
+    pub fn is_error(self) -> bool {
+        match self {
+            Self::Ok => false,
+            Self::Error | Self::Refused | Self::Cut | Self::Unknown => true,
+        }
+    }
+}
+
+/// What a tool can return.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Content {
+    /// Text.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// An image, by reference.
+    Image(Image),
+}
+
+impl Message {
+    /// A person's words.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self { role: Role::User, parts: vec![Part::text(text)], cut: None }
+    }
+
+    /// A model's words, whole.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self { role: Role::Assistant, parts: vec![Part::text(text)], cut: None }
+    }
+
+    /// All text parts, joined. Thinking is not part of it.
+    pub fn text(&self) -> String {
+        self.parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+            })
+            .collect()
+    }
+
+    /// The tool calls, in the model's order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => None,
+        })
+    }
+
+    /// The tool results, in order.
+    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        })
+    }
+}
+
+impl From<&str> for Message {
+    fn from(text: &str) -> Self {
+        Self::user(text)
+    }
+}
+
+impl From<String> for Message {
+    fn from(text: String) -> Self {
+        Self::user(text)
+    }
+}
+
+impl Part {
+    /// A text part.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+impl ToolResult {
+    /// A result of plain text.
+    pub fn text(call: CallId, status: ResultStatus, text: impl Into<String>) -> Self {
+        Self { call, status, content: vec![Content::Text { text: text.into() }] }
+    }
+
+    /// All text of the result, joined.
+    pub fn to_text(&self) -> String {
+        self.content
+            .iter()
+            .filter_map(|content| match content {
+                Content::Text { text } => Some(text.as_str()),
+                Content::Image(_) => None,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,245 @@
+//! What was used, and how we know.
+//!
+//! # Invariants
+//!
+//! 1. Unknown is never written as 0: a figure without a value has `value: None`.
+//! 2. `low <= value <= high` wherever these are known.
+//! 3. A sum is only as good as its weakest part: it has a value only if all parts have one, and the weakest provenance.
+
+use serde::{Deserialize, Serialize};
+
+/// How a figure came to be known, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// The provider's final figure.
+    Reported,
+    /// The provider's figure so far, received before the call was cut.
+    ReportedRunning,
+    /// Asked of the provider afterwards.
+    LookedUp,
+    /// Counted: by the provider's counting endpoint, or with the right tokenizer.
+    Counted,
+    /// Estimated by a calibrated method.
+    Estimated,
+    /// Only limits are known.
+    Bounded,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// A number of tokens, or the honest lack of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The number, if there is one.
+    pub value: Option<u64>,
+    /// How it is known.
+    pub provenance: Provenance,
+    /// It is at least this.
+    pub low: Option<u64>,
+    /// It is at most this.
+    pub high: Option<u64>,
+}
+
+impl Figure {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { value: None, provenance: Provenance::Unknown, low: None, high: None };
+
+    /// A number that is exact as far as its source goes.
+    pub const fn exact(value: u64, provenance: Provenance) -> Self {
+        Self { value: Some(value), provenance, low: Some(value), high: Some(value) }
+    }
+
+    /// The provider's final figure.
+    pub const fn reported(value: u64) -> Self {
+        Self::exact(value, Provenance::Reported)
+    }
+
+    /// What surely was used: the value, or else the lower bound, or else nothing.
+    pub fn at_least(&self) -> u64 {
+        self.value.or(self.low).unwrap_or(0)
+    }
+
+    /// The sum of two figures (invariant 3).
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let add = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+        let value = add(self.value, other.value);
+        // Whatever is unknown of a part is at least 0 and has no upper limit.
+        let low = match (self.low, other.low) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        let high = add(self.high, other.high);
+        let provenance = match value {
+            Some(_) => self.provenance.max(other.provenance),
+            None if low.is_some() => Provenance::Bounded,
+            None => Provenance::Unknown,
+        };
+        Self { value, provenance, low, high }
+    }
+}
+
+impl Default for Figure {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
+
+/// The tokens of one model call or of a whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read that were neither read from nor written to a cache.
+    pub input: Figure,
+    /// Tokens read from the provider's cache.
+    pub cache_read: Figure,
+    /// Tokens written to the provider's cache.
+    pub cache_write: Figure,
+    /// Tokens written by the model, thinking included.
+    pub output: Figure,
+    /// The part of `output` that was thinking.
+    pub reasoning: Figure,
+}
+
+impl Usage {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self {
+        input: Figure::UNKNOWN,
+        cache_read: Figure::UNKNOWN,
+        cache_write: Figure::UNKNOWN,
+        output: Figure::UNKNOWN,
+        reasoning: Figure::UNKNOWN,
+    };
+
+    /// Nothing was used: the sum of no calls at all.
+    pub const NONE: Self = {
+        let zero = Figure::reported(0);
+        Self { input: zero, cache_read: zero, cache_write: zero, output: zero, reasoning: zero }
+    };
+
+    /// What the provider says in its final report: input and output. A provider without a cache reports none used.
+    pub const fn reported(input: u64, output: u64) -> Self {
+        Self { input: Figure::reported(input), output: Figure::reported(output), ..Self::NONE }
+    }
+
+    /// The same figures, known only as far as the call had come.
+    #[must_use]
+    pub fn running(self) -> Self {
+        let weaken = |figure: Figure| Figure {
+            provenance: match figure.provenance {
+                Provenance::Reported => Provenance::ReportedRunning,
+                other => other,
+            },
+            ..figure
+        };
+        Self {
+            input: weaken(self.input),
+            cache_read: weaken(self.cache_read),
+            cache_write: weaken(self.cache_write),
+            output: weaken(self.output),
+            reasoning: weaken(self.reasoning),
+        }
+    }
+
+    /// The sum of two usages, figure by figure.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.plus(other.input),
+            cache_read: self.cache_read.plus(other.cache_read),
+            cache_write: self.cache_write.plus(other.cache_write),
+            output: self.output.plus(other.output),
+            reasoning: self.reasoning.plus(other.reasoning),
+        }
+    }
+
+    /// A later report of the same call: each figure that it knows replaces the earlier one; unknown replaces nothing.
+    #[must_use]
+    pub fn corrected_by(self, later: Self) -> Self {
+        let newest = |old: Figure, new: Figure| if new == Figure::UNKNOWN { old } else { new };
+        Self {
+            input: newest(self.input, later.input),
+            cache_read: newest(self.cache_read, later.cache_read),
+            cache_write: newest(self.cache_write, later.cache_write),
+            output: newest(self.output, later.output),
+            reasoning: newest(self.reasoning, later.reasoning),
+        }
+    }
+
+    /// Tokens that surely were used, for limits: all that was read and all that was written.
+    pub fn at_least(&self) -> u64 {
+        [self.input, self.cache_read, self.cache_write, self.output]
+            .iter()
+            .fold(0, |sum, figure| sum.saturating_add(figure.at_least()))
+    }
+}
+
+/// What one model call, or a run, used: what reached us, and what the provider will charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Used {
+    /// Up to the moment of the cut.
+    pub delivered: Usage,
+    /// What the provider will charge.
+    pub billed: Usage,
+}
+
+impl Used {
+    /// Nothing was used: the sum of no calls at all.
+    pub const NONE: Self = Self { delivered: Usage::NONE, billed: Usage::NONE };
+
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { delivered: Usage::UNKNOWN, billed: Usage::UNKNOWN };
+
+    /// The call came to its end: what was delivered is what is billed.
+    pub const fn whole(usage: Usage) -> Self {
+        Self { delivered: usage, billed: usage }
+    }
+
+    /// The call was cut: at least what was delivered is billed, and how much more nobody has said.
+    pub fn cut(delivered: Usage) -> Self {
+        let open = |figure: Figure| match figure.value {
+            Some(value) => Figure { value: None, provenance: Provenance::Bounded, low: Some(value), high: None },
+            None => figure,
+        };
+        let billed = Usage { output: open(delivered.output), reasoning: open(delivered.reasoning), ..delivered };
+        Self { delivered, billed }
+    }
+
+    /// The sum of two.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { delivered: self.delivered.plus(other.delivered), billed: self.billed.plus(other.billed) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_is_never_written_as_zero() {
+        let json = serde_json::to_value(Figure::UNKNOWN).unwrap();
+        assert_eq!(json, serde_json::json!({"value": null, "provenance": "unknown", "low": null, "high": null}));
+    }
+
+    #[test]
+    fn a_sum_with_an_unknown_part_has_no_value_but_keeps_its_lower_bound() {
+        let sum = Figure::reported(7).plus(Figure::UNKNOWN);
+        assert_eq!(sum, Figure { value: None, provenance: Provenance::Bounded, low: Some(7), high: None });
+    }
+
+    #[test]
+    fn a_sum_has_the_weakest_provenance() {
+        let estimate = Figure { value: Some(5), provenance: Provenance::Estimated, low: Some(4), high: Some(6) };
+        let sum = Figure::reported(7).plus(estimate);
+        assert_eq!(sum, Figure { value: Some(12), provenance: Provenance::Estimated, low: Some(11), high: Some(13) });
+    }
+
+    #[test]
+    fn a_later_null_overwrites_nothing() {
+        let early = Usage { input: Figure::reported(10), ..Usage::UNKNOWN };
+        let late = Usage { output: Figure::reported(3), ..Usage::UNKNOWN };
+        let both = early.corrected_by(late);
+        assert_eq!((both.input, both.output), (Figure::reported(10), Figure::reported(3)));
+    }
+}
