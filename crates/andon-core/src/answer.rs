@@ -1,4 +1,5 @@
-//! A model's answer while it streams: pieces come in, [`Span`]s hold them, a [`Message`]'s parts are assembled from them.
+//! A model's answer while it streams: pieces come in, [`Span`]s hold them, and the parts of a
+//! [`Message`](crate::message::Message) are assembled from them.
 //!
 //! A span is everything that was streamed since one event, as one text with marks in it. It is append-only, so a reader
 //! is a byte position, what is journaled is a suffix (a [`Lump`]), and an answer cut anywhere is assembled by the same
@@ -297,12 +298,12 @@ impl Assembly {
     }
 
     fn end_thought(&mut self, seal: Option<String>) {
-        // A provider may sign a thought of which it shows nothing: the seal alone is then the thought.
-        if !self.thought_is_open && seal.is_some() {
-            self.parts.push(Part::Thinking { text: String::new(), signature: None });
-        }
-        if let Some(Part::Thinking { signature, .. }) = self.parts.last_mut() {
-            *signature = seal;
+        match self.parts.last_mut() {
+            Some(Part::Thinking { signature, .. }) if self.thought_is_open => *signature = seal,
+            // A provider may sign a thought of which it shows nothing: the seal alone is then the thought.
+            _ if seal.is_some() => self.parts.push(Part::Thinking { text: String::new(), signature: seal }),
+            // No thought is open: the one before keeps its seal.
+            _ => {}
         }
         self.thought_is_open = false;
     }
@@ -386,6 +387,16 @@ mod tests {
             Part::Thinking { text: "more".into(), signature: None },
         ];
         assert_eq!(assemble([&span], AnswerEnd::Cut), whole);
+    }
+
+    #[test]
+    fn a_sealed_thought_keeps_its_seal_when_its_end_is_told_again() {
+        let mut span = Span::new(0);
+        span.push(&Kind::Thinking, "hm");
+        span.mark(What::ThinkingEnded { signature: Some("sig".into()) });
+        span.mark(What::ThinkingEnded { signature: None });
+        let sealed = vec![Part::Thinking { text: "hm".into(), signature: Some("sig".into()) }];
+        assert_eq!(assemble([&span], AnswerEnd::Cut), sealed);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::event::{Approval, Event, HookEnd, ModelEnd, Refusal, ToolEnd};
 use crate::id::CallId;
 use crate::message::{Content, Cut, Message, ResultStatus, Role, ToolResult};
 use crate::outcome::Failure;
-use crate::progress::{Call, CallState, Progress};
-use crate::usage::Used;
+use crate::progress::{Call, CallState, OpenModel, Progress};
+use crate::usage::{Usage, Used};
 
 /// Why everything open is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,34 +60,50 @@ pub fn close_model<'a>(
     first_piece_us: Option<u64>,
     why: &Why,
 ) -> Vec<Event> {
-    let mut events = Vec::with_capacity(4);
+    let usage = Event::Usage { call: number, used: Box::new(used) };
+    let finished = Event::ModelFinished { call: number, end: why.model_end(), first_piece_us };
+    cut_answer(spans, [usage, finished], why)
+}
+
+/// The answer as far as it came, the end of its model call, and a result for each call in it.
+fn cut_answer<'a>(
+    spans: impl IntoIterator<Item = &'a Span>,
+    end: impl IntoIterator<Item = Event>,
+    why: &Why,
+) -> Vec<Event> {
     let parts = assemble(spans, AnswerEnd::Cut);
-    let mut calls = Vec::new();
-    if !parts.is_empty() {
-        let message = Message { role: Role::Assistant, parts, cut: Some(why.cut()) };
-        calls.extend(message.calls().map(|call| call.id.clone()));
-        events.push(Event::Message { message: Arc::new(message) });
+    if parts.is_empty() {
+        return end.into_iter().collect();
     }
-    events.push(Event::Usage { call: number, used: Box::new(used) });
-    events.push(Event::ModelFinished { call: number, end: why.model_end(), first_piece_us });
-    events.extend(calls.into_iter().map(|call| refuse(call, why.refusal())));
-    events
+    let message = Message { role: Role::Assistant, parts, cut: Some(why.cut()) };
+    let refusals: Vec<Event> = message.calls().map(|call| refuse(call.id.clone(), why.refusal())).collect();
+    [Event::Message { message: Arc::new(message) }].into_iter().chain(end).chain(refusals).collect()
 }
 
 /// Closes the calls of a turn that have not started, with the approvals that are open for them.
 pub fn close_unstarted(calls: &[Call], why: &Why) -> Vec<Event> {
     let mut events = Vec::new();
     for Call { call, state } in calls {
+        let id = call.id.clone();
         match state {
-            CallState::Ready => {}
+            CallState::Ready => events.push(refuse(id, why.refusal())),
             CallState::AwaitingApproval => {
-                events.push(Event::ApprovalResolved { call: call.id.clone(), verdict: Box::new(Approval::Closed) });
+                events.push(Event::ApprovalResolved { call: id.clone(), verdict: Box::new(Approval::Closed) });
+                events.push(refuse(id, why.refusal()));
             }
-            CallState::Running(_) | CallState::Closed(_) => continue,
+            // The decision is on record and stands; only the refusal that belongs to it is missing.
+            CallState::Denied(verdict) => events.push(refuse_denied(id, verdict, why)),
+            CallState::Running(_) | CallState::Closed(_) => {}
         }
-        events.push(refuse(call.id.clone(), why.refusal()));
     }
     events
+}
+
+fn refuse_denied(call: CallId, verdict: &Approval, why: &Why) -> Event {
+    match verdict {
+        Approval::Denied { why, .. } => refuse_with(call, Refusal::DeniedByPerson, why.as_deref()),
+        Approval::Closed | Approval::Approved { .. } => refuse(call, why.refusal()),
+    }
 }
 
 /// Closes everything that a dead process left open. A tool that ran may have had its effect: nobody knows.
@@ -99,15 +115,7 @@ pub fn close_lost(progress: &Progress) -> Vec<Event> {
     if progress.in_backoff() {
         events.push(Event::BackoffFinished);
     }
-    if let Some(model) = progress.open_model() {
-        if model.answered {
-            events.push(Event::ModelFinished { call: model.number, end: ModelEnd::Lost, first_piece_us: None });
-        } else {
-            let reported = model.spans.iter().filter_map(Span::reported).reduce(|a, b| a.corrected_by(b));
-            let used = reported.map_or(Used::UNKNOWN, |usage| Used::cut(usage.running()));
-            events.extend(close_model(model.number, &model.spans, used, None, &Why::Lost));
-        }
-    }
+    events.extend(progress.open_model().map(close_lost_model).unwrap_or_default());
     for Call { call, state } in progress.calls() {
         if let CallState::Running(_) = state {
             let text = "The program that ran this tool ended before the tool did. The call may have had its effect: \
@@ -118,6 +126,18 @@ pub fn close_lost(progress: &Progress) -> Vec<Event> {
     }
     events.extend(close_unstarted(progress.calls(), &Why::Lost));
     events
+}
+
+/// Writes what the journal lacks of a model call: an answer and a usage are recorded once.
+fn close_lost_model(model: &OpenModel) -> Vec<Event> {
+    let usage = (!model.accounted).then(|| {
+        let reported = model.spans.iter().filter_map(Span::reported).reduce(Usage::corrected_by);
+        let used = reported.map_or(Used::UNKNOWN, |usage| Used::cut(usage.running()));
+        Event::Usage { call: model.number, used: Box::new(used) }
+    });
+    let finished = Event::ModelFinished { call: model.number, end: ModelEnd::Lost, first_piece_us: None };
+    let end = usage.into_iter().chain([finished]);
+    if model.answered { end.collect() } else { cut_answer(&model.spans, end, &Why::Lost) }
 }
 
 /// Closes one call that did not start.
@@ -145,16 +165,29 @@ pub fn refuse_with(call: CallId, why: Refusal, detail: Option<&str>) -> Event {
 /// What a stopped call is told to the model as, with what it had returned, if anything.
 pub fn stopped_result(call: CallId, end: ToolEnd, returned: Vec<Content>) -> ToolResult {
     let (status, text) = match end {
-        ToolEnd::Finished => (ResultStatus::Ok, ""),
-        ToolEnd::Panicked => (ResultStatus::Error, "The tool crashed."),
-        ToolEnd::NeverStarted => (ResultStatus::Refused, "Not run: it was stopped before it started."),
-        ToolEnd::Cut => (ResultStatus::Cut, "This call was stopped before it finished."),
+        ToolEnd::Finished => (ResultStatus::Ok, None),
+        ToolEnd::Panicked => (ResultStatus::Error, Some("The tool crashed.")),
+        ToolEnd::NeverStarted => (ResultStatus::Refused, Some("Not run: it was stopped before it started.")),
+        ToolEnd::Cut => (ResultStatus::Cut, Some("This call was stopped before it finished.")),
         ToolEnd::Unknown | ToolEnd::Leaked => (
             ResultStatus::Unknown,
-            "This call was stopped before it finished. It may have had its effect: check before you repeat it.",
+            Some("This call was stopped before it finished. It may have had its effect: check before you repeat it."),
         ),
     };
-    let mut content = vec![Content::Text { text: text.to_owned() }];
-    content.extend(returned);
-    ToolResult { call, status, content }
+    let told = text.map(|text| Content::Text { text: text.to_owned() });
+    ToolResult { call, status, content: told.into_iter().chain(returned).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_call_that_had_finished_says_what_it_returned_and_nothing_else() {
+        let call = CallId::new("a").unwrap();
+        let returned = vec![Content::Text { text: "seen".into() }];
+        let finished = stopped_result(call.clone(), ToolEnd::Finished, returned.clone());
+        assert_eq!(finished, ToolResult { call: call.clone(), status: ResultStatus::Ok, content: returned });
+        assert_eq!(stopped_result(call, ToolEnd::Finished, vec![]).content, vec![]);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! This crate says what a run *is*: the [messages](message) of a conversation, the [events](event) that happen to a
 //! run, how a run is [folded](progress) from them, what a [cancel request](cancel) means in each state, what was
-//! [used](usage), and the [receipt](receipt) of a run's end. It has no async code, reads no clock and does no I/O, so a
+//! [used](usage), and the [receipt] of a run's end. It has no async code, reads no clock and does no I/O, so a
 //! live run, a run recovered after a crash and a run replayed in a test go through the same code.
 
 pub mod answer;

@@ -4,23 +4,30 @@
 //!
 //! # Invariants
 //!
-//! 1. [`Progress::apply`] refuses an event that cannot follow what was: a journal that folds is a journal that makes sense.
+//! 1. [`Progress::apply`] refuses an event that cannot follow what was, and is then as it was before: a journal that
+//!    folds is a journal that makes sense.
 //! 2. Nothing follows `run_settled`.
 //! 3. Every call of an answer is closed exactly once; when the last one is, the tool message joins the conversation, with
 //!    the results in the model's order.
 //! 4. [`Progress::messages`] is exactly what the run adds to its session's history.
 
+mod call;
+mod fold;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{Lump, LumpGap, Span};
+use crate::answer::Span;
 use crate::cancel::{Force, Reason};
-use crate::event::{Accepted, Approval, Effect, Entry, Event, HookPoint, ModelEnd, Record, Seq};
+use crate::event::{Accepted, HookPoint, Seq};
 use crate::id::CallId;
-use crate::message::{Message, Part, Role, ToolCall, ToolResult};
-use crate::outcome::{Ending, Failure, ModelStop};
+use crate::message::{Message, Role};
+use crate::outcome::{Ending, Failure, FailureKind, ModelStop};
 use crate::usage::Used;
+
+pub use call::{Call, CallState};
+pub use fold::FoldError;
 
 /// A run's state, in the words of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,28 +81,6 @@ pub enum Step {
     Settle(Arc<Ending>),
 }
 
-/// One tool call of the current turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    /// What the model asked for.
-    pub call: ToolCall,
-    /// How far it has come.
-    pub state: CallState,
-}
-
-/// How far a tool call has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallState {
-    /// It may start.
-    Ready,
-    /// It waits for a person's yes.
-    AwaitingApproval,
-    /// It was started.
-    Running(Effect),
-    /// It has its result.
-    Closed(Arc<ToolResult>),
-}
-
 /// A model call that has begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenModel {
@@ -105,6 +90,8 @@ pub struct OpenModel {
     pub spans: Vec<Span>,
     /// Whether its answer is in the conversation already.
     pub answered: bool,
+    /// Whether its usage is on record already.
+    pub accounted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +110,7 @@ pub struct Progress {
     messages: Vec<Arc<Message>>,
     calls: Vec<Call>,
     model: Option<OpenModel>,
+    /// Why the latest model call stopped writing, if it came to its end and asked for no tool: the run is then done.
     last_stop: Option<ModelStop>,
     failure: Option<Failure>,
     hook: Option<HookPoint>,
@@ -131,33 +119,6 @@ pub struct Progress {
     model_calls: u32,
     turns: u32,
     used: Option<Box<Used>>,
-}
-
-/// An event that cannot follow what was.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FoldError {
-    /// The journal does not begin with `run_accepted`.
-    #[error("a run's journal begins with run_accepted")]
-    NoBeginning,
-    /// A seq is missing or repeated.
-    #[error("event {found} stands where {expected} belongs")]
-    Gap {
-        /// The seq that belongs there.
-        expected: Seq,
-        /// The seq that stands there.
-        found: Seq,
-    },
-    /// The event makes no sense here.
-    #[error("event {seq} cannot happen here: {why}")]
-    OutOfPlace {
-        /// The event's seq.
-        seq: Seq,
-        /// Why not.
-        why: &'static str,
-    },
-    /// Streamed text is missing.
-    #[error(transparent)]
-    Lump(#[from] LumpGap),
 }
 
 impl Progress {
@@ -181,204 +142,6 @@ impl Progress {
         }
     }
 
-    /// Folds a run from its journal.
-    pub fn fold<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Result<Self, FoldError> {
-        let mut entries = entries.into_iter();
-        let mut progress = match entries.next() {
-            Some(Entry::Fact(record)) => match &record.event {
-                Event::RunAccepted { accepted } => Self::new(Arc::clone(accepted)),
-                _ => return Err(FoldError::NoBeginning),
-            },
-            Some(Entry::Lump(_)) | None => return Err(FoldError::NoBeginning),
-        };
-        for entry in entries {
-            match entry {
-                Entry::Fact(record) => progress.apply_record(record)?,
-                Entry::Lump(lump) => progress.apply_lump(lump)?,
-            }
-        }
-        Ok(progress)
-    }
-
-    /// Takes the next record in.
-    pub fn apply_record(&mut self, record: &Record) -> Result<(), FoldError> {
-        let expected = self.seq + 1;
-        if record.seq != expected {
-            return Err(FoldError::Gap { expected, found: record.seq });
-        }
-        self.apply(&record.event)
-    }
-
-    fn apply_lump(&mut self, lump: &Lump) -> Result<(), FoldError> {
-        let Some(model) = self.model.as_mut() else {
-            return Err(FoldError::OutOfPlace { seq: self.seq, why: "text streams only while the model is called" });
-        };
-        match model.spans.last_mut() {
-            Some(span) if span.after == lump.span.after => span.join(lump)?,
-            _ => {
-                let mut span = Span::new(lump.span.after);
-                span.join(lump)?;
-                model.spans.push(span);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the next event in.
-    pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
-        self.seq += 1;
-        if let Life::Settled(_) = self.life {
-            return self.refuse("the run has settled");
-        }
-        match event {
-            Event::RunAccepted { .. } => self.refuse("a run is accepted once"),
-            Event::RunStarted => match self.life {
-                Life::Queued => {
-                    self.life = Life::Running;
-                    self.messages.push(Arc::clone(&self.accepted.input));
-                    Ok(())
-                }
-                Life::Running | Life::Settled(_) => self.refuse("a run starts once"),
-            },
-            Event::HookStarted { point } => match self.hook.replace(*point) {
-                None => Ok(()),
-                Some(_) => self.refuse("a hook is open"),
-            },
-            Event::HookFinished { point, .. } if self.hook == Some(*point) => {
-                self.hook = None;
-                Ok(())
-            }
-            Event::HookFinished { .. } => self.refuse("no such hook is open"),
-            Event::ModelStarted { call, .. } => self.start_model(*call),
-            Event::Message { message } => self.take_answer(message),
-            Event::Usage { used, .. } => {
-                let so_far = self.used.as_deref().copied().unwrap_or(Used::NONE);
-                self.used = Some(Box::new(so_far.plus(**used)));
-                Ok(())
-            }
-            Event::ModelFinished { call, end, .. } => self.finish_model(*call, end),
-            Event::BackoffStarted { .. } => {
-                self.failure = None;
-                self.in_backoff = true;
-                Ok(())
-            }
-            Event::BackoffFinished if self.in_backoff => {
-                self.in_backoff = false;
-                Ok(())
-            }
-            Event::BackoffFinished => self.refuse("no back-off is open"),
-            Event::ApprovalRequested { call } => self.turn_call(call, |state| match state {
-                CallState::Ready => Ok(CallState::AwaitingApproval),
-                _ => Err("approval is asked before the call starts"),
-            }),
-            Event::ApprovalResolved { call, verdict } => self.turn_call(call, |state| match (state, &**verdict) {
-                (CallState::AwaitingApproval, Approval::Approved { .. }) => Ok(CallState::Ready),
-                // The refusal that follows closes it.
-                (CallState::AwaitingApproval, Approval::Denied { .. } | Approval::Closed) => {
-                    Ok(CallState::AwaitingApproval)
-                }
-                _ => Err("no approval is open for this call"),
-            }),
-            Event::ToolStarted { call, effect } => self.turn_call(call, |state| match state {
-                CallState::Ready => Ok(CallState::Running(*effect)),
-                _ => Err("a call starts once, and only when it may"),
-            }),
-            Event::ToolFinished { call, result, .. } => self.turn_call(call, |state| match state {
-                CallState::Running(_) => Ok(CallState::Closed(Arc::clone(result))),
-                _ => Err("only a call that runs can finish"),
-            }),
-            Event::ToolRefused { call, result, .. } => self.turn_call(call, |state| match state {
-                CallState::Ready | CallState::AwaitingApproval => Ok(CallState::Closed(Arc::clone(result))),
-                _ => Err("a call that has started cannot be refused"),
-            }),
-            Event::CallCancelRequested { .. } | Event::RunQuieted | Event::GraceEnded { .. } => Ok(()),
-            Event::CancelRequested { request, .. } => {
-                let reason = self.cancel.map_or(request.reason, |(first, _)| first);
-                self.cancel = Some((reason, request.force));
-                Ok(())
-            }
-            Event::RunSettled { outcome } => self.settle(outcome),
-        }
-    }
-
-    fn refuse(&self, why: &'static str) -> Result<(), FoldError> {
-        Err(FoldError::OutOfPlace { seq: self.seq, why })
-    }
-
-    fn start_model(&mut self, number: u32) -> Result<(), FoldError> {
-        if self.model.is_some() || !self.calls.is_empty() {
-            return self.refuse("a model is called when nothing else is open");
-        }
-        self.model_calls = number;
-        self.model = Some(OpenModel { number, spans: Vec::new(), answered: false });
-        Ok(())
-    }
-
-    fn take_answer(&mut self, message: &Arc<Message>) -> Result<(), FoldError> {
-        let Some(model) = self.model.as_mut().filter(|model| !model.answered) else {
-            return self.refuse("an answer comes from an open model call, once");
-        };
-        model.answered = true;
-        self.turns += 1;
-        self.messages.push(Arc::clone(message));
-        self.calls = message.calls().map(|call| Call { call: call.clone(), state: CallState::Ready }).collect();
-        Ok(())
-    }
-
-    fn finish_model(&mut self, number: u32, end: &ModelEnd) -> Result<(), FoldError> {
-        match self.model.take() {
-            Some(model) if model.number == number => {}
-            _ => return self.refuse("no such model call is open"),
-        }
-        match end {
-            ModelEnd::Answered { stop } => self.last_stop = Some(*stop),
-            ModelEnd::Failed { failure } => self.failure = Some((**failure).clone()),
-            ModelEnd::Cut | ModelEnd::Lost => {}
-        }
-        Ok(())
-    }
-
-    fn turn_call(
-        &mut self,
-        id: &CallId,
-        change: impl FnOnce(&CallState) -> Result<CallState, &'static str>,
-    ) -> Result<(), FoldError> {
-        let Some(call) = self.calls.iter_mut().find(|call| call.call.id == *id) else {
-            return self.refuse("the model did not ask for this call in this turn");
-        };
-        match change(&call.state) {
-            Ok(state) => call.state = state,
-            Err(why) => return self.refuse(why),
-        }
-        self.close_turn();
-        Ok(())
-    }
-
-    /// Moves the results into the conversation once every call has one (invariant 3).
-    fn close_turn(&mut self) {
-        let results: Option<Vec<Part>> = self
-            .calls
-            .iter()
-            .map(|call| match &call.state {
-                CallState::Closed(result) => Some(Part::ToolResult((**result).clone())),
-                CallState::Ready | CallState::AwaitingApproval | CallState::Running(_) => None,
-            })
-            .collect();
-        if let Some(parts) = results {
-            self.messages.push(Arc::new(Message { role: Role::Tool, parts, cut: None }));
-            self.calls.clear();
-        }
-    }
-
-    fn settle(&mut self, outcome: &Arc<Ending>) -> Result<(), FoldError> {
-        let open = self.model.is_some() || !self.calls.is_empty() || self.hook.is_some() || self.in_backoff;
-        if open {
-            return self.refuse("something is still open");
-        }
-        self.life = Life::Settled(Arc::clone(outcome));
-        Ok(())
-    }
-
     /// What to do next, with at most `at_once` tools running together; nothing for a run that waits for its session or
     /// has settled.
     pub fn next_step(&self, at_once: usize) -> Option<Step> {
@@ -394,28 +157,35 @@ impl Progress {
         if let Some(failure) = &self.failure {
             return Some(Step::Settle(Arc::new(Ending::Failed(failure.clone()))));
         }
-        if self.calls.is_empty() {
-            return Some(match (self.messages.last().map(|message| message.role), self.last_stop) {
-                (Some(Role::Assistant), Some(stop)) => Step::Settle(Arc::new(Ending::Completed { stop })),
-                _ => Step::CallModel,
-            });
+        if !self.calls.is_empty() {
+            return Some(self.next_of_turn(at_once));
         }
+        Some(match self.last_stop {
+            Some(stop) => Step::Settle(Arc::new(Ending::Completed { stop })),
+            None => Step::CallModel,
+        })
+    }
+
+    fn next_of_turn(&self, at_once: usize) -> Step {
         let running = self.count(|state| matches!(state, CallState::Running(_)));
+        // One tool at least, or the turn would never end.
+        let room = at_once.max(1).saturating_sub(running);
         let ready = self.calls.iter().filter(|call| call.state == CallState::Ready);
-        let start: Vec<CallId> = ready.take(at_once.saturating_sub(running)).map(|call| call.call.id.clone()).collect();
-        if start.is_empty() && running == 0 {
-            return Some(Step::AwaitApproval);
+        let start: Vec<CallId> = ready.take(room).map(|call| call.call.id.clone()).collect();
+        if running > 0 || !start.is_empty() {
+            Step::CallTools { start }
+        } else if self.count(|state| *state == CallState::AwaitingApproval) > 0 {
+            Step::AwaitApproval
+        } else {
+            // A no and its refusal are recorded together. If they were not, no news would ever end the wait.
+            let message = "a call that was denied was not closed; this is a defect in Andon".to_owned();
+            Step::Settle(Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message })))
         }
-        Some(Step::CallTools { start })
     }
 
     /// Whether nothing is open and the conversation waits for the model's next answer.
     fn a_turn_would_begin(&self) -> bool {
-        let answered = self.messages.last().is_some_and(|message| message.role == Role::Assistant);
-        self.calls.is_empty()
-            && self.model.is_none()
-            && !(answered && self.last_stop.is_some())
-            && self.failure.is_none()
+        self.calls.is_empty() && self.model.is_none() && self.last_stop.is_none() && self.failure.is_none()
     }
 
     fn count(&self, which: impl Fn(&CallState) -> bool) -> usize {
@@ -445,10 +215,10 @@ impl Progress {
             Phase::Model
         } else if self.count(|state| matches!(state, CallState::Running(_) | CallState::Ready)) > 0 {
             Phase::Tools
-        } else if self.calls.is_empty() {
-            Phase::Between
-        } else {
+        } else if self.count(|state| *state == CallState::AwaitingApproval) > 0 {
             Phase::Waiting
+        } else {
+            Phase::Between
         }
     }
 

@@ -9,42 +9,71 @@
 //! 2. Roles alternate: user or tool, then assistant. A user message may follow a tool message.
 //! 3. Every call has exactly one result, in the tool message right behind it, in the model's order; every result has its call.
 //! 4. Call ids are unique; arguments are a JSON object.
-//! 5. No part is empty, no message is without parts.
-//! 6. A thought of a cut answer is there with its signature, or not at all.
+//! 5. No part is empty, no message is without parts, no text of a result is blank.
+//! 6. A thought of a cut answer is there with its signature, or not at all; no answer ends with a thought.
 //! 7. A model whose last answer was stopped is told so, in the user message that follows.
 
 use serde_json::{Map, Value};
 
 use crate::cancel::Reason;
-use crate::message::{Cut, Message, Part, Role, ToolCall};
+use crate::message::{Content, Cut, Message, Part, Role, ToolCall, ToolResult};
 
 /// Makes from a stored history what a model may be sent. See the module's promises.
 pub fn prompt<'a>(history: impl IntoIterator<Item = &'a Message>) -> Vec<Message> {
     let mut prompt: Vec<Message> = Vec::new();
     let mut stopped: Option<Cut> = None;
+    let mut before: Option<Role> = None;
     for message in history {
-        let mut parts: Vec<Part> = message.parts.iter().filter_map(|part| sendable(part, message.cut)).collect();
-        match message.role {
-            Role::Assistant => stopped = message.cut,
-            Role::Tool => {}
-            Role::User => {
-                // A prompt that got no word of an answer is followed by the next prompt: the model is told that, too.
-                let unanswered = prompt.last().is_some_and(|last| last.role == Role::User);
-                let note = stopped.take().map(note).or(unanswered.then_some(UNANSWERED));
-                if let Some(note) = note {
-                    parts.insert(0, Part::text(note));
-                }
+        let parts = match message.role {
+            Role::Assistant => {
+                stopped = message.cut;
+                answer(message)
             }
-        }
-        if parts.is_empty() {
-            continue;
-        }
-        match prompt.last_mut() {
-            Some(last) if last.role == message.role => last.parts.extend(parts),
-            _ => prompt.push(Message { role: message.role, parts, cut: None }),
-        }
+            Role::Tool => sendable_parts(message),
+            Role::User => {
+                // A prompt to which no answer was stored, not even an empty one, was stopped too early for one.
+                let unanswered = (before == Some(Role::User)).then_some(UNANSWERED);
+                input(message, stopped.take().map(note).or(unanswered))
+            }
+        };
+        before = Some(message.role);
+        push(&mut prompt, message.role, parts);
     }
     prompt
+}
+
+/// What is left out may leave two neighbours with one role: they become one message.
+fn push(prompt: &mut Vec<Message>, role: Role, parts: Vec<Part>) {
+    if parts.is_empty() {
+        return;
+    }
+    match prompt.last_mut() {
+        Some(last) if last.role == role => last.parts.extend(parts),
+        _ => prompt.push(Message { role, parts, cut: None }),
+    }
+}
+
+/// The user's words behind a note, if there is one to tell.
+fn input(message: &Message, note: Option<&str>) -> Vec<Part> {
+    let mut parts = sendable_parts(message);
+    if parts.is_empty() {
+        // Left out, it would leave the answer to it without a question.
+        parts.push(Part::text("(no text)"));
+    }
+    note.map(Part::text).into_iter().chain(parts).collect()
+}
+
+/// An answer up to its last word or call: providers refuse a thought that nothing follows.
+fn answer(message: &Message) -> Vec<Part> {
+    let mut parts = sendable_parts(message);
+    while let Some(Part::Thinking { .. }) = parts.last() {
+        parts.pop();
+    }
+    parts
+}
+
+fn sendable_parts(message: &Message) -> Vec<Part> {
+    message.parts.iter().filter_map(|part| sendable(part, message.cut)).collect()
 }
 
 const UNANSWERED: &str = "[The previous request was stopped before an answer began.]";
@@ -71,8 +100,19 @@ fn sendable(part: &Part, cut: Option<Cut>) -> Option<Part> {
         Part::Thinking { signature: None, .. } if cut.is_some() => None,
         Part::Thinking { text, signature: None } if text.is_empty() => None,
         Part::ToolCall(call) => Some(Part::ToolCall(with_object_arguments(call))),
-        Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => Some(part.clone()),
+        Part::ToolResult(result) => Some(Part::ToolResult(with_words(result))),
+        Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } => Some(part.clone()),
     }
+}
+
+/// A result cannot be left out, so one without words says that it has none.
+fn with_words(result: &ToolResult) -> ToolResult {
+    let is_blank = |content: &&Content| matches!(content, Content::Text { text } if text.trim().is_empty());
+    let mut content: Vec<Content> = result.content.iter().filter(|content| !is_blank(content)).cloned().collect();
+    if content.is_empty() {
+        content.push(Content::Text { text: "(no output)".to_owned() });
+    }
+    ToolResult { content, ..result.clone() }
 }
 
 /// A call whose arguments are no JSON object is shown to the model as an object that quotes them.

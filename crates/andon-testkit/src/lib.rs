@@ -1,1 +1,19 @@
-//! .
+//! Test your own agents, tools and models against every way in which they can be stopped.
+//!
+//! - [`ScriptedModel`]: a model that does what a script says: streams, stays silent, floods, fails, breaks off.
+//! - [`tools`]: tools that are quick, slow, cooperative, stubborn, or panic.
+//! - [`wire`]: strict validators of a conversation for each provider's rules.
+//! - [`assert_nothing_lost`]: the promises, checked on one run.
+//! - [`explore`]: runs a script once, counts every poll and every seam, and then stops it at each, in each mode.
+
+pub mod check;
+pub mod explore;
+pub mod journal;
+pub mod model;
+pub mod scripts;
+pub mod tools;
+pub mod wire;
+
+pub use check::assert_nothing_lost;
+pub use journal::TestJournal;
+pub use model::{Act, ScriptedModel};

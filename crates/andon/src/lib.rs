@@ -1,1 +1,76 @@
-//! .
+//! An agent runtime in which any run can be stopped at any moment, from anywhere, and nothing is lost.
+//!
+//! ```
+//! use andon::{Agent, Cancel, Practice};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let agent = Agent::builder().model(Practice::instant()).build()?;
+//!
+//! let run = agent.start("Tell me a long story")?;              // a handle: id, feed, cancel, outcome
+//! let reply = run.cancel(Cancel::graceful().note("stop button")); // any thread, never blocks, cannot fail
+//! let outcome = run.outcome().await;
+//! assert_eq!(outcome.stop_reason(), "cancelled");
+//! assert!(reply.is_stopping());
+//!
+//! let outcome = agent.run("And now a short one").await?;       // the agent can be used again at once
+//! assert_eq!(outcome.stop_reason(), "end_turn");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Cancelled is an outcome, never an error. What a stop keeps, and what it cannot promise, is in `docs/stopping.md`.
+
+mod agent;
+mod aside;
+mod clock;
+mod cord;
+mod door;
+mod driver;
+pub mod fault;
+mod feed;
+mod flusher;
+mod hook;
+mod journal;
+mod limits;
+mod live;
+mod log;
+mod memory;
+mod model;
+pub mod practice;
+mod probe;
+mod recovery;
+mod registry;
+mod run;
+mod runtime;
+mod session;
+mod sync;
+mod tool;
+
+pub use agent::{Agent, AgentBuilder, BuildError, Prompt, StartError};
+pub use andon_core as core;
+pub use andon_core::answer::{Kind, Piece};
+pub use andon_core::cancel::{Force, Reason, ReplyKind};
+pub use andon_core::event::{Effect, Event, Record};
+pub use andon_core::id::{CallId, IdError, RunId, SessionId, SessionKey};
+pub use andon_core::message::{Content, Message, Part, Role, ToolCall, ToolResult};
+pub use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop, Outcome};
+pub use andon_core::progress::State;
+pub use andon_core::receipt::{Receipt, Verdict};
+pub use andon_core::usage::{Figure, Provenance, Usage, Used};
+pub use clock::{Clock, SystemClock, TestClock};
+pub use cord::{Cancel, Cord, Reply};
+pub use feed::{Cursor, CursorError, Delta, Feed, FeedItem};
+pub use hook::{Decision, Moment, What};
+pub use journal::{Append, AppendDone, Batch, Journal, JournalError, Stored};
+pub use limits::{Limits, Retry};
+pub use live::{DecideError, Passed};
+pub use memory::MemoryJournal;
+pub use model::{Answer, Model, ModelError, ModelErrorKind, Request};
+pub use practice::Practice;
+pub use probe::Probe;
+pub use recovery::Recovered;
+pub use run::{AgentReply, Run};
+pub use runtime::{Runtime, RuntimeBuilder};
+pub use session::WhenBusy;
+pub use tool::{BoxFuture, DEFAULT_GRACE, FnTool, Invocation, Tool, ToolError, ToolOutput, ToolSpec};

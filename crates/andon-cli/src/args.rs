@@ -1,0 +1,116 @@
+//! The command line.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use andon::Limits;
+use clap::{Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    the run completed (a chat that is left always ends so)
+  1    the run failed
+  2    the command line is wrong
+  3    the run was cancelled: by Ctrl-C, a deadline or a limit
+  130  left at once by a third Ctrl-C
+
+Ctrl-C stops the run gracefully, a second one stops it now, a third one leaves at once.";
+
+/// Talk to an AI agent that you can stop at any moment, with nothing lost.
+///
+/// Without a command this is `andon chat`. The agent is a practice agent: it needs no key and no network.
+#[derive(Debug, Parser)]
+#[command(name = "andon", version, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) chat: Options,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Talk to the practice agent in the terminal.
+    #[command(after_help = EXIT_CODES)]
+    Chat(Options),
+    /// Run one prompt and leave. The answer goes to standard output, all else to standard error.
+    #[command(after_help = EXIT_CODES)]
+    Run(RunArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// What to ask; `-` reads it from standard input.
+    #[arg(required = true)]
+    pub(crate) prompt: Vec<String>,
+    /// Write each item of the run's feed to standard output as one line of JSON, and then its receipt.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say yes to every tool call that needs an approval.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Repeat a conversation: the same seed gives the same answers.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// Let the practice model answer without pauses.
+    #[arg(long)]
+    pub(crate) instant: bool,
+    /// Stop each run after this time, such as 30s or 2m.
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    deadline: Option<Duration>,
+    /// Stop a run when the model has sent nothing for this time.
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    silence: Option<Duration>,
+    /// Stop a run after this many answers of the model.
+    #[arg(long, value_name = "NUMBER")]
+    turns: Option<NonZeroU32>,
+    /// Stop a run after this many tokens, read and written.
+    #[arg(long, value_name = "NUMBER")]
+    tokens: Option<NonZeroU64>,
+}
+
+impl Options {
+    /// What each run may use.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            deadline: self.deadline,
+            silence: self.silence,
+            turns: self.turns.map(NonZeroU32::get),
+            tokens: self.tokens.map(NonZeroU64::get),
+        }
+    }
+}
+
+/// A time that is not zero: a run with no time would stop before it began.
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 30s, 2m or 500ms"))?;
+    if time.is_zero() { Err("it must be more than nothing".to_owned()) } else { Ok(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn options_work_with_and_without_the_word_chat() {
+        let alone = Args::try_parse_from(["andon", "--deadline", "30s"]).unwrap();
+        assert_eq!(alone.chat.limits().deadline, Some(Duration::from_secs(30)));
+        let Some(Command::Chat(chat)) = Args::try_parse_from(["andon", "chat", "--turns", "2"]).unwrap().command else {
+            panic!("that is a chat");
+        };
+        assert_eq!(chat.limits(), Limits { turns: Some(2), ..Limits::NONE });
+        assert!(Args::try_parse_from(["andon", "--deadline", "0s"]).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! Lines from standard input, read on a thread of their own and only when somebody wants one.
+//!
+//! # Invariants
+//!
+//! 1. At most one read is under way. One that nobody waits for any more gives its line to whoever asks next.
+//! 2. The terminal is in raw mode only while a prompt is edited, so that at any other time Ctrl-C is a signal.
+
+use std::io::{BufRead, IsTerminal, Write, stdin};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use anyhow::Context;
+use rustyline::config::Configurer;
+use rustyline::error::ReadlineError;
+use rustyline::history::MemHistory;
+use rustyline::{
+    Cmd, ConditionalEventHandler, Editor, Event, EventContext, EventHandler, KeyEvent, Movement, RepeatCount,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What a person sees before what they type.
+pub(crate) const PROMPT: &str = "> ";
+
+/// What came from standard input.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// A line, without its end.
+    Line(String),
+    /// Ctrl-C at an empty prompt.
+    Interrupted,
+    /// There will be no more.
+    End,
+}
+
+/// How a line is to be read.
+enum Ask {
+    /// With editing and history, if it is a terminal.
+    Prompt,
+    /// As it is.
+    Plain,
+}
+
+/// Standard input.
+pub(crate) struct Input {
+    asks: Sender<Ask>,
+    typed: UnboundedReceiver<Typed>,
+    is_reading: bool,
+    is_terminal: bool,
+}
+
+impl Input {
+    /// Begins to read when asked to.
+    pub(crate) fn open() -> anyhow::Result<Self> {
+        let is_terminal = stdin().is_terminal() && std::io::stdout().is_terminal();
+        crate::terminal::remember();
+        let (asks, asked) = channel();
+        let (tell, typed) = unbounded_channel();
+        let read = move || read(is_terminal, &asked, &tell);
+        std::thread::Builder::new().name("andon-input".to_owned()).spawn(read).context("no thread for the input")?;
+        Ok(Self { asks, typed, is_reading: false, is_terminal })
+    }
+
+    /// Whether a person types here.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// The next prompt, edited in the terminal.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a line that was being typed is given to the next who asks.
+    pub(crate) async fn prompt(&mut self) -> Typed {
+        self.next(Ask::Prompt).await
+    }
+
+    /// The next line, as it is.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a line that was being typed is given to the next who asks.
+    pub(crate) async fn line(&mut self) -> Typed {
+        self.next(Ask::Plain).await
+    }
+
+    async fn next(&mut self, ask: Ask) -> Typed {
+        if !self.is_reading {
+            self.is_reading = self.asks.send(ask).is_ok();
+        } else if matches!(ask, Ask::Prompt) && self.is_terminal {
+            // The line may be under way without a prompt before it.
+            let _ = std::io::stdout().write_all(PROMPT.as_bytes()).and_then(|()| std::io::stdout().flush());
+        }
+        let typed = self.typed.recv().await;
+        self.is_reading = false;
+        typed.unwrap_or(Typed::End)
+    }
+}
+
+/// The thread: reads one line for each time that it is asked.
+fn read(is_terminal: bool, asked: &Receiver<Ask>, tell: &UnboundedSender<Typed>) {
+    let mut editor = if is_terminal { editor().ok() } else { None };
+    for ask in asked {
+        let typed = match (ask, &mut editor) {
+            (Ask::Prompt, Some(editor)) => edit(editor),
+            (Ask::Prompt, None) | (Ask::Plain, _) => read_plain(),
+        };
+        if tell.send(typed).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_plain() -> Typed {
+    let mut line = Vec::new();
+    match stdin().lock().read_until(b'\n', &mut line) {
+        Ok(0) | Err(_) => Typed::End,
+        Ok(_) => Typed::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
+    }
+}
+
+fn editor() -> rustyline::Result<Editor<(), MemHistory>> {
+    let mut editor = Editor::with_history(rustyline::Config::default(), MemHistory::new())?;
+    editor.set_auto_add_history(true);
+    editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(ClearFirst)));
+    Ok(editor)
+}
+
+fn edit(editor: &mut Editor<(), MemHistory>) -> Typed {
+    match editor.readline(PROMPT) {
+        Ok(line) => Typed::Line(line),
+        Err(ReadlineError::Interrupted) => Typed::Interrupted,
+        Err(_) => Typed::End,
+    }
+}
+
+/// Ctrl-C clears a line that has something on it, and interrupts only on an empty one.
+struct ClearFirst;
+
+impl ConditionalEventHandler for ClearFirst {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        let empty = context.line().is_empty();
+        Some(if empty { Cmd::Interrupt } else { Cmd::Kill(Movement::WholeLine) })
+    }
+}

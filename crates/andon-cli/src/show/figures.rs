@@ -1,0 +1,119 @@
+//! Figures for people: how many, how it is known, and how long.
+
+use andon::{Figure, Provenance, Usage};
+
+/// A number of tokens and how it is known. What is unknown is called so, and never 0.
+pub(super) fn figure(figure: &Figure) -> String {
+    let known = known_words(figure.provenance);
+    match (figure.value, figure.low, figure.high) {
+        (Some(value), Some(low), Some(high)) if low == value && high == value => format!("{value} ({known})"),
+        (Some(value), low, high) => match bounds(low, high) {
+            Some(bounds) => format!("{value} ({known}, {bounds})"),
+            None => format!("{value} ({known})"),
+        },
+        (None, low, high) => bounds(low, high).unwrap_or_else(|| "unknown".to_owned()),
+    }
+}
+
+fn bounds(low: Option<u64>, high: Option<u64>) -> Option<String> {
+    match (low, high) {
+        (None, None) => None,
+        (Some(low), None) => Some(format!("at least {low}")),
+        (None, Some(high)) => Some(format!("at most {high}")),
+        (Some(low), Some(high)) => Some(format!("{low} to {high}")),
+    }
+}
+
+/// A usage, without the kinds of which there surely were none. How it is known is said once if it is the same for all.
+pub(super) fn usage(usage: &Usage, delivered: &Usage) -> String {
+    let others = [
+        ("cache read", usage.cache_read, delivered.cache_read),
+        ("cache written", usage.cache_write, delivered.cache_write),
+        ("of it thinking", usage.reasoning, delivered.reasoning),
+    ];
+    let mut kinds = vec![("input", usage.input), ("output", usage.output)];
+    let used = others.into_iter().filter(|(.., delivered)| delivered.value != Some(0));
+    kinds.extend(used.map(|(name, shown, _)| (name, shown)));
+    let known =
+        kinds.iter().map(|(_, figure)| known_exactly(figure)).reduce(|a, b| a.filter(|a| Some(*a) == b)).flatten();
+    let told = |(name, shown): &(&str, Figure)| match known {
+        Some(_) => format!("{name} {}", short(shown)),
+        None => format!("{name} {}", figure(shown)),
+    };
+    let text = kinds.iter().map(told).collect::<Vec<_>>().join(", ");
+    known.map_or(text.clone(), |known| format!("{text} ({})", known_words(known)))
+}
+
+/// How a figure without any doubt is known.
+fn known_exactly(figure: &Figure) -> Option<Provenance> {
+    let exact = figure.value.is_some() && figure.low == figure.value && figure.high == figure.value;
+    exact.then_some(figure.provenance)
+}
+
+fn known_words(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::Reported => "reported",
+        Provenance::ReportedRunning => "reported so far",
+        Provenance::LookedUp => "looked up",
+        Provenance::Counted => "counted",
+        Provenance::Estimated => "estimated",
+        Provenance::Bounded => "bounded",
+        Provenance::Unknown => "unknown",
+    }
+}
+
+/// A number of tokens, short: for a line after each run.
+pub(super) fn short(figure: &Figure) -> String {
+    match figure.value {
+        Some(value) => value.to_string(),
+        None => bounds(figure.low, figure.high).unwrap_or_else(|| "unknown".to_owned()),
+    }
+}
+
+/// A span of time from microseconds, with the digits that matter.
+pub(super) fn time(micros: u64) -> String {
+    let value = micros as f64;
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..10_000 => format!("{:.1} ms", value / 1e3),
+        10_000..1_000_000 => format!("{:.0} ms", value / 1e3),
+        1_000_000..60_000_000 => format!("{:.1} s", value / 1e6),
+        _ => format!("{} min {} s", micros / 60_000_000, micros % 60_000_000 / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_is_called_unknown_and_never_zero() {
+        assert_eq!(figure(&Figure::UNKNOWN), "unknown");
+        assert_eq!(short(&Figure::UNKNOWN), "unknown");
+        let both = usage(&Usage::UNKNOWN, &Usage::UNKNOWN);
+        assert!(!both.contains('0'), "{both}");
+        assert_eq!(both.matches("unknown").count(), 5);
+    }
+
+    #[test]
+    fn a_figure_says_how_it_is_known_and_within_which_bounds() {
+        assert_eq!(figure(&Figure::reported(12)), "12 (reported)");
+        let bounded = Figure { value: None, provenance: Provenance::Bounded, low: Some(7), high: None };
+        assert_eq!(figure(&bounded), "at least 7");
+        let estimate = Figure { value: Some(5), provenance: Provenance::Estimated, low: Some(4), high: Some(6) };
+        assert_eq!(figure(&estimate), "5 (estimated, 4 to 6)");
+    }
+
+    #[test]
+    fn kinds_that_were_surely_not_used_are_left_out() {
+        assert_eq!(usage(&Usage::reported(3, 4), &Usage::reported(3, 4)), "input 3, output 4 (reported)");
+        let cut = andon::Used::cut(Usage::reported(3, 4).running());
+        assert_eq!(usage(&cut.billed, &cut.delivered), "input 3 (reported so far), output at least 4");
+    }
+
+    #[test]
+    fn times_have_the_digits_that_matter() {
+        let times = [850, 1_250, 120_400, 3_250_000, 75_000_000].map(time);
+        assert_eq!(times, ["850 µs", "1.2 ms", "120 ms", "3.2 s", "1 min 15 s"]);
+    }
+}

@@ -1,0 +1,48 @@
+//! What was said so far, for people.
+
+use std::sync::Arc;
+
+use andon::core::message::Cut;
+use andon::{Message, Part, Role};
+
+use super::{Style, one_line, result_line};
+
+/// A conversation, a line for each part of it.
+pub(crate) fn history(messages: &[Arc<Message>]) -> String {
+    if messages.is_empty() {
+        return "Nothing was said yet.\n".to_owned();
+    }
+    messages.iter().map(|message| told(message)).collect()
+}
+
+fn told(message: &Message) -> String {
+    let (bold, dim, stop) = (Style::BOLD, Style::DIM, Style::STOP);
+    let who = match message.role {
+        Role::User => "you",
+        Role::Assistant => "agent",
+        Role::Tool => "tools",
+    };
+    let mut text = String::new();
+    for part in &message.parts {
+        let line = match part {
+            Part::Text { text } => one_line(text),
+            Part::Image(image) => format!("(an image: {})", image.media_type),
+            Part::Thinking { text, .. } => format!("{dim}(thought) {}{dim:#}", one_line(text)),
+            Part::ToolCall(call) => format!("→ {} {}", call.name, one_line(&call.arguments)),
+            Part::ToolResult(result) => format!("← {}", result_line(result)),
+        };
+        text.push_str(&format!("{bold}{who:>5}{bold:#}  {line}\n"));
+    }
+    if let Some(cut) = message.cut {
+        text.push_str(&format!("       {stop}■ cut here:{stop:#} {}\n", cut_word(cut)));
+    }
+    text
+}
+
+fn cut_word(cut: Cut) -> &'static str {
+    match cut {
+        Cut::Cancelled(reason) => reason.as_str(),
+        Cut::Broken => "the stream broke",
+        Cut::Lost => "the program ended",
+    }
+}

@@ -1,0 +1,56 @@
+//! What people see of a run.
+
+mod figures;
+mod flow;
+mod history;
+mod json;
+pub(crate) mod receipt;
+mod screen;
+
+pub(crate) use history::history;
+pub(crate) use json::JsonLines;
+pub(crate) use screen::{Screen, Streams};
+
+use anstyle::AnsiColor;
+
+/// The looks of text. They are dropped where the output is no terminal, or where NO_COLOR asks for it.
+pub(crate) struct Style;
+
+impl Style {
+    /// Thoughts, and what is said beside the answer.
+    pub(crate) const DIM: anstyle::Style = anstyle::Style::new().dimmed();
+    /// Headings.
+    pub(crate) const BOLD: anstyle::Style = anstyle::Style::new().bold();
+    /// Tools.
+    pub(crate) const TOOL: anstyle::Style = AnsiColor::Cyan.on_default();
+    /// It went well.
+    pub(crate) const GOOD: anstyle::Style = AnsiColor::Green.on_default();
+    /// It was stopped.
+    pub(crate) const STOP: anstyle::Style = AnsiColor::Yellow.on_default().bold();
+    /// It went wrong.
+    pub(crate) const BAD: anstyle::Style = AnsiColor::Red.on_default().bold();
+}
+
+/// A text on one line, cut to a length that fits beside other things.
+fn one_line(text: &str) -> String {
+    let longest = crate::terminal::columns().map_or(160, |columns| columns.saturating_sub(24).max(40));
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut short: String = line.chars().take(longest).collect();
+    if short.len() < line.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// A tool result's text, on one line.
+fn result_line(result: &andon::ToolResult) -> String {
+    let parts: Vec<&str> = result
+        .content
+        .iter()
+        .map(|content| match content {
+            andon::Content::Text { text } => text.as_str(),
+            andon::Content::Image(_) => "(an image)",
+        })
+        .collect();
+    one_line(&parts.join(" "))
+}

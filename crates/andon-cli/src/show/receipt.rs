@@ -1,0 +1,139 @@
+//! A run's receipt in a form that people like to read.
+
+use andon::core::event::Refusal;
+use andon::core::progress::Phase;
+use andon::core::receipt::CallAccount;
+use andon::{Ending, Outcome, Receipt, Verdict};
+
+use super::{Style, figures};
+
+/// One line: how it ended, how long it took, what it used.
+pub(crate) fn short(outcome: &Outcome) -> String {
+    let receipt = &outcome.receipt;
+    let delivered = &outcome.usage.delivered;
+    let mut line = format!(
+        "{} · {} · tokens: {} in, {} out",
+        heading(outcome),
+        figures::time(receipt.run_us),
+        figures::short(&delivered.input),
+        figures::short(&delivered.output),
+    );
+    match receipt.calls.len() {
+        0 => {}
+        1 => line.push_str(" · 1 tool call"),
+        calls => line.push_str(&format!(" · {calls} tool calls")),
+    }
+    line.push('\n');
+    line
+}
+
+/// Everything that the receipt says.
+pub(crate) fn full(outcome: &Outcome) -> String {
+    let receipt = &outcome.receipt;
+    let mut rows = Rows(format!("{}\n", heading(outcome)));
+    if receipt.requested_at.is_some() {
+        rows.add("stop", &stop_times(receipt));
+    }
+    if let Some(phase) = receipt.cut_in {
+        rows.add("cut", &format!("{}{}", phase_words(phase), kept(outcome)));
+    }
+    let first = receipt.first_piece_us.map(|us| format!(", first word after {}", figures::time(us)));
+    rows.add("ran", &format!("{}{}", figures::time(receipt.run_us), first.unwrap_or_default()));
+    for (place, call) in receipt.calls.iter().enumerate() {
+        rows.add(if place == 0 { "calls" } else { "" }, &call_words(call));
+    }
+    let used = &receipt.usage;
+    rows.add("tokens", &format!("delivered: {}", figures::usage(&used.delivered, &used.delivered)));
+    rows.add("", &format!("billed:    {}", figures::usage(&used.billed, &used.delivered)));
+    let leaked = if receipt.leaked.is_empty() { "nothing".to_owned() } else { receipt.leaked.join(", ") };
+    rows.add("leaked", &leaked);
+    if receipt.revision > 0 {
+        rows.add("revised", &format!("{} times after the end", receipt.revision));
+    }
+    rows.0
+}
+
+struct Rows(String);
+
+impl Rows {
+    fn add(&mut self, label: &str, text: &str) {
+        let dim = Style::DIM;
+        self.0.push_str(&format!("  {dim}{label:<7}{dim:#} {text}\n"));
+    }
+}
+
+fn heading(outcome: &Outcome) -> String {
+    let (good, stop, bad) = (Style::GOOD, Style::STOP, Style::BAD);
+    match &*outcome.ending {
+        Ending::Completed { stop } => format!("{good}✓ Completed{good:#} ({})", stop.as_str()),
+        Ending::Cancelled { .. } => format!("{stop}■ Stopped{stop:#} {}", who_and_why(&outcome.receipt)),
+        Ending::Failed(failure) => format!("{bad}✗ Failed:{bad:#} {failure}"),
+        Ending::Lost => format!("{bad}✗ Lost:{bad:#} the program that ran it ended"),
+    }
+}
+
+fn who_and_why(receipt: &Receipt) -> String {
+    let by = receipt.by.as_deref().map_or_else(String::new, |by| format!("by {by}, "));
+    let reason = receipt.reason.map_or("unknown", |reason| reason.as_str());
+    let forces: Vec<&str> = receipt.requests.iter().map(|request| request.force.as_str()).collect();
+    let note = receipt.note.as_deref().map_or_else(String::new, |note| format!(" ({note})"));
+    format!("{by}reason: {reason}{note}, force: {}", forces.join(", then "))
+}
+
+fn stop_times(receipt: &Receipt) -> String {
+    let after = |time: Option<u64>| time.map_or_else(|| "unknown".to_owned(), figures::time);
+    let took = receipt.took;
+    // The date is not news to who has just stopped it.
+    let asked = receipt.requested_at.map(|wall| wall.to_string());
+    let clock = asked.as_deref().and_then(|text| text.get(11..19)).unwrap_or("?");
+    format!("asked at {clock} UTC, quiet {} later, settled {} later", after(took.quiet_us), after(took.settled_us))
+}
+
+fn phase_words(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Queued => "while it waited for its session",
+        Phase::Hook => "in a hook",
+        Phase::Model => "in the model's answer",
+        Phase::Backoff => "while it waited to try the model again",
+        Phase::Tools => "while tools ran",
+        Phase::Waiting => "while it waited for a person's approval",
+        Phase::Between => "between two steps",
+    }
+}
+
+fn kept(outcome: &Outcome) -> String {
+    let Some(message) = outcome.message.as_ref().filter(|message| message.cut.is_some()) else { return String::new() };
+    match message.text().split_whitespace().count() {
+        0 => String::new(),
+        1 => "; its one word is kept".to_owned(),
+        words => format!("; its {words} words are kept"),
+    }
+}
+
+fn call_words(call: &CallAccount) -> String {
+    let tool = Style::TOOL;
+    let verdict = match call.verdict {
+        Verdict::Finished => "finished",
+        Verdict::NeverStarted => "never started",
+        Verdict::Cut => "cut",
+        Verdict::Unknown => "cut, its effect is unknown",
+        Verdict::Late => "ended after the run",
+        Verdict::Leaked => "leaked: it went on after the run",
+    };
+    let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));
+    let took = call.took_us.map_or_else(String::new, |us| format!(" after {}", figures::time(us)));
+    format!("{tool}{}{tool:#} {verdict}{took}{why}", call.tool)
+}
+
+fn refusal_words(why: Refusal) -> &'static str {
+    match why {
+        Refusal::UnknownTool => "no such tool",
+        Refusal::BadArguments => "wrong arguments",
+        Refusal::DuplicateId => "its id was used twice",
+        Refusal::DeniedByHook => "a rule said no",
+        Refusal::DeniedByPerson => "a person said no",
+        Refusal::CallCancelled => "it was cancelled alone",
+        Refusal::RunCancelled => "the run was stopped first",
+        Refusal::Lost => "the program ended first",
+    }
+}

@@ -1,0 +1,232 @@
+//! A run in the terminal, as it happens.
+
+use std::io::{self, IsTerminal, Write};
+
+use andon::core::event::{Approval, ModelEnd, ToolEnd};
+use andon::core::message::ResultStatus;
+use andon::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, ToolResult};
+
+use super::flow::Flow;
+use super::{Style, one_line, receipt, result_line};
+use crate::follow::Listener;
+
+/// Where things are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Streams {
+    /// Everything to standard output: a conversation.
+    Together,
+    /// The answer to standard output and all else to standard error: for use in a script.
+    Apart,
+}
+
+/// Who speaks on an open line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    Answer,
+    Thought,
+}
+
+/// A terminal that shows a run.
+pub(crate) struct Screen {
+    streams: Streams,
+    flow: Flow,
+    voice: Voice,
+    /// The calls that were announced, to show results by name.
+    calls: Vec<ToolCall>,
+    /// The calls that run.
+    running: Vec<CallId>,
+    /// Whether a question stands on an open line.
+    is_asking: bool,
+    /// Whether the last line was a tool's result, so that an answer stands apart from it.
+    is_after_result: bool,
+}
+
+impl Screen {
+    pub(crate) fn new(streams: Streams) -> Self {
+        // The last column is left free: a space there would begin the next line.
+        let width = crate::terminal::columns().map(|columns| columns.saturating_sub(1));
+        let flow = Flow::new(width);
+        Self {
+            streams,
+            flow,
+            voice: Voice::Answer,
+            calls: Vec::new(),
+            running: Vec::new(),
+            is_asking: false,
+            is_after_result: false,
+        }
+    }
+
+    /// Writes a line beside the answer.
+    pub(crate) fn note(&mut self, line: &str) -> io::Result<()> {
+        self.end_line()?;
+        self.write_beside(&format!("{line}\n"))
+    }
+
+    /// Writes a run's receipt: all of it if the run was stopped, or else a line.
+    pub(crate) fn account(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let text = match outcome.stop_reason() {
+            "cancelled" => receipt::full(outcome),
+            _ => receipt::short(outcome),
+        };
+        self.end_line()?;
+        (self.voice, self.is_after_result) = (Voice::Answer, false);
+        self.write_beside(&format!("\n{text}"))
+    }
+
+    fn say(&mut self, voice: Voice, text: &str) -> io::Result<()> {
+        if voice != self.voice {
+            self.end_line()?;
+            if self.voice == Voice::Thought {
+                self.write_beside("\n")?;
+            }
+            self.voice = voice;
+        }
+        if std::mem::take(&mut self.is_after_result) {
+            self.write_beside("\n")?;
+        }
+        let text = self.flow.broken(text);
+        match voice {
+            Voice::Answer => write_now(&mut anstream::stdout(), &text),
+            Voice::Thought => {
+                let dim = Style::DIM;
+                self.write_beside(&format!("{dim}{text}{dim:#}"))
+            }
+        }
+    }
+
+    /// Ends the line that is open, on the stream where it is open.
+    fn end_line(&mut self) -> io::Result<()> {
+        if self.flow.at_start() {
+            return Ok(());
+        }
+        self.flow.line_ended();
+        match self.voice {
+            Voice::Answer => write_now(&mut anstream::stdout(), "\n"),
+            Voice::Thought => self.write_beside("\n"),
+        }
+    }
+
+    fn write_beside(&mut self, text: &str) -> io::Result<()> {
+        match self.streams {
+            Streams::Together => write_now(&mut anstream::stdout(), text),
+            Streams::Apart => write_now(&mut anstream::stderr(), text),
+        }
+    }
+
+    fn delta(&mut self, delta: &Delta) -> io::Result<()> {
+        match &delta.kind {
+            Kind::Text => self.say(Voice::Answer, &delta.text),
+            Kind::Thinking => self.say(Voice::Thought, &delta.text),
+            // A call is shown when its arguments are whole.
+            Kind::ToolInput(_) => Ok(()),
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Message { message } => message.calls().try_for_each(|call| self.call(call)),
+            Event::ToolStarted { call, .. } => {
+                self.running.push(call.clone());
+                Ok(())
+            }
+            Event::ToolFinished { call, end, result } => {
+                self.running.retain(|running| running != call);
+                self.result(call, tool_word(*end, result), result)
+            }
+            Event::ToolRefused { call, result, .. } => self.result(call, "was refused", result),
+            Event::ApprovalResolved { verdict, .. } => self.resolved(verdict),
+            Event::CancelRequested { request, .. } => self.stopping(request.force),
+            Event::GraceEnded { calls } => calls.iter().try_for_each(|call| {
+                let line = format!("  {}: its grace is over", self.name_of(call));
+                self.note(&line)
+            }),
+            Event::ModelFinished { end: ModelEnd::Failed { failure }, .. } => {
+                let bad = Style::BAD;
+                self.note(&format!("{bad}The model call failed:{bad:#} {failure}"))
+            }
+            Event::BackoffStarted { delay_ms } => self.note(&format!("Trying again in {delay_ms} ms.")),
+            _ => Ok(()),
+        }
+    }
+
+    fn call(&mut self, call: &ToolCall) -> io::Result<()> {
+        self.calls.push(call.clone());
+        let (tool, name, arguments) = (Style::TOOL, &call.name, one_line(&call.arguments));
+        self.note(&format!("{tool}→ {name}{tool:#} {arguments}"))
+    }
+
+    fn result(&mut self, call: &CallId, word: &str, result: &ToolResult) -> io::Result<()> {
+        let (tool, name, line) = (Style::TOOL, self.name_of(call), result_line(result));
+        self.note(&format!("{tool}← {name}{tool:#} {word}: {line}"))?;
+        self.is_after_result = true;
+        Ok(())
+    }
+
+    fn resolved(&mut self, verdict: &Approval) -> io::Result<()> {
+        // A person's answer has ended the line of the question, unless nobody typed it.
+        let was_typed = io::stdin().is_terminal() && !matches!(verdict, Approval::Closed);
+        if std::mem::take(&mut self.is_asking) && !was_typed {
+            self.write_beside("\n")?;
+        }
+        match verdict {
+            Approval::Approved { .. } => self.note("  approved"),
+            Approval::Denied { .. } => self.note("  denied"),
+            Approval::Closed => self.note("  no longer asked"),
+        }
+    }
+
+    fn name_of(&self, call: &CallId) -> String {
+        let known = self.calls.iter().rev().find(|known| known.id == *call);
+        known.map_or_else(|| call.to_string(), |known| known.name.clone())
+    }
+
+    /// Says that the stop has begun, where tools may take a while to end. Else the receipt is there at once.
+    fn stopping(&mut self, force: Force) -> io::Result<()> {
+        if self.running.is_empty() {
+            return Ok(());
+        }
+        let (stop, names) = (Style::STOP, self.running.iter().map(|call| self.name_of(call)).collect::<Vec<_>>());
+        let names = names.join(" and ");
+        let how = match force {
+            Force::AfterTurn => format!("when {names} is done"),
+            Force::Graceful => format!("{names} was told. Ctrl-C again stops it now."),
+            Force::Now => format!("{names} has no more time."),
+        };
+        self.note(&format!("{stop}■ Stopping:{stop:#} {how}"))
+    }
+}
+
+impl Listener for Screen {
+    fn item(&mut self, item: &FeedItem) -> io::Result<()> {
+        match item {
+            FeedItem::Fact(record) => self.event(&record.event),
+            FeedItem::Delta(delta) => self.delta(delta),
+            FeedItem::TextLost { .. } => self.note("(some text was lost in a crash)"),
+        }
+    }
+
+    fn ask(&mut self, call: &ToolCall) -> io::Result<()> {
+        let stop = Style::STOP;
+        self.end_line()?;
+        self.is_asking = true;
+        self.write_beside(&format!("{stop}?{stop:#} May {} run? [y/n] ", call.name))
+    }
+}
+
+fn tool_word(end: ToolEnd, result: &ToolResult) -> &'static str {
+    match (end, result.status) {
+        (ToolEnd::Finished, ResultStatus::Ok) => "answered",
+        (ToolEnd::Finished, _) => "failed",
+        (ToolEnd::Panicked, _) => "crashed",
+        (ToolEnd::Cut, _) => "stopped",
+        (ToolEnd::Unknown, _) => "stopped, effect unknown",
+        (ToolEnd::NeverStarted, _) => "not run",
+        (ToolEnd::Leaked, _) => "leaked",
+    }
+}
+
+fn write_now(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

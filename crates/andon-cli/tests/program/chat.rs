@@ -1,0 +1,89 @@
+//! `andon chat`, over pipes.
+
+use crate::child::Program;
+
+#[test]
+fn a_prompt_after_a_stop_in_mid_answer_works_at_once() {
+    let mut program = Program::start(&["chat"]);
+    program.wait_for("Stop it with Ctrl-C");
+    program.type_line("tell me a long story");
+    program.wait_for("## 1. ");
+    program.interrupt();
+    program.wait_for("■ Stopped by ada, reason: requested (Ctrl-C)");
+    program.type_line("roll 3 dice");
+    program.wait_for("✓ Completed");
+    let ended = program.end();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let story = ended.stdout.find("A long story by a practice model").unwrap();
+    let receipt = ended.stdout.find("■ Stopped").unwrap();
+    let knows = ended.stdout.find("I know that my last answer was stopped after").unwrap();
+    let rolled = ended.stdout.find("→ dice {\"dice\":3}").unwrap();
+    assert!(story < receipt && receipt < knows && knows < rolled, "{}", ended.stdout);
+    assert!(ended.stdout.contains("> roll 3 dice"), "a prompt that nobody saw being typed is shown");
+}
+
+#[test]
+fn andon_alone_is_a_chat() {
+    let mut program = Program::start(&["--instant"]);
+    program.type_line("hello");
+    let ended = program.end();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stdout.contains("no key and no network") && ended.stdout.contains("✓ Completed"), "{}", ended.stdout);
+}
+
+#[test]
+fn commands_tell_the_receipt_and_the_history_with_the_cut() {
+    let mut program = Program::start(&["chat"]);
+    program.type_line("tell me a long story");
+    program.wait_for("## 1. ");
+    program.interrupt();
+    for command in ["/receipt", "/history", "/help", "/dance", "/quit"] {
+        program.type_line(command);
+    }
+    program.wait_for_times("leaked  nothing", 2);
+    let ended = program.end();
+    assert_eq!(ended.code, Some(0));
+    for told in ["billed:", "output at least", "■ cut here: requested", "count stubbornly", "There is no /dance"] {
+        assert!(ended.stdout.contains(told), "{told} is not in\n{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_question_is_answered_by_the_next_line_and_asked_again_if_that_is_no_answer() {
+    let mut program = Program::start(&["chat", "--instant"]);
+    program.type_line("write a note: buy milk");
+    program.wait_for("May write_note run? [y/n]");
+    program.type_line("perhaps");
+    program.wait_for_times("May write_note run? [y/n]", 2);
+    program.type_line("y");
+    program.wait_for("kept as note 1: buy milk");
+    program.type_line("write a note: buy eggs");
+    program.wait_for_times("May write_note run? [y/n]", 3);
+    program.type_line("n");
+    program.wait_for("a person was asked and said no");
+    assert_eq!(program.end().code, Some(0));
+}
+
+#[test]
+fn a_stop_while_a_person_is_asked_leaves_the_next_line_for_the_next_prompt() {
+    let mut program = Program::start(&["chat", "--instant"]);
+    program.type_line("write a note: buy milk");
+    program.wait_for("May write_note run? [y/n]");
+    program.interrupt();
+    program.wait_for("while it waited for a person's approval");
+    program.type_line("hello");
+    program.wait_for("✓ Completed");
+    let ended = program.end();
+    assert!(ended.stdout.contains("never started (the run was stopped first)"), "{}", ended.stdout);
+}
+
+#[test]
+fn ctrl_c_at_an_empty_prompt_hints_and_then_leaves() {
+    let mut program = Program::start(&["chat"]);
+    program.wait_for("Stop it with Ctrl-C");
+    program.interrupt();
+    program.wait_for("Press Ctrl-C again");
+    program.interrupt();
+    let ended = program.end_without_closing();
+    assert_eq!(ended.code, Some(0));
+}

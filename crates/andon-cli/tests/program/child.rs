@@ -1,0 +1,167 @@
+//! The program as a child process whose output can be waited for.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Nothing that is waited for here takes so long, unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Program {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    output: Receiver<Vec<u8>>,
+    /// Standard output so far.
+    pub(crate) seen: String,
+}
+
+/// How the program ended, and all that it wrote.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Program {
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_andon"))
+            .args(args)
+            .env("USER", "ada")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = chunks_of(child.stdout.take().unwrap());
+        let stdin = child.stdin.take();
+        Self { child, stdin, output, seen: String::new() }
+    }
+
+    /// Runs to the end, with nothing on standard input.
+    pub(crate) fn run(args: &[&str]) -> Ended {
+        Self::start(args).end()
+    }
+
+    pub(crate) fn type_line(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    pub(crate) fn type_all(&mut self, text: &str) {
+        self.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Reads until standard output contains the text, `times` times in all.
+    pub(crate) fn wait_for_times(&mut self, text: &str, times: usize) {
+        while self.seen.matches(text).count() < times {
+            match self.output.recv_timeout(PATIENCE) {
+                Ok(chunk) => self.seen.push_str(&String::from_utf8_lossy(&chunk)),
+                Err(error) => panic!("{error}: {text:?} did not come; there was:\n{}", self.seen),
+            }
+        }
+    }
+
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        self.wait_for_times(text, 1);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // A program that has gone already is what the test will see; until it is waited for, its id is its own.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    pub(crate) fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Nobody reads standard output from now on, and its other end is closed.
+    pub(crate) fn close_output(&mut self) {
+        let (_, closed) = channel();
+        self.output = closed;
+    }
+
+    /// Sends Ctrl-C until the program has gone, without reading any of its output. Signals that come together count as
+    /// one, so nobody can know how many it takes.
+    pub(crate) fn interrupt_until_gone(mut self) -> Option<i32> {
+        let pid = Pid::from_child(&self.child);
+        let (gone, ended) = channel();
+        drop(self.stdin.take());
+        let waiter = std::thread::spawn(move || gone.send(self.child.wait().unwrap().code()));
+        let code = (0..1000).find_map(|_| {
+            // It may have gone between the wait and the signal.
+            let _ = kill_process(pid, Signal::INT);
+            match ended.recv_timeout(Duration::from_millis(20)) {
+                Ok(code) => Some(code),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => panic!("the waiter is gone"),
+            }
+        });
+        waiter.join().unwrap().unwrap();
+        code.expect("it did not leave")
+    }
+
+    /// Closes standard input and waits for the end.
+    pub(crate) fn end(mut self) -> Ended {
+        drop(self.stdin.take());
+        self.end_without_closing()
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end_without_closing(mut self) -> Ended {
+        while let Ok(chunk) = self.output.recv_timeout(PATIENCE) {
+            self.seen.push_str(&String::from_utf8_lossy(&chunk));
+        }
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        let code = self.child.wait().unwrap().code();
+        Ended { code, stdout: std::mem::take(&mut self.seen), stderr }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing running.
+        let _ = self.child.kill();
+    }
+}
+
+impl Ended {
+    /// Standard output as JSON: every line must be some.
+    pub(crate) fn json(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+
+    /// The receipt, which must be the last line, behind the only `run_settled`.
+    pub(crate) fn receipt(&self) -> Value {
+        let lines = self.json();
+        let settled = lines.iter().filter(|line| line["type"] == "run_settled").count();
+        assert_eq!(settled, 1, "{}", self.stdout);
+        assert_eq!(lines[lines.len() - 2]["type"], "run_settled");
+        let last = lines.last().unwrap();
+        assert_eq!(last["type"], "receipt");
+        last["receipt"].clone()
+    }
+
+    /// The text of all deltas, joined.
+    pub(crate) fn streamed(&self) -> String {
+        self.json().iter().filter_map(|line| line["text"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    // No room in the channel: a test that does not read makes the program wait, as a stopped terminal does.
+    let (send, receive) = std::sync::mpsc::sync_channel(0);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = stream.read(&mut buffer) {
+            if send.send(buffer[..length].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    receive
+}

@@ -1,0 +1,98 @@
+//! One tool call of a turn, and what may happen to it.
+//!
+//! # Invariants
+//!
+//! 1. A call is closed once, by a result of its own.
+//! 2. A no stays a no: from [`CallState::Denied`] only the refusal leads on.
+
+use std::sync::Arc;
+
+use crate::event::{Approval, Effect};
+use crate::message::{ToolCall, ToolResult};
+
+use super::fold::Misfit;
+
+/// One tool call of the current turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// What the model asked for.
+    pub call: ToolCall,
+    /// How far it has come.
+    pub state: CallState,
+}
+
+/// How far a tool call has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallState {
+    /// It may start.
+    Ready,
+    /// It waits for a person's yes.
+    AwaitingApproval,
+    /// A person said no, or the stop closed the question; its refusal comes next. Never holds a yes.
+    Denied(Box<Approval>),
+    /// It was started.
+    Running(Effect),
+    /// It has its result.
+    Closed(Arc<ToolResult>),
+}
+
+impl Call {
+    pub(super) fn new(call: &ToolCall) -> Self {
+        Self { call: call.clone(), state: CallState::Ready }
+    }
+
+    pub(super) fn ask(&mut self) -> Result<(), Misfit> {
+        match self.state {
+            CallState::Ready => self.state = CallState::AwaitingApproval,
+            CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) | CallState::Closed(_) => {
+                return Err("approval is asked before the call starts");
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn decide(&mut self, verdict: &Approval) -> Result<(), Misfit> {
+        if self.state != CallState::AwaitingApproval {
+            return Err("no approval is open for this call");
+        }
+        self.state = match verdict {
+            Approval::Approved { .. } => CallState::Ready,
+            Approval::Denied { .. } | Approval::Closed => CallState::Denied(Box::new(verdict.clone())),
+        };
+        Ok(())
+    }
+
+    pub(super) fn start(&mut self, effect: Effect) -> Result<(), Misfit> {
+        match self.state {
+            CallState::Ready => self.state = CallState::Running(effect),
+            CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) | CallState::Closed(_) => {
+                return Err("a call starts once, and only when it may");
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, result: &Arc<ToolResult>) -> Result<(), Misfit> {
+        match self.state {
+            CallState::Running(_) => self.close(result),
+            CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) | CallState::Closed(_) => {
+                Err("only a call that runs can finish")
+            }
+        }
+    }
+
+    pub(super) fn refuse(&mut self, result: &Arc<ToolResult>) -> Result<(), Misfit> {
+        match self.state {
+            CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) => self.close(result),
+            CallState::Running(_) | CallState::Closed(_) => Err("a call that has started cannot be refused"),
+        }
+    }
+
+    fn close(&mut self, result: &Arc<ToolResult>) -> Result<(), Misfit> {
+        if result.call != self.call.id {
+            return Err("a result belongs to the call that it closes");
+        }
+        self.state = CallState::Closed(Arc::clone(result));
+        Ok(())
+    }
+}

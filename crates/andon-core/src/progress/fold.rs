@@ -1,0 +1,286 @@
+//! Folding a run from its events: what may follow what.
+//!
+//! An event that cannot follow is refused and changes nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::answer::{Lump, LumpGap, Span};
+use crate::cancel::CancelRequest;
+use crate::event::{Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Seq};
+use crate::id::CallId;
+use crate::message::{Message, Part, Role};
+use crate::outcome::{Ending, Failure, FailureKind};
+use crate::usage::Used;
+
+use super::{Call, CallState, Life, OpenModel, Progress};
+
+/// Why an event cannot follow what was.
+pub(super) type Misfit = &'static str;
+
+/// An event that cannot follow what was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// The journal does not begin with `run_accepted`.
+    #[error("a run's journal begins with run_accepted")]
+    NoBeginning,
+    /// A seq is missing or repeated.
+    #[error("event {found} stands where {expected} belongs")]
+    Gap {
+        /// The seq that belongs there.
+        expected: Seq,
+        /// The seq that stands there.
+        found: Seq,
+    },
+    /// The event makes no sense here.
+    #[error("event {seq} cannot happen here: {why}")]
+    OutOfPlace {
+        /// The event's seq.
+        seq: Seq,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Streamed text is missing.
+    #[error(transparent)]
+    Lump(#[from] LumpGap),
+}
+
+impl Progress {
+    /// Folds a run from its journal.
+    pub fn fold<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Result<Self, FoldError> {
+        let mut entries = entries.into_iter();
+        let Some(Entry::Fact(first)) = entries.next() else { return Err(FoldError::NoBeginning) };
+        let Event::RunAccepted { accepted } = &first.event else { return Err(FoldError::NoBeginning) };
+        check_seq(1, first.seq)?;
+        let mut progress = Self::new(Arc::clone(accepted));
+        for entry in entries {
+            match entry {
+                Entry::Fact(record) => progress.apply_record(record)?,
+                Entry::Lump(lump) => progress.apply_lump(lump)?,
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Takes the next record in.
+    pub fn apply_record(&mut self, record: &Record) -> Result<(), FoldError> {
+        check_seq(self.seq + 1, record.seq)?;
+        self.apply(&record.event)
+    }
+
+    /// Takes the next event in.
+    pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
+        let seq = self.seq + 1;
+        self.take(event).map_err(|why| FoldError::OutOfPlace { seq, why })?;
+        self.seq = seq;
+        Ok(())
+    }
+
+    fn apply_lump(&mut self, lump: &Lump) -> Result<(), FoldError> {
+        let Some(model) = self.model.as_mut().filter(|model| !model.answered) else {
+            return Err(FoldError::OutOfPlace { seq: self.seq, why: "text streams only while the model is called" });
+        };
+        match model.spans.last_mut() {
+            Some(span) if span.after == lump.span.after => span.join(lump)?,
+            _ => {
+                let mut span = Span::new(lump.span.after);
+                span.join(lump)?;
+                model.spans.push(span);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Event) -> Result<(), Misfit> {
+        self.check_life(event)?;
+        match event {
+            Event::RunAccepted { .. } => Err("a run is accepted once"),
+            Event::RunStarted => self.start(),
+            Event::HookStarted { point } => self.start_hook(*point),
+            Event::HookFinished { point, end } => self.finish_hook(*point, *end),
+            Event::ModelStarted { call, .. } => self.start_model(*call),
+            Event::Message { message } => self.take_answer(message),
+            Event::Usage { call, used } => self.account(*call, **used),
+            Event::ModelFinished { call, end, .. } => self.finish_model(*call, end),
+            Event::BackoffStarted { .. } => self.start_backoff(),
+            Event::BackoffFinished => self.finish_backoff(),
+            Event::ApprovalRequested { call } => self.turn_call(call, Call::ask),
+            Event::ApprovalResolved { call, verdict } => self.turn_call(call, |open| open.decide(verdict)),
+            Event::ToolStarted { call, effect } => self.turn_call(call, |open| open.start(*effect)),
+            Event::ToolFinished { call, result, .. } => self.turn_call(call, |open| open.finish(result)),
+            Event::ToolRefused { call, result, .. } => self.turn_call(call, |open| open.refuse(result)),
+            Event::CallCancelRequested { .. } | Event::RunQuieted | Event::GraceEnded { .. } => Ok(()),
+            Event::CancelRequested { request, .. } => self.take_request(request),
+            Event::RunSettled { outcome } => self.settle(outcome),
+        }
+    }
+
+    /// A run that waits for its session can only start or be stopped, and a settled one is at rest for ever.
+    fn check_life(&self, event: &Event) -> Result<(), Misfit> {
+        match (&self.life, event) {
+            (Life::Running, _) => Ok(()),
+            (Life::Queued, Event::RunAccepted { .. } | Event::RunStarted) => Ok(()),
+            (Life::Queued, Event::CancelRequested { .. } | Event::RunQuieted | Event::RunSettled { .. }) => Ok(()),
+            (Life::Queued, _) => Err("the run has not started"),
+            (Life::Settled(_), _) => Err("the run has settled"),
+        }
+    }
+
+    fn start(&mut self) -> Result<(), Misfit> {
+        if self.life != Life::Queued {
+            return Err("a run starts once");
+        }
+        self.life = Life::Running;
+        self.messages.push(Arc::clone(&self.accepted.input));
+        Ok(())
+    }
+
+    fn start_hook(&mut self, point: HookPoint) -> Result<(), Misfit> {
+        if self.hook.is_some() {
+            return Err("a hook is open");
+        }
+        self.hook = Some(point);
+        Ok(())
+    }
+
+    fn finish_hook(&mut self, point: HookPoint, end: HookEnd) -> Result<(), Misfit> {
+        if self.hook != Some(point) {
+            return Err("no such hook is open");
+        }
+        self.hook = None;
+        self.failure = self.failure.take().or(hook_failure(point, end));
+        Ok(())
+    }
+
+    fn start_model(&mut self, number: u32) -> Result<(), Misfit> {
+        if self.something_is_open() {
+            return Err("a model is called when nothing else is open");
+        }
+        self.model_calls = number;
+        self.last_stop = None;
+        self.model = Some(OpenModel { number, spans: Vec::new(), answered: false, accounted: false });
+        Ok(())
+    }
+
+    fn take_answer(&mut self, message: &Arc<Message>) -> Result<(), Misfit> {
+        let Some(model) = self.model.as_mut().filter(|model| !model.answered) else {
+            return Err("an answer comes from an open model call, once");
+        };
+        if message.role != Role::Assistant {
+            return Err("an answer is the assistant's");
+        }
+        let mut ids = HashSet::new();
+        if !message.calls().all(|call| ids.insert(&call.id)) {
+            // Only one of them could ever be closed.
+            return Err("two calls of an answer have one id");
+        }
+        model.answered = true;
+        self.turns += 1;
+        self.messages.push(Arc::clone(message));
+        self.calls = message.calls().map(Call::new).collect();
+        Ok(())
+    }
+
+    fn account(&mut self, number: u32, used: Used) -> Result<(), Misfit> {
+        let Some(model) = self.model.as_mut().filter(|model| model.number == number && !model.accounted) else {
+            return Err("usage is of an open model call, once");
+        };
+        model.accounted = true;
+        self.used = Some(Box::new(self.used().plus(used)));
+        Ok(())
+    }
+
+    fn finish_model(&mut self, number: u32, end: &ModelEnd) -> Result<(), Misfit> {
+        let Some(model) = self.model.take_if(|model| model.number == number) else {
+            return Err("no such model call is open");
+        };
+        match end {
+            // An answer that asks for tools is not the last one, also if they are closed already.
+            ModelEnd::Answered { stop } => self.last_stop = (!self.asks_for_tools(&model)).then_some(*stop),
+            ModelEnd::Failed { failure } => self.failure = Some((**failure).clone()),
+            ModelEnd::Cut | ModelEnd::Lost => {}
+        }
+        Ok(())
+    }
+
+    fn asks_for_tools(&self, model: &OpenModel) -> bool {
+        model.answered && self.last_answer().is_some_and(|answer| answer.calls().next().is_some())
+    }
+
+    fn start_backoff(&mut self) -> Result<(), Misfit> {
+        if self.in_backoff || self.model.is_some() {
+            return Err("a back-off stands between two model calls");
+        }
+        self.failure = None;
+        self.in_backoff = true;
+        Ok(())
+    }
+
+    fn finish_backoff(&mut self) -> Result<(), Misfit> {
+        if !self.in_backoff {
+            return Err("no back-off is open");
+        }
+        self.in_backoff = false;
+        Ok(())
+    }
+
+    fn turn_call(&mut self, id: &CallId, change: impl FnOnce(&mut Call) -> Result<(), Misfit>) -> Result<(), Misfit> {
+        let Some(call) = self.calls.iter_mut().find(|call| call.call.id == *id) else {
+            return Err("the model did not ask for this call in this turn");
+        };
+        change(call)?;
+        self.close_turn();
+        Ok(())
+    }
+
+    /// Moves the results into the conversation once every call has one (invariant 3).
+    fn close_turn(&mut self) {
+        let result = |call: &Call| match &call.state {
+            CallState::Closed(result) => Some(Part::ToolResult((**result).clone())),
+            CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) => None,
+        };
+        let results: Option<Vec<Part>> = self.calls.iter().map(result).collect();
+        if let Some(parts) = results {
+            self.messages.push(Arc::new(Message { role: Role::Tool, parts, cut: None }));
+            self.calls.clear();
+        }
+    }
+
+    /// The first reason stays, and the force only rises.
+    fn take_request(&mut self, request: &CancelRequest) -> Result<(), Misfit> {
+        self.cancel = Some(match self.cancel {
+            Some((reason, force)) => (reason, force.max(request.force)),
+            None => (request.reason, request.force),
+        });
+        Ok(())
+    }
+
+    fn settle(&mut self, outcome: &Arc<Ending>) -> Result<(), Misfit> {
+        if self.something_is_open() {
+            return Err("something is still open");
+        }
+        self.life = Life::Settled(Arc::clone(outcome));
+        Ok(())
+    }
+
+    fn something_is_open(&self) -> bool {
+        self.model.is_some() || !self.calls.is_empty() || self.hook.is_some() || self.in_backoff
+    }
+}
+
+fn check_seq(expected: Seq, found: Seq) -> Result<(), FoldError> {
+    if found == expected { Ok(()) } else { Err(FoldError::Gap { expected, found }) }
+}
+
+/// A hook that panics ends the call that it belongs to: a tool hook's is one tool call, any other's is the run.
+fn hook_failure(point: HookPoint, end: HookEnd) -> Option<Failure> {
+    let name = match point {
+        HookPoint::BeforeTool | HookPoint::AfterTool => return None,
+        HookPoint::BeforeRun => "before_run",
+        HookPoint::AfterRun => "after_run",
+        HookPoint::BeforeModel => "before_model",
+        HookPoint::AfterModel => "after_model",
+    };
+    let message = format!("the {name} hook panicked");
+    (end == HookEnd::Panicked).then_some(Failure { error: FailureKind::Hook, message })
+}

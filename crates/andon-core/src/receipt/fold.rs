@@ -1,0 +1,174 @@
+//! Folding a receipt from events and addenda.
+
+use std::sync::Arc;
+
+use crate::cancel::CancelRequest;
+use crate::event::{Accepted, Addendum, Epoch, Event, Learnt, Record, Refusal, ToolEnd};
+use crate::id::CallId;
+use crate::progress::Progress;
+use crate::time::Stamp;
+use crate::usage::Used;
+
+use super::{CallAccount, ModelAccount, Receipt, Verdict};
+
+/// A time, and the owner whose clock told it.
+///
+/// Another owner is another process, whose monotonic clock began anew: no time is measured from one to the other.
+#[derive(Clone, Copy)]
+pub(super) struct Instant {
+    epoch: Epoch,
+    at: Stamp,
+}
+
+impl Instant {
+    pub(super) fn of(record: &Record) -> Self {
+        Self { epoch: record.epoch, at: record.at }
+    }
+
+    /// The microseconds since `earlier`, if one clock told both.
+    fn since(self, earlier: Self) -> Option<u64> {
+        (self.epoch == earlier.epoch).then(|| self.at.mono_us.saturating_sub(earlier.at.mono_us))
+    }
+
+    /// The microseconds since `earlier`, by wall time if two clocks told them.
+    fn roughly_since(self, earlier: Self) -> u64 {
+        self.since(earlier).unwrap_or_else(|| self.at.wall.0.saturating_sub(earlier.at.wall.0))
+    }
+}
+
+pub(super) struct Fold {
+    pub(super) receipt: Receipt,
+    /// Says what the run was doing when the stop came.
+    progress: Progress,
+    began: Instant,
+    requested: Option<Instant>,
+    tool_starts: Vec<(CallId, Instant)>,
+    model_start: Option<(Arc<str>, Instant)>,
+}
+
+impl Fold {
+    pub(super) fn new(accepted: &Arc<Accepted>, began: Instant) -> Self {
+        let receipt = Receipt { accepted_at: began.at.wall, ..Receipt::empty(accepted) };
+        let progress = Progress::new(Arc::clone(accepted));
+        Self { receipt, progress, began, requested: None, tool_starts: Vec::new(), model_start: None }
+    }
+
+    pub(super) fn add(&mut self, record: &Record) {
+        let now = Instant::of(record);
+        match &record.event {
+            Event::CancelRequested { request, delivered_at } => {
+                // Who records a request is who heard it: all its times are of one clock.
+                self.cancel(request, Instant { at: *delivered_at, ..now });
+            }
+            Event::RunQuieted => {
+                self.receipt.quiet_at = Some(now.at.wall);
+                self.receipt.took.quiet_us = self.since_request(now);
+            }
+            Event::RunSettled { outcome } => {
+                self.receipt.outcome = Some(Arc::clone(outcome));
+                self.receipt.settled_at = Some(now.at.wall);
+                self.receipt.took.settled_us = self.since_request(now);
+                self.receipt.run_us = now.roughly_since(self.began);
+            }
+            Event::ModelStarted { model, .. } => self.model_start = Some((Arc::clone(model), now)),
+            Event::Usage { call, used } => self.usage(*call, used),
+            Event::ModelFinished { call, first_piece_us, .. } => self.model_finished(*call, *first_piece_us, now),
+            Event::ToolStarted { call, .. } => self.tool_starts.push((call.clone(), now)),
+            Event::ToolFinished { call, end, .. } => self.tool_finished(call, *end, now),
+            Event::ToolRefused { call, why, .. } => self.tool_closed(call, Verdict::NeverStarted, Some(*why), None),
+            Event::RunAccepted { .. }
+            | Event::RunStarted
+            | Event::HookStarted { .. }
+            | Event::HookFinished { .. }
+            | Event::Message { .. }
+            | Event::BackoffStarted { .. }
+            | Event::BackoffFinished
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalResolved { .. }
+            | Event::CallCancelRequested { .. }
+            | Event::GraceEnded { .. } => {}
+        }
+        // A journal that does not fold is the journal's fault; the receipt says what it can all the same.
+        let _ = self.progress.apply(&record.event);
+    }
+
+    fn since_request(&self, now: Instant) -> Option<u64> {
+        now.since(self.requested?)
+    }
+
+    fn cancel(&mut self, request: &Arc<CancelRequest>, delivered: Instant) {
+        self.receipt.requests.push(Arc::clone(request));
+        self.receipt.force = self.receipt.force.max(Some(request.force));
+        if self.requested.is_some() {
+            return;
+        }
+        self.requested = Some(Instant { at: request.requested_at, ..delivered });
+        self.receipt.requested_at = Some(request.requested_at.wall);
+        self.receipt.delivered_at = Some(delivered.at.wall);
+        self.receipt.took.delivered_us = self.since_request(delivered);
+        self.receipt.reason = Some(request.reason);
+        self.receipt.by.clone_from(&request.by);
+        self.receipt.note.clone_from(&request.note);
+        self.receipt.cut_in = Some(self.progress.phase());
+    }
+
+    fn usage(&mut self, call: u32, used: &Used) {
+        self.receipt.usage = self.receipt.usage.plus(*used);
+        let model = self.model_start.as_ref().map_or_else(|| "?".into(), |(model, _)| Arc::clone(model));
+        let account = ModelAccount { call, model, usage: *used, first_piece_us: None, took_us: None };
+        self.receipt.model_calls.push(account);
+    }
+
+    fn model_finished(&mut self, call: u32, first_piece_us: Option<u64>, now: Instant) {
+        let started = self.model_start.take().map(|(_, started)| started);
+        if let Some(account) = self.receipt.model_calls.iter_mut().find(|account| account.call == call) {
+            account.first_piece_us = first_piece_us;
+            account.took_us = started.and_then(|started| now.since(started));
+        }
+        self.receipt.first_piece_us = self.receipt.first_piece_us.or(first_piece_us);
+    }
+
+    fn tool_finished(&mut self, call: &CallId, end: ToolEnd, now: Instant) {
+        let started = self.tool_starts.iter().find(|(id, _)| id == call).map(|(_, started)| *started);
+        let verdict = match end {
+            ToolEnd::Finished | ToolEnd::Panicked => Verdict::Finished,
+            ToolEnd::Cut => Verdict::Cut,
+            ToolEnd::Unknown => Verdict::Unknown,
+            ToolEnd::NeverStarted => Verdict::NeverStarted,
+            ToolEnd::Leaked => Verdict::Leaked,
+        };
+        let ran = started.filter(|_| end != ToolEnd::NeverStarted);
+        self.tool_closed(call, verdict, None, ran.and_then(|started| now.since(started)));
+    }
+
+    fn tool_closed(&mut self, call: &CallId, verdict: Verdict, refused: Option<Refusal>, took_us: Option<u64>) {
+        let open = self.progress.calls().iter().find(|open| open.call.id == *call);
+        let tool = open.map_or_else(|| "?".to_owned(), |open| open.call.name.clone());
+        if verdict == Verdict::Leaked {
+            self.receipt.leaked.push(format!("{tool} ({call})"));
+        }
+        self.receipt.calls.push(CallAccount { call: call.clone(), tool, verdict, refused, took_us });
+    }
+
+    pub(super) fn addendum(&mut self, addendum: Addendum) {
+        match &addendum.what {
+            Learnt::LateResult { call, .. } => {
+                let account = self.receipt.calls.iter_mut().find(|account| account.call == *call);
+                if let Some(account) = account {
+                    account.verdict = Verdict::Late;
+                }
+                self.receipt.leaked.retain(|leak| !leak.ends_with(&format!("({call})")));
+            }
+            Learnt::UsageCorrected { call, used } => {
+                let account = self.receipt.model_calls.iter_mut().find(|account| account.call == *call);
+                if let Some(account) = account {
+                    account.usage = **used;
+                }
+                self.receipt.usage =
+                    self.receipt.model_calls.iter().fold(Used::NONE, |sum, account| sum.plus(account.usage));
+            }
+        }
+        self.receipt.revision += 1;
+        self.receipt.addenda.push(addendum);
+    }
+}

@@ -1,0 +1,184 @@
+//! Events and runs as short words, for the tests of the fold.
+#![allow(dead_code, reason = "each test program uses some of these")]
+
+use std::sync::Arc;
+
+use andon_core::answer::CallHead;
+use andon_core::cancel::{CancelRequest, Force, Reason};
+use andon_core::closing::refuse;
+use andon_core::event::{
+    Accepted, Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd,
+};
+use andon_core::id::{CallId, RunId, SessionId, SessionKey};
+use andon_core::message::{Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
+use andon_core::progress::{FoldError, Progress, Step};
+use andon_core::time::{Stamp, Wall};
+use andon_core::usage::{Usage, Used};
+
+pub(crate) fn id(text: &str) -> CallId {
+    CallId::new(text).unwrap()
+}
+
+pub(crate) fn session() -> SessionKey {
+    SessionKey { app: "app".into(), user: "user".into(), session: SessionId::new("s").unwrap() }
+}
+
+pub(crate) fn accepted() -> Arc<Accepted> {
+    let run = RunId::new("r").unwrap();
+    Arc::new(Accepted { run, session: session(), input: Arc::new(Message::user("Look.")) })
+}
+
+pub(crate) fn hook_started(point: HookPoint) -> Event {
+    Event::HookStarted { point }
+}
+
+pub(crate) fn hook_finished(point: HookPoint) -> Event {
+    Event::HookFinished { point, end: HookEnd::Continued }
+}
+
+pub(crate) fn model_started(call: u32) -> Event {
+    Event::ModelStarted { call, model: "practice".into() }
+}
+
+pub(crate) fn answered(call: u32, stop: ModelStop) -> Event {
+    Event::ModelFinished { call, end: ModelEnd::Answered { stop }, first_piece_us: None }
+}
+
+pub(crate) fn failure() -> Failure {
+    Failure { error: FailureKind::Model, message: "The model is out.".into() }
+}
+
+pub(crate) fn failed(call: u32) -> Event {
+    let end = ModelEnd::Failed { failure: Box::new(failure()) };
+    Event::ModelFinished { call, end, first_piece_us: None }
+}
+
+pub(crate) fn message(message: Message) -> Event {
+    Event::Message { message: Arc::new(message) }
+}
+
+pub(crate) fn reported() -> Used {
+    Used::whole(Usage::reported(10, 5))
+}
+
+pub(crate) fn usage(call: u32) -> Event {
+    Event::Usage { call, used: Box::new(reported()) }
+}
+
+pub(crate) fn backoff_started() -> Event {
+    Event::BackoffStarted { delay_ms: 100 }
+}
+
+pub(crate) fn asking(ids: &[&str]) -> Message {
+    let call = |text: &&str| Part::ToolCall(ToolCall { id: id(text), name: "look".into(), arguments: "{}".into() });
+    Message { role: Role::Assistant, parts: ids.iter().map(call).collect(), cut: None }
+}
+
+pub(crate) fn approval_requested(call: &str) -> Event {
+    Event::ApprovalRequested { call: id(call) }
+}
+
+pub(crate) fn approval_resolved(call: &str, verdict: Approval) -> Event {
+    Event::ApprovalResolved { call: id(call), verdict: Box::new(verdict) }
+}
+
+pub(crate) fn approved(call: &str) -> Event {
+    approval_resolved(call, Approval::Approved { by: None })
+}
+
+pub(crate) fn denied(call: &str) -> Event {
+    approval_resolved(call, Approval::Denied { by: None, why: None })
+}
+
+pub(crate) fn tool_started(call: &str) -> Event {
+    Event::ToolStarted { call: id(call), effect: Effect::Effect }
+}
+
+pub(crate) fn result(call: &str) -> ToolResult {
+    ToolResult::text(id(call), ResultStatus::Ok, format!("{call} was seen"))
+}
+
+pub(crate) fn tool_finished(call: &str) -> Event {
+    finished_with(call, result(call))
+}
+
+pub(crate) fn finished_with(call: &str, result: ToolResult) -> Event {
+    Event::ToolFinished { call: id(call), end: ToolEnd::Finished, result: Arc::new(result) }
+}
+
+pub(crate) fn refused_with(call: &str, result: ToolResult) -> Event {
+    Event::ToolRefused { call: id(call), why: Refusal::UnknownTool, result: Arc::new(result) }
+}
+
+pub(crate) fn refused(call: &str) -> Event {
+    refuse(id(call), Refusal::UnknownTool)
+}
+
+pub(crate) fn request(force: Force) -> Arc<CancelRequest> {
+    let requested_at = Stamp { wall: Wall(1_000_000_000), mono_us: 500 };
+    Arc::new(CancelRequest { reason: Reason::Requested, force, by: None, note: None, grace_ms: None, requested_at })
+}
+
+pub(crate) fn cancel_requested(force: Force) -> Event {
+    Event::CancelRequested { request: request(force), delivered_at: Stamp::default() }
+}
+
+pub(crate) fn settled(ending: Ending) -> Event {
+    Event::RunSettled { outcome: Arc::new(ending) }
+}
+
+pub(crate) fn cancelled() -> Ending {
+    Ending::Cancelled { reason: Reason::Requested }
+}
+
+pub(crate) fn completed() -> Ending {
+    Ending::Completed { stop: ModelStop::EndTurn }
+}
+
+/// Folds events behind `run_accepted`.
+pub(crate) fn fold(events: impl IntoIterator<Item = Event>) -> Result<Progress, FoldError> {
+    let mut progress = Progress::new(accepted());
+    for event in events {
+        progress.apply(&event)?;
+    }
+    Ok(progress)
+}
+
+/// A run that started, and then these.
+pub(crate) fn run(events: impl IntoIterator<Item = Event>) -> Progress {
+    fold([Event::RunStarted].into_iter().chain(events)).unwrap()
+}
+
+/// A run whose model asked for these calls.
+pub(crate) fn asked(ids: &[&str], events: impl IntoIterator<Item = Event>) -> Progress {
+    let turn = [model_started(1), message(asking(ids)), answered(1, ModelStop::ToolUse)];
+    run(turn.into_iter().chain(events))
+}
+
+pub(crate) fn step(progress: &Progress) -> Step {
+    progress.next_step(8).unwrap()
+}
+
+pub(crate) fn start(ids: &[&str]) -> Step {
+    Step::CallTools { start: ids.iter().map(|text| id(text)).collect() }
+}
+
+pub(crate) fn settle(ending: Ending) -> Step {
+    Step::Settle(Arc::new(ending))
+}
+
+pub(crate) fn record(seq: Seq, event: Event) -> Record {
+    let at = Stamp { wall: Wall(1_000_000_000 + seq), mono_us: 100 * seq };
+    Record { v: 1, seq, epoch: 1, at, event }
+}
+
+/// A journal of these events behind `run_accepted`.
+pub(crate) fn journal(events: impl IntoIterator<Item = Event>) -> Vec<Entry> {
+    let all = [Event::RunAccepted { accepted: accepted() }].into_iter().chain(events);
+    all.zip(1..).map(|(event, seq)| Entry::Fact(Arc::new(record(seq, event)))).collect()
+}
+
+pub(crate) fn head(index: usize, call: &str) -> Arc<CallHead> {
+    Arc::new(CallHead { index, id: id(call), name: "look".into() })
+}

@@ -1,0 +1,274 @@
+//! What is persisted comes back as it was, says its version, and keeps its words.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use andon_core::FORMAT_VERSION;
+use andon_core::answer::{CallHead, Kind, Lump, Span, What};
+use andon_core::cancel::{CancelRequest, Force, Reason};
+use andon_core::event::{
+    Accepted, Addendum, Approval, Effect, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, ToolEnd,
+};
+use andon_core::id::{CallId, RunId, SessionId, SessionKey};
+use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
+use andon_core::receipt::Receipt;
+use andon_core::time::{Stamp, Wall};
+use andon_core::usage::{Figure, Provenance, Usage, Used};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const AT: Stamp = Stamp { wall: Wall(1_763_204_400_123_456), mono_us: 77 };
+
+fn id(text: &str) -> CallId {
+    CallId::new(text).unwrap()
+}
+
+fn image() -> Image {
+    Image { media_type: "image/png".into(), reference: "https://example.com/a.png".into() }
+}
+
+fn used() -> Used {
+    let guess = Figure { value: None, provenance: Provenance::Bounded, low: Some(3), high: None };
+    Used { delivered: Usage { output: guess, ..Usage::reported(10, 5) }, billed: Usage::UNKNOWN }
+}
+
+fn result() -> Arc<ToolResult> {
+    let content = vec![Content::Text { text: "så\n\u{0}".into() }, Content::Image(image())];
+    Arc::new(ToolResult { call: id("a"), status: ResultStatus::Unknown, content })
+}
+
+fn request() -> Arc<CancelRequest> {
+    Arc::new(CancelRequest {
+        reason: Reason::ClientDisconnected,
+        force: Force::AfterTurn,
+        by: Some("ann".into()),
+        note: None,
+        grace_ms: Some(5),
+        requested_at: AT,
+    })
+}
+
+fn failure() -> Failure {
+    Failure { error: FailureKind::StreamBroken, message: "It broke.".into() }
+}
+
+fn cut_answer() -> Message {
+    let call = ToolCall { id: id("a"), name: "look".into(), arguments: "{\"b\": 1, \"a\":".into() };
+    let parts = vec![
+        Part::Thinking { text: "Hm.".into(), signature: Some("seal".into()) },
+        Part::Thinking { text: "Or".into(), signature: None },
+        Part::text("So"),
+        Part::Image(image()),
+        Part::ToolCall(call),
+    ];
+    Message { role: Role::Assistant, parts, cut: Some(Cut::Cancelled(Reason::OwnerLost)) }
+}
+
+fn accepted() -> Event {
+    let session = SessionKey { app: "app".into(), user: "user".into(), session: SessionId::new("s").unwrap() };
+    let accepted = Accepted { run: RunId::new("r").unwrap(), session, input: Arc::new(Message::user("Look.")) };
+    Event::RunAccepted { accepted: Arc::new(accepted) }
+}
+
+/// The `type` of each event. A new event does not build until it has its word here.
+fn word(event: &Event) -> &'static str {
+    match event {
+        Event::RunAccepted { .. } => "run_accepted",
+        Event::RunStarted => "run_started",
+        Event::HookStarted { .. } => "hook_started",
+        Event::HookFinished { .. } => "hook_finished",
+        Event::ModelStarted { .. } => "model_started",
+        Event::Message { .. } => "message",
+        Event::Usage { .. } => "usage",
+        Event::ModelFinished { .. } => "model_finished",
+        Event::BackoffStarted { .. } => "backoff_started",
+        Event::BackoffFinished => "backoff_finished",
+        Event::ApprovalRequested { .. } => "approval_requested",
+        Event::ApprovalResolved { .. } => "approval_resolved",
+        Event::ToolStarted { .. } => "tool_started",
+        Event::ToolFinished { .. } => "tool_finished",
+        Event::ToolRefused { .. } => "tool_refused",
+        Event::CallCancelRequested { .. } => "call_cancel_requested",
+        Event::CancelRequested { .. } => "cancel_requested",
+        Event::RunQuieted => "run_quieted",
+        Event::GraceEnded { .. } => "grace_ended",
+        Event::RunSettled { .. } => "run_settled",
+    }
+}
+
+/// Every event, those with several forms in each of them.
+fn events() -> Vec<Event> {
+    let model_finished = |end| Event::ModelFinished { call: 1, end, first_piece_us: Some(42) };
+    let resolved = |verdict| Event::ApprovalResolved { call: id("a"), verdict: Box::new(verdict) };
+    let settled = |ending| Event::RunSettled { outcome: Arc::new(ending) };
+    vec![
+        accepted(),
+        Event::RunStarted,
+        Event::HookStarted { point: HookPoint::BeforeModel },
+        Event::HookFinished { point: HookPoint::BeforeModel, end: HookEnd::Leaked },
+        Event::ModelStarted { call: 1, model: "practice".into() },
+        Event::Message { message: Arc::new(cut_answer()) },
+        Event::Message { message: Arc::new(Message { cut: Some(Cut::Broken), ..cut_answer() }) },
+        Event::Message { message: Arc::new(Message { cut: None, ..cut_answer() }) },
+        Event::Usage { call: 1, used: Box::new(used()) },
+        model_finished(ModelEnd::Answered { stop: ModelStop::EndTurn }),
+        model_finished(ModelEnd::Cut),
+        model_finished(ModelEnd::Failed { failure: Box::new(failure()) }),
+        Event::ModelFinished { call: 1, end: ModelEnd::Lost, first_piece_us: None },
+        Event::BackoffStarted { delay_ms: u64::MAX },
+        Event::BackoffFinished,
+        Event::ApprovalRequested { call: id("a") },
+        resolved(Approval::Approved { by: Some("ann".into()) }),
+        resolved(Approval::Denied { by: None, why: Some("No.".into()) }),
+        resolved(Approval::Closed),
+        Event::ToolStarted { call: id("a"), effect: Effect::Idempotent },
+        Event::ToolFinished { call: id("a"), end: ToolEnd::NeverStarted, result: result() },
+        Event::ToolRefused { call: id("a"), why: Refusal::DeniedByPerson, result: result() },
+        Event::CallCancelRequested { call: id("a"), request: request() },
+        Event::CancelRequested { request: request(), delivered_at: AT },
+        Event::RunQuieted,
+        Event::GraceEnded { calls: [id("a"), id("b")].into() },
+        settled(Ending::Completed { stop: ModelStop::MaxTokens }),
+        settled(Ending::Cancelled { reason: Reason::ApprovalDenied }),
+        settled(Ending::Failed(failure())),
+        settled(Ending::Lost),
+    ]
+}
+
+fn record(event: Event) -> Record {
+    Record { v: FORMAT_VERSION, seq: 7, epoch: 2, at: AT, event }
+}
+
+/// Asserts that a value comes back from its JSON text, and gives that JSON.
+fn round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> Value {
+    let text = serde_json::to_string(value).unwrap();
+    assert_eq!(&serde_json::from_str::<T>(&text).unwrap(), value, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn every_event_comes_back_from_its_record_with_its_version_seq_and_word() {
+    for event in events() {
+        let word = word(&event);
+        let json = round_trip(&record(event));
+        let told = [&json["v"], &json["seq"], &json["epoch"], &json["type"]];
+        assert_eq!(told, [&json!(1), &json!(7), &json!(2), &json!(word)], "{json}");
+    }
+}
+
+#[test]
+fn no_event_was_forgotten_here() {
+    let words: std::collections::BTreeSet<_> = events().iter().map(word).collect();
+    assert_eq!(words.len(), 20, "one for each arm of `word`");
+}
+
+#[test]
+fn a_record_is_one_flat_object() {
+    let json = round_trip(&record(Event::ToolStarted { call: id("a"), effect: Effect::ReadOnly }));
+    let at = json!({"wall": "2025-11-15T11:00:00.123456Z", "mono_us": 77});
+    let expected =
+        json!({"v": 1, "seq": 7, "epoch": 2, "at": at, "type": "tool_started", "call": "a", "effect": "read_only"});
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn a_cut_stands_beside_the_words_and_a_whole_message_has_none() {
+    let cut = round_trip(&cut_answer());
+    assert_eq!(cut["cut"], json!({"by": "cancelled", "reason": "owner_lost"}));
+    assert_eq!(round_trip(&Message::assistant("So.")).get("cut"), None);
+    let types: Vec<_> = cut["parts"].as_array().unwrap().iter().map(|part| part["type"].clone()).collect();
+    assert_eq!(types, ["thinking", "thinking", "text", "image", "tool_call"]);
+}
+
+#[test]
+fn a_lump_comes_back_with_its_version_and_joins_to_the_same_span() {
+    let head = Arc::new(CallHead { index: 0, id: id("a"), name: "look".into() });
+    let mut span = Span::new(3);
+    span.push(&Kind::Thinking, "Hm å");
+    span.mark(What::ThinkingEnded { signature: Some("seal".into()) });
+    span.push(&Kind::Text, "So");
+    span.push(&Kind::ToolInput(head), "{}");
+    span.mark(What::CallEnded { index: 0 });
+    span.mark(What::Used(Box::new(Usage::reported(1, 2))));
+    let lumps: [Lump; 2] = [
+        Span { text: "Hm å".into(), marks: span.marks[..1].to_vec(), ..span.clone() }.lump_from(0, 0),
+        span.lump_from(5, 1),
+    ]
+    .map(Option::unwrap);
+    let mut joined = Span::new(3);
+    for lump in &lumps {
+        assert_eq!(round_trip(lump)["v"], json!(1));
+        joined.join(&serde_json::from_value(serde_json::to_value(lump).unwrap()).unwrap()).unwrap();
+    }
+    assert_eq!(joined, span);
+}
+
+#[test]
+fn an_addendum_comes_back_with_its_version_and_word() {
+    let late = Learnt::LateResult { call: id("a"), result: result() };
+    let corrected = Learnt::UsageCorrected { call: 1, used: Box::new(used()) };
+    for (what, word) in [(late, "late_result"), (corrected, "usage_corrected")] {
+        let json = round_trip(&Addendum { v: FORMAT_VERSION, number: 3, at: AT, what });
+        assert_eq!([&json["v"], &json["number"], &json["type"]], [&json!(1), &json!(3), &json!(word)]);
+    }
+}
+
+#[test]
+fn a_receipt_comes_back_with_its_version() {
+    let records: Vec<_> = events().into_iter().map(|event| Arc::new(record(event))).collect();
+    let what = Learnt::LateResult { call: id("a"), result: result() };
+    let receipt = Receipt::fold(&records, [Addendum { v: FORMAT_VERSION, number: 1, at: AT, what }]).unwrap();
+    let json = round_trip(&receipt);
+    assert_eq!([&json["v"], &json["revision"]], [&json!(1), &json!(1)]);
+    assert_eq!(json["usage"]["billed"]["output"]["value"], json!(null), "unknown is never written as 0");
+}
+
+#[test]
+fn the_outcome_words_are_the_four_of_the_design() {
+    let endings = [
+        (Ending::Completed { stop: ModelStop::EndTurn }, "completed"),
+        (Ending::Cancelled { reason: Reason::Requested }, "cancelled"),
+        (Ending::Failed(failure()), "failed"),
+        (Ending::Lost, "lost"),
+    ];
+    for (ending, word) in endings {
+        assert_eq!((round_trip(&ending)["kind"].as_str(), ending.as_str()), (Some(word), word));
+    }
+}
+
+#[test]
+fn a_json_word_and_the_word_in_code_are_the_same() {
+    let reasons = [
+        Reason::Requested,
+        Reason::ClientDisconnected,
+        Reason::Superseded,
+        Reason::Parent,
+        Reason::Deadline,
+        Reason::Budget,
+        Reason::Policy,
+        Reason::ApprovalDenied,
+        Reason::Operator,
+        Reason::Shutdown,
+        Reason::OwnerLost,
+    ];
+    for reason in reasons {
+        assert_eq!(round_trip(&reason), json!(reason.as_str()));
+    }
+    for force in [Force::AfterTurn, Force::Graceful, Force::Now] {
+        assert_eq!(round_trip(&force), json!(force.as_str()));
+    }
+    let stops =
+        [ModelStop::EndTurn, ModelStop::ToolUse, ModelStop::MaxTokens, ModelStop::StopSequence, ModelStop::Refused];
+    for stop in stops {
+        assert_eq!(round_trip(&stop), json!(stop.as_str()));
+    }
+}
+
+#[test]
+fn an_id_that_breaks_paths_is_refused_when_it_is_read() {
+    assert!(serde_json::from_value::<RunId>(json!("a/b")).is_err());
+    assert!(serde_json::from_value::<CallId>(json!("")).is_err());
+}

@@ -1,0 +1,205 @@
+//! The receipt says who, why, when, what became of each call, and no time that nobody measured.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod common;
+
+use std::sync::Arc;
+
+use andon_core::cancel::{CancelRequest, Force, Reason};
+use andon_core::closing::refuse;
+use andon_core::event::{Addendum, Entry, Event, Learnt, ModelEnd, Record, Refusal, ToolEnd};
+use andon_core::id::RunId;
+use andon_core::message::{ResultStatus, ToolResult};
+use andon_core::outcome::ModelStop;
+use andon_core::progress::Phase;
+use andon_core::receipt::{CallAccount, ModelAccount, Receipt, Took, Verdict};
+use andon_core::time::{Stamp, Wall};
+use andon_core::usage::{Usage, Used};
+use common::*;
+
+fn records(events: impl IntoIterator<Item = Event>) -> Vec<Arc<Record>> {
+    let facts = journal(events).into_iter().filter_map(|entry| match entry {
+        Entry::Fact(record) => Some(record),
+        Entry::Lump(_) => None,
+    });
+    facts.collect()
+}
+
+/// The model asks for two tools; somebody pulls while one runs; that one is left behind, the other never starts.
+fn stopped_run() -> Vec<Arc<Record>> {
+    let pull = CancelRequest {
+        by: Some("ann".into()),
+        note: Some("stop button".into()),
+        ..(*request(Force::Graceful)).clone()
+    };
+    let delivered_at = Stamp { wall: Wall(1_000_000_007), mono_us: 520 };
+    let leaked = ToolResult::text(id("a"), ResultStatus::Unknown, "left");
+    records([
+        Event::RunStarted,
+        model_started(1),
+        message(asking(&["a", "b"])),
+        usage(1),
+        Event::ModelFinished {
+            call: 1,
+            end: ModelEnd::Answered { stop: ModelStop::ToolUse },
+            first_piece_us: Some(42),
+        },
+        tool_started("a"),
+        Event::CancelRequested { request: Arc::new(pull), delivered_at },
+        refuse(id("b"), Refusal::RunCancelled),
+        Event::RunQuieted,
+        Event::GraceEnded { calls: [id("a")].into() },
+        Event::ToolFinished { call: id("a"), end: ToolEnd::Leaked, result: Arc::new(leaked) },
+        settled(cancelled()),
+    ])
+}
+
+fn expected() -> Receipt {
+    let pull = CancelRequest {
+        by: Some("ann".into()),
+        note: Some("stop button".into()),
+        ..(*request(Force::Graceful)).clone()
+    };
+    let used = reported();
+    let never = CallAccount {
+        call: id("b"),
+        tool: "look".into(),
+        verdict: Verdict::NeverStarted,
+        refused: Some(Refusal::RunCancelled),
+        took_us: None,
+    };
+    let leaked =
+        CallAccount { call: id("a"), tool: "look".into(), verdict: Verdict::Leaked, refused: None, took_us: Some(500) };
+    let model =
+        ModelAccount { call: 1, model: "practice".into(), usage: used, first_piece_us: Some(42), took_us: Some(300) };
+    Receipt {
+        v: 1,
+        run: RunId::new("r").unwrap(),
+        session: session(),
+        outcome: Some(Arc::new(cancelled())),
+        accepted_at: Wall(1_000_000_001),
+        requested_at: Some(Wall(1_000_000_000)),
+        delivered_at: Some(Wall(1_000_000_007)),
+        quiet_at: Some(Wall(1_000_000_010)),
+        settled_at: Some(Wall(1_000_000_013)),
+        took: Took { delivered_us: Some(20), quiet_us: Some(500), settled_us: Some(800) },
+        run_us: 1200,
+        reason: Some(Reason::Requested),
+        by: pull.by.clone(),
+        note: pull.note.clone(),
+        force: Some(Force::Graceful),
+        requests: vec![Arc::new(pull)],
+        cut_in: Some(Phase::Tools),
+        calls: vec![never, leaked],
+        model_calls: vec![model],
+        usage: used,
+        first_piece_us: Some(42),
+        leaked: vec!["look (a)".into()],
+        revision: 0,
+        addenda: vec![],
+    }
+}
+
+#[test]
+fn a_receipt_says_who_why_when_and_what_became_of_each_call() {
+    assert_eq!(Receipt::fold(&stopped_run(), []), Some(expected()));
+}
+
+#[test]
+fn what_is_learnt_later_is_folded_in_and_counted() {
+    let at = Stamp { wall: Wall(2_000_000_000), mono_us: 9_000 };
+    let better = Used::whole(Usage::reported(10, 7));
+    let late = Learnt::LateResult { call: id("a"), result: Arc::new(result("a")) };
+    let corrected = Learnt::UsageCorrected { call: 1, used: Box::new(better) };
+    let addenda = [Addendum { v: 1, number: 1, at, what: late }, Addendum { v: 1, number: 2, at, what: corrected }];
+    let mut expected = expected();
+    expected.calls[1].verdict = Verdict::Late;
+    expected.leaked.clear();
+    (expected.model_calls[0].usage, expected.usage) = (better, better);
+    (expected.revision, expected.addenda) = (2, addenda.to_vec());
+    assert_eq!(Receipt::fold(&stopped_run(), addenda), Some(expected));
+}
+
+#[test]
+fn a_journal_without_a_beginning_has_no_receipt() {
+    assert_eq!(Receipt::fold(&[], []), None);
+    assert_eq!(Receipt::fold(&stopped_run()[1..], []), None);
+}
+
+/// A journal whose events behind the first `length` were written by the next owner, whose clock began anew.
+fn with_next_owner(length: usize, events: impl IntoIterator<Item = Event>) -> Vec<Arc<Record>> {
+    let mut records = records(events);
+    for (record, place) in records.iter_mut().skip(length).zip(0..) {
+        let at = Stamp { wall: Wall(1_000_060_000 + place), mono_us: 60_000_000 + place };
+        *record = Arc::new(Record { epoch: 2, at, ..(**record).clone() });
+    }
+    records
+}
+
+#[test]
+fn the_receipt_of_a_recovered_run_measures_no_time_across_two_processes() {
+    let lost = ModelEnd::Lost;
+    let events = [
+        Event::RunStarted,
+        model_started(1),
+        message(asking(&["a"])),
+        usage(1),
+        answered(1, ModelStop::ToolUse),
+        tool_started("a"),
+        tool_finished("a"),
+        model_started(2),
+        cancel_requested(Force::Graceful),
+        usage(2),
+        Event::ModelFinished { call: 2, end: lost, first_piece_us: None },
+        Event::RunQuieted,
+        settled(cancelled()),
+    ];
+    let receipt = Receipt::fold(&with_next_owner(10, events), []).unwrap();
+    assert_eq!(receipt.took, Took { delivered_us: Some(0), quiet_us: None, settled_us: None });
+    assert_eq!(receipt.model_calls.iter().map(|call| call.took_us).collect::<Vec<_>>(), [Some(300), None]);
+    assert_eq!(receipt.run_us, 60_002, "wall time");
+}
+
+#[test]
+fn a_tool_that_a_dead_process_ran_took_nobody_knows_how_long() {
+    let unknown = ToolResult::text(id("a"), ResultStatus::Unknown, "lost");
+    let events = [
+        Event::RunStarted,
+        model_started(1),
+        message(asking(&["a"])),
+        answered(1, ModelStop::ToolUse),
+        tool_started("a"),
+        Event::ToolFinished { call: id("a"), end: ToolEnd::Unknown, result: Arc::new(unknown) },
+    ];
+    let receipt = Receipt::fold(&with_next_owner(6, events), []).unwrap();
+    let account =
+        CallAccount { call: id("a"), tool: "look".into(), verdict: Verdict::Unknown, refused: None, took_us: None };
+    assert_eq!(receipt.calls, [account]);
+}
+
+#[test]
+fn a_softer_request_behind_a_harder_one_leaves_the_force_in_the_receipt() {
+    let records = records([cancel_requested(Force::Now), cancel_requested(Force::AfterTurn)]);
+    assert_eq!(Receipt::fold(&records, []).unwrap().force, Some(Force::Now));
+}
+
+#[test]
+fn the_time_to_the_first_piece_is_that_of_the_first_call_that_had_one() {
+    let answered = |call, first_piece_us| Event::ModelFinished {
+        call,
+        end: ModelEnd::Answered { stop: ModelStop::EndTurn },
+        first_piece_us,
+    };
+    let calls = [model_started(1), failed(1), model_started(2), answered(2, Some(7))];
+    let later = [model_started(3), answered(3, Some(9))];
+    let records = records([Event::RunStarted].into_iter().chain(calls).chain(later));
+    assert_eq!(Receipt::fold(&records, []).unwrap().first_piece_us, Some(7));
+}
+
+#[test]
+fn a_receipt_of_which_nothing_is_known_says_only_whose_it_is() {
+    let unknown = Receipt::unknown(&accepted().run, &session());
+    assert_eq!(Receipt::empty(&accepted()), unknown);
+    let folded = Receipt::fold(&records([]), []).unwrap();
+    assert_eq!(Receipt { accepted_at: unknown.accepted_at, ..folded }, unknown);
+}

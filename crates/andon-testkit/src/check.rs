@@ -1,0 +1,248 @@
+//! The promises, checked on what is left of a run: its journal and its feed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use andon::core::answer::Kind;
+use andon::core::event::{Entry, Event, ModelEnd, Record, Seq};
+use andon::core::message::{Message, Part};
+use andon::core::progress::Progress;
+use andon::core::receipt::Receipt;
+use andon::{Feed, FeedItem, Provenance, Run, Stored};
+
+use crate::wire;
+
+/// Waits until a run has settled and checks the promises on it; panics with every one that is broken.
+///
+/// `history` is what its session holds, and may be empty if there is none to compare.
+///
+/// # Panics
+///
+/// If anything was lost.
+pub async fn assert_nothing_lost(run: &Run, history: &[Arc<Message>]) {
+    run.outcome().await;
+    let mut feed = run.feed();
+    let items = read_all(&mut feed).await;
+    let mut broken = check_feed(&items);
+    broken.extend(check_facts(&facts(&items)));
+    broken.extend(wire::check_history(history));
+    assert!(broken.is_empty(), "run {} broke its promises:\n{}", run.id(), broken.join("\n"));
+}
+
+/// Reads a feed to its end.
+pub async fn read_all(feed: &mut Feed) -> Vec<FeedItem> {
+    let mut items = Vec::new();
+    while let Some(item) = feed.next().await {
+        items.push(item);
+    }
+    items
+}
+
+fn facts(items: &[FeedItem]) -> Vec<Arc<Record>> {
+    let facts = items.iter().filter_map(|item| match item {
+        FeedItem::Fact(record) => Some(Arc::clone(record)),
+        FeedItem::Delta(_) | FeedItem::TextLost { .. } => None,
+    });
+    facts.collect()
+}
+
+/// P3, P6: what a reader saw is what is stored; no gap, no repeat, nothing after the end.
+pub fn check_feed(items: &[FeedItem]) -> Vec<String> {
+    let mut broken = Vec::new();
+    let (mut seq, mut text, mut thinking) = (0, String::new(), String::new());
+    for item in items {
+        match item {
+            FeedItem::TextLost { .. } => broken.push("P3: a live reader was told that text was lost".to_owned()),
+            FeedItem::Delta(delta) => match delta.kind {
+                Kind::Text => text.push_str(&delta.text),
+                Kind::Thinking => thinking.push_str(&delta.text),
+                Kind::ToolInput(_) => {}
+            },
+            FeedItem::Fact(record) => {
+                if record.seq != seq + 1 {
+                    broken.push(format!("P6: event {} was shown behind {seq}", record.seq));
+                }
+                seq = record.seq;
+                broken.extend(check_shown(&record.event, &mut text, &mut thinking));
+            }
+        }
+    }
+    broken
+}
+
+/// Compares what was shown of an answer with what is stored of it.
+fn check_shown(event: &Event, text: &mut String, thinking: &mut String) -> Option<String> {
+    match event {
+        Event::Message { message } => {
+            let (shown, thought) = (std::mem::take(text), std::mem::take(thinking));
+            let stored = (message.text(), thoughts(message));
+            (stored != (shown.clone(), thought.clone())).then(|| {
+                format!("P3: shown {shown:?} and thought {thought:?}, but stored {:?} and {:?}", stored.0, stored.1)
+            })
+        }
+        Event::ModelFinished { .. } if !text.is_empty() || !thinking.is_empty() => {
+            Some(format!("P3: {text:?} and thought {thinking:?} were shown and are not stored"))
+        }
+        _ => None,
+    }
+}
+
+fn thoughts(message: &Message) -> String {
+    let thoughts = message.parts.iter().filter_map(|part| match part {
+        Part::Thinking { text, .. } => Some(text.as_str()),
+        Part::Text { .. } | Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    thoughts.collect()
+}
+
+/// What a journal holds of a run that has settled.
+pub fn check_stored(stored: &Stored) -> Vec<String> {
+    let records: Vec<Arc<Record>> = stored
+        .entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Fact(record) => Some(Arc::clone(record)),
+            Entry::Lump(_) => None,
+        })
+        .collect();
+    let mut broken = check_facts(&records);
+    match Progress::fold(&stored.entries) {
+        Ok(progress) if progress.ending().is_none() => broken.push("P6: the run has no outcome".to_owned()),
+        Ok(_) => {}
+        Err(error) => broken.push(format!("P2: the journal does not fold: {error}")),
+    }
+    broken
+}
+
+/// P2, P4, P6, P7: the facts of a settled run.
+pub fn check_facts(records: &[Arc<Record>]) -> Vec<String> {
+    let mut broken = Vec::new();
+    let ends = records.iter().filter(|record| matches!(record.event, Event::RunSettled { .. })).count();
+    if ends != 1 {
+        broken.push(format!("P6: {ends} terminal events"));
+    }
+    if !records.last().is_some_and(|record| matches!(record.event, Event::RunSettled { .. })) {
+        broken.push("P6: the last event is not run_settled".to_owned());
+    }
+    broken.extend(check_balance(records));
+    broken.extend(check_cut_marks(records));
+    broken.extend(check_usage(records));
+    match Receipt::fold(records, []) {
+        None => broken.push("P7: there is no receipt".to_owned()),
+        Some(receipt) => broken.extend(check_receipt(&receipt)),
+    }
+    broken
+}
+
+/// Everything begun is ended.
+fn check_balance(records: &[Arc<Record>]) -> Vec<String> {
+    let mut open: BTreeMap<String, i32> = BTreeMap::new();
+    let mut count = |name: String, by: i32| *open.entry(name).or_default() += by;
+    for record in records {
+        match &record.event {
+            Event::ModelStarted { call, .. } => {
+                count(format!("model call {call}"), 1);
+                count(format!("usage of model call {call}"), 1);
+            }
+            Event::ModelFinished { call, .. } => count(format!("model call {call}"), -1),
+            Event::Usage { call, .. } => count(format!("usage of model call {call}"), -1),
+            Event::HookStarted { point } => count(format!("hook {point:?}"), 1),
+            Event::HookFinished { point, .. } => count(format!("hook {point:?}"), -1),
+            Event::BackoffStarted { .. } => count("back-off".to_owned(), 1),
+            Event::BackoffFinished => count("back-off".to_owned(), -1),
+            Event::ToolStarted { call, .. } => count(format!("tool {call}"), 1),
+            Event::ToolFinished { call, .. } => {
+                count(format!("tool {call}"), -1);
+                count(format!("result of {call}"), -1);
+            }
+            Event::ToolRefused { call, .. } => count(format!("result of {call}"), -1),
+            Event::ApprovalRequested { call } => count(format!("approval of {call}"), 1),
+            Event::ApprovalResolved { call, .. } => count(format!("approval of {call}"), -1),
+            Event::Message { message } => {
+                for call in message.calls() {
+                    count(format!("result of {}", call.id), 1);
+                }
+            }
+            Event::RunAccepted { .. }
+            | Event::RunStarted
+            | Event::CallCancelRequested { .. }
+            | Event::CancelRequested { .. }
+            | Event::RunQuieted
+            | Event::GraceEnded { .. }
+            | Event::RunSettled { .. } => {}
+        }
+    }
+    let unbalanced = open.into_iter().filter(|(_, count)| *count != 0);
+    unbalanced.map(|(name, count)| format!("P2: {name} is out of balance by {count}")).collect()
+}
+
+/// P2: an answer that was cut has no half call in it.
+fn half_call(message: &Message) -> Option<String> {
+    let mut calls = message.calls().filter(|_| message.cut.is_some());
+    let half = calls.find(|call| call.input().is_err())?;
+    Some(format!("P2: half a tool call is stored: {:?}", half.arguments))
+}
+
+/// P3: an answer that was cut says so.
+fn check_cut_marks(records: &[Arc<Record>]) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut answer: Option<&Arc<Message>> = None;
+    for record in records {
+        match &record.event {
+            Event::ModelStarted { .. } => answer = None,
+            Event::Message { message } => {
+                broken.extend(half_call(message));
+                answer = Some(message);
+            }
+            Event::ModelFinished { end, .. } => {
+                let Some(message) = answer else { continue };
+                let is_whole = matches!(end, ModelEnd::Answered { .. });
+                if is_whole == message.cut.is_some() {
+                    broken.push(format!("P3: an answer that ended as {end:?} has the mark {:?}", message.cut));
+                }
+            }
+            _ => {}
+        }
+    }
+    broken
+}
+
+/// P7: the instants of a stop are there and in order.
+fn check_receipt(receipt: &Receipt) -> Option<String> {
+    let requested = receipt.requested_at?;
+    let instants = [Some(requested), receipt.delivered_at, receipt.quiet_at, receipt.settled_at];
+    let known: Vec<_> = instants.iter().flatten().collect();
+    (!known.is_sorted()).then(|| format!("P7: the instants of the stop are out of order: {instants:?}"))
+}
+
+/// P4: a call that did not come to its end has no final figure.
+fn check_usage(records: &[Arc<Record>]) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut used = None;
+    for record in records {
+        match &record.event {
+            Event::ModelStarted { .. } => used = None,
+            Event::Usage { used: figures, .. } => used = Some(figures),
+            Event::ModelFinished { call, end, first_piece_us: Some(_) } => {
+                let is_whole = matches!(end, ModelEnd::Answered { .. });
+                let is_final = used.is_some_and(|used| used.delivered.output.provenance == Provenance::Reported);
+                if is_final && !is_whole {
+                    broken.push(format!("P4: model call {call} was cut, and its figure claims to be final"));
+                }
+            }
+            _ => {}
+        }
+    }
+    broken
+}
+
+/// All streamed bytes by the event that they follow, for comparing two readings of one feed.
+pub fn streamed(items: &[FeedItem]) -> BTreeMap<Seq, String> {
+    let mut streamed: BTreeMap<Seq, String> = BTreeMap::new();
+    for item in items {
+        if let FeedItem::Delta(delta) = item {
+            streamed.entry(delta.at.seq).or_default().push_str(&delta.text);
+        }
+    }
+    streamed
+}

@@ -1,0 +1,364 @@
+//! Plays a script once, with the director's interference, and judges what is left.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::core::cancel::{Reason, ReplyKind};
+use andon::core::event::{Entry, Event};
+use andon::core::outcome::Ending;
+use andon::core::progress::Progress;
+use andon::core::receipt::Receipt;
+use andon::{Cursor, FeedItem, MemoryJournal, Runtime, Stored};
+use tokio::time::{Instant, timeout};
+
+use super::Script;
+use super::director::{Director, Mode, Plan, Pull, unplanned_panics};
+use super::world::{Seen, World, next_agent, runtime};
+use crate::check::{check_feed, check_stored, read_all, streamed};
+use crate::journal::TestJournal;
+use crate::model::{Act, ScriptedModel};
+use crate::tools::Deed;
+use crate::wire;
+
+/// Longer than any script takes, in virtual time.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+/// How much streamed text a crash may lose.
+const MAY_BE_LOST: Duration = Duration::from_millis(50);
+
+/// What came of playing a script.
+#[derive(Default)]
+pub(super) struct Played {
+    pub(super) trace: Vec<&'static str>,
+    pub(super) endings: Vec<Option<Arc<Ending>>>,
+    pub(super) violations: Vec<String>,
+}
+
+pub(super) fn play(script: &Script, plan: Plan) -> Played {
+    let mode = plan.stop.map(|(_, mode)| mode);
+    let (world, died_at, mut violations) = on_one_thread(perform(script, plan));
+    let mut played = Played { trace: world.director.trace(), ..Played::default() };
+    violations.extend(world.director.take_violations());
+    violations.extend(unplanned_panics().into_iter().map(|text| format!("P6: something panicked: {text}")));
+    let stage = if mode == Some(Mode::Crash) {
+        on_one_thread(after_crash(&world, died_at))
+    } else {
+        on_one_thread(after_all(script, &world, mode))
+    };
+    violations.extend(stage.violations);
+    played.endings = stage.endings;
+    played.violations = violations;
+    played
+}
+
+#[expect(clippy::expect_used, reason = "without a runtime there is nothing to explore")]
+fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a current-thread runtime can be built").block_on(future)
+}
+
+/// Plays the script until it ends or the curtain falls, and lets what runs on come to rest.
+async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
+    let mode = plan.stop.map(|(_, mode)| mode);
+    let world = World::new(Arc::new(Director::new(plan)), script.disk);
+    let mut violations = Vec::new();
+    {
+        let play = (script.play)(world.clone());
+        tokio::select! {
+            biased;
+            () = world.director.curtain.notified() => {}
+            ended = timeout(FOR_EVER, play) => {
+                if ended.is_err() {
+                    violations.push("P1: the script did not come to its end".to_owned());
+                }
+            }
+        }
+    }
+    let died_at = Instant::now();
+    if mode != Some(Mode::Crash) {
+        violations.extend(come_to_rest(&world, mode).await);
+    }
+    (world, died_at, violations)
+}
+
+/// Waits until nothing runs. A run that nobody is left to approve waits for ever, and is stopped by the runtime.
+async fn come_to_rest(world: &World, mode: Option<Mode>) -> Option<String> {
+    if timeout(FOR_EVER, world.runtime.idle()).await.is_ok() {
+        return None;
+    }
+    if mode == Some(Mode::DropHandles) && world.runtime.shutdown(FOR_EVER).await.is_ok() {
+        return None;
+    }
+    Some(format!("P12: {} tasks never ended", world.runtime.tasks()))
+}
+
+/// What the stage looks like when all is over.
+#[derive(Default)]
+struct Stage {
+    endings: Vec<Option<Arc<Ending>>>,
+    violations: Vec<String>,
+}
+
+async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage {
+    let mut stage = Stage::default();
+    let broken = &mut stage.violations;
+    let journal = world.journal.durable();
+    world.director.off();
+    if world.director.open_answers() > 0 {
+        broken.push(format!("P5: {} answers were never closed", world.director.open_answers()));
+    }
+    if world.tools.running() > 0 {
+        broken.push(format!("P12: {} tools are still running", world.tools.running()));
+    }
+    if mode == Some(Mode::Harden) || mode.is_some_and(|mode| matches!(mode, Mode::Graceful | Mode::Now)) {
+        broken.extend(check_gate(world));
+    }
+    for (number, run) in journal.runs().iter().enumerate() {
+        let stored = journal.stored(run).unwrap_or_default();
+        broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
+        broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
+        let ending = ending(&stored);
+        let pull = world.director.pull().filter(|pull| pull.run == number);
+        let expected = world.director.plan().expected.get(number).cloned().flatten();
+        broken.extend(check_ending(mode, pull.as_ref(), ending.as_deref(), expected.as_deref()));
+        if let Some(pull) = pull {
+            broken.extend(check_recorded(&pull).await);
+        }
+        stage.endings.push(ending);
+    }
+    broken.extend(check_readers(world, &journal).await);
+    broken.extend(check_tools(world, &journal));
+    broken.extend(go_on(&world.runtime).await);
+    stage
+}
+
+/// P1: after a pull that cuts has returned, no piece, no tool, no model call.
+fn check_gate(world: &World) -> Option<String> {
+    let pull = world.director.pull()?;
+    if pull.reply.too_late().is_some() {
+        return None;
+    }
+    let run = pull.reply.run_id();
+    let now = (world.director.passed(run)?, world.director.model_calls(), world.tools.started());
+    let then = (pull.passed, pull.model_calls, pull.tools_started);
+    let one_run_only = world.director.runs() == 1;
+    let same = if one_run_only { now == then } else { now.0 == then.0 };
+    (!same).then(|| format!("P1: passed when the pull returned {then:?}, in the end {now:?}"))
+}
+
+/// P1: how soon a run settles depends on nothing that it was waiting for.
+fn check_time(script: &Script, stored: &Stored) -> Option<String> {
+    let receipt = Receipt::fold_entries(&stored.entries, [])?;
+    if !receipt.requests.first()?.force.cuts() {
+        // It let the turn finish, and a turn takes as long as it takes.
+        return None;
+    }
+    let took = Duration::from_micros(receipt.took.settled_us?);
+    let allowed = script.settles_within + Duration::from_millis(2);
+    (took > allowed).then(|| format!("P1: settled {took:?} after the request, {allowed:?} were allowed"))
+}
+
+/// P6: the run ended as the mode and the reply say.
+fn check_ending(
+    mode: Option<Mode>,
+    pull: Option<&Pull>,
+    ending: Option<&Ending>,
+    expected: Option<&Ending>,
+) -> Option<String> {
+    let ending = ending?;
+    let right = match (mode, pull.map(|pull| pull.reply.kind())) {
+        (Some(Mode::Graceful | Mode::Now | Mode::Harden), Some(ReplyKind::Accepted)) => {
+            *ending == Ending::Cancelled { reason: Reason::Requested }
+        }
+        (Some(Mode::AfterTurn), Some(ReplyKind::Accepted)) => {
+            // The turn that it let finish may have been the last, or may have failed.
+            *ending == Ending::Cancelled { reason: Reason::Requested } || Some(ending) == expected
+        }
+        (_, Some(ReplyKind::TooLate { outcome })) => *ending == **outcome,
+        // Nobody is left to stop it or to approve: it ends by itself, or the explorer shuts it down.
+        (Some(Mode::DropHandles), None) => {
+            let by_itself = matches!(ending, Ending::Completed { .. } | Ending::Cancelled { reason: Reason::Shutdown });
+            Some(ending) == expected || by_itself
+        }
+        (Some(Mode::PanicDriver), _) => true,
+        (Some(Mode::PanicTool | Mode::PanicHook), _) => !matches!(ending, Ending::Lost),
+        (_, _) => true,
+    };
+    (!right)
+        .then(|| format!("P6: the reply was {:?}, and the run ended {ending:?}", pull.map(|pull| pull.reply.kind())))
+}
+
+/// P10: a request that was accepted is on record in the end.
+async fn check_recorded(pull: &Pull) -> Option<String> {
+    match timeout(FOR_EVER, pull.reply.recorded()).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(format!("P10: the request was never recorded: {error}")),
+        Err(_) => Some("P10: nobody says whether the request was recorded".to_owned()),
+    }
+}
+
+fn ending(stored: &Stored) -> Option<Arc<Ending>> {
+    Progress::fold(&stored.entries).ok().and_then(|progress| progress.ending().cloned())
+}
+
+/// P3: what readers saw live is what the journal tells, and what is stored.
+async fn check_readers(world: &World, journal: &MemoryJournal) -> Vec<String> {
+    let mut broken = Vec::new();
+    for run in journal.runs() {
+        let Ok(Some(mut feed)) = world.runtime.feed(&run, Cursor::default()).await else {
+            broken.push(format!("{run}: P3: its feed cannot be read"));
+            continue;
+        };
+        let Ok(told) = timeout(FOR_EVER, read_all(&mut feed)).await else {
+            broken.push(format!("{run}: P6: its feed never ends"));
+            continue;
+        };
+        broken.extend(check_feed(&told).into_iter().map(|text| format!("{run}: {text}")));
+        let seen = world.seen.lock().iter().find(|seen| &*seen.run == run.as_str()).cloned();
+        broken.extend(seen.and_then(|seen| compare(&seen, &told)).map(|text| format!("{run}: {text}")));
+    }
+    broken
+}
+
+/// A reader that read to the end has seen exactly what the journal tells; one that left early, the beginning of it.
+fn compare(seen: &Seen, told: &[FeedItem]) -> Option<String> {
+    let seen: Vec<FeedItem> = seen.items.iter().map(|(_, item)| item.clone()).collect();
+    let (facts_seen, facts_told) = (facts(&seen), facts(told));
+    if !facts_told.starts_with(&facts_seen) {
+        return Some(format!("P3: a reader saw {} events that the journal tells otherwise", facts_seen.len()));
+    }
+    let told = streamed(told);
+    let differs = streamed(&seen).into_iter().find(|(after, text)| {
+        let stored = told.get(after).map_or("", String::as_str);
+        !stored.starts_with(text.as_str())
+    });
+    differs.map(|(after, text)| {
+        format!("P3: behind event {after} a reader saw {text:?}, stored is {:?}", told.get(&after))
+    })
+}
+
+fn facts(items: &[FeedItem]) -> Vec<&FeedItem> {
+    items.iter().filter(|item| matches!(item, FeedItem::Fact(_))).collect()
+}
+
+/// P3, P10: what tools really did is what the journal says.
+fn check_tools(world: &World, journal: &MemoryJournal) -> Vec<String> {
+    let mut broken = Vec::new();
+    let stored: Vec<Stored> = journal.runs().iter().filter_map(|run| journal.stored(run)).collect();
+    for deed in world.tools.deeds() {
+        match deed {
+            Deed::Started { call, on_record: false } => {
+                broken.push(format!("P10: tool {call} was started before it was on record"));
+            }
+            Deed::Returned { call, text } => {
+                let results = stored.iter().flat_map(|run| &run.entries).filter_map(|entry| match entry {
+                    Entry::Fact(record) => Some(&record.event),
+                    Entry::Lump(_) => None,
+                });
+                let kept = results.filter_map(|event| match event {
+                    Event::ToolFinished { call: id, result, .. } if *id == call => Some(result.to_text()),
+                    _ => None,
+                });
+                let late = stored.iter().flat_map(|run| &run.addenda).count() > 0;
+                if !late && !kept.into_iter().any(|kept| kept.contains(&text)) {
+                    broken.push(format!("P3: tool {call} returned {text:?}, and its result does not say so"));
+                }
+            }
+            Deed::Started { .. } | Deed::Gone { .. } => {}
+        }
+    }
+    broken
+}
+
+/// P2, P8: the session takes the next prompt at once, and every provider would accept it.
+async fn go_on(runtime: &Runtime) -> Vec<String> {
+    let model = ScriptedModel::new([vec![Act::text("Going on."), Act::usage(1, 2), Act::end()]]);
+    let agent = next_agent(runtime, &model);
+    let mut broken = Vec::new();
+    match agent.history().await {
+        Ok(history) => broken.extend(wire::check_history(&history)),
+        Err(error) => broken.push(format!("P2: the history cannot be read: {error}")),
+    }
+    match timeout(FOR_EVER, agent.run("Go on.")).await {
+        Ok(Ok(outcome)) if outcome.stop_reason() == "end_turn" => {}
+        Ok(Ok(outcome)) => broken.push(format!("P8: the next prompt ended {:?}", outcome.ending)),
+        Ok(Err(error)) => broken.push(format!("P8: the next prompt was refused: {error}")),
+        Err(_) => broken.push("P8: the next prompt never ended".to_owned()),
+    }
+    broken
+}
+
+/// P10: a new process recovers the journal of the dead one.
+async fn after_crash(world: &World, died_at: Instant) -> Stage {
+    let mut stage = Stage::default();
+    let broken = &mut stage.violations;
+    let journal = TestJournal::new(world.journal.durable(), None);
+    let next = runtime(&journal, None, 2);
+    let requests = requested(&journal.durable());
+    let recovered = match next.recover().await {
+        Ok(recovered) => recovered,
+        Err(error) => {
+            broken.push(format!("P10: recovery failed: {error}"));
+            return stage;
+        }
+    };
+    for run in &recovered {
+        let was_requested = requests.contains(&run.run);
+        if was_requested != run.outcome.is_cancelled() {
+            broken.push(format!("P10: {} was recovered as {:?}, requested: {was_requested}", run.run, run.outcome));
+        }
+    }
+    let durable = journal.durable();
+    for run in durable.runs() {
+        let stored = durable.stored(&run).unwrap_or_default();
+        broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
+    }
+    let readers = world.seen.lock().clone();
+    for seen in &readers {
+        broken.extend(compare_after_crash(&next, seen, died_at).await);
+    }
+    if !recovered.is_empty() && world.tools.started() > 0 {
+        // Recovery starts nothing: the tools' own log would tell.
+        broken.extend(check_no_rerun(world));
+    }
+    broken.extend(go_on(&next).await);
+    stage
+}
+
+fn requested(journal: &MemoryJournal) -> Vec<andon::RunId> {
+    let is_request =
+        |entry: &Entry| matches!(entry, Entry::Fact(record) if matches!(record.event, Event::CancelRequested { .. }));
+    let runs = journal.runs().into_iter();
+    runs.filter(|run| journal.stored(run).is_some_and(|stored| stored.entries.iter().any(is_request))).collect()
+}
+
+/// All that a reader had seen is there, but the last 50 ms of an unfinished answer.
+async fn compare_after_crash(runtime: &Runtime, seen: &Seen, died_at: Instant) -> Option<String> {
+    let run = andon::RunId::new(&seen.run).ok()?;
+    let Ok(Some(mut feed)) = runtime.feed(&run, Cursor::default()).await else {
+        return Some(format!("P10: run {run} was seen and is gone"));
+    };
+    let told = read_all(&mut feed).await;
+    let old = seen.items.iter().filter(|(at, item)| match item {
+        FeedItem::Fact(_) => true,
+        FeedItem::Delta(_) | FeedItem::TextLost { .. } => *at + MAY_BE_LOST <= died_at,
+    });
+    let kept = Seen { run: Arc::clone(&seen.run), items: old.cloned().collect() };
+    compare(&kept, &told).map(|text| format!("{run}: after the crash: {text}"))
+}
+
+/// A tool runs at most once.
+fn check_no_rerun(world: &World) -> Option<String> {
+    let mut calls: Vec<_> = world
+        .tools
+        .deeds()
+        .into_iter()
+        .filter_map(|deed| match deed {
+            Deed::Started { call, .. } => Some(call),
+            Deed::Returned { .. } | Deed::Gone { .. } => None,
+        })
+        .collect();
+    calls.sort();
+    let twice = calls.windows(2).any(|pair| pair.first() == pair.last());
+    twice.then(|| "P10: a tool ran twice for one call".to_owned())
+}

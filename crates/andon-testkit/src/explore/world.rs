@@ -1,0 +1,133 @@
+//! The world that a script plays in: one runtime, one journal, and a director at every seam.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Agent, AgentBuilder, FeedItem, MemoryJournal, Probe, Prompt, Run, Runtime, StartError, TestClock};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::director::Director;
+use crate::journal::TestJournal;
+use crate::model::{Act, ScriptedModel};
+use crate::tools::ToolLog;
+
+/// The name of every script's agent.
+const AGENT: &str = "script";
+/// The session that every script talks in.
+const SESSION: &str = "s";
+
+/// The world that a script plays in. Clones are the same world.
+#[derive(Clone)]
+pub struct World {
+    pub(super) director: Arc<Director>,
+    pub(super) journal: TestJournal,
+    pub(super) runtime: Runtime,
+    /// What the tools really did.
+    pub tools: ToolLog,
+    pub(super) seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+/// What a reader of one run has seen, and when.
+#[derive(Clone)]
+pub(super) struct Seen {
+    pub(super) run: Arc<str>,
+    pub(super) items: Vec<(Instant, FeedItem)>,
+}
+
+impl World {
+    pub(super) fn new(director: Arc<Director>, disk: Option<Duration>) -> Self {
+        let probe = Arc::clone(&director) as Arc<dyn Probe>;
+        let journal = match disk {
+            None => TestJournal::new(MemoryJournal::new(), Some(Arc::clone(&probe))),
+            Some(delay) => TestJournal::slow(Some(Arc::clone(&probe)), delay),
+        };
+        let runtime = runtime(&journal, Some(Arc::clone(&probe)), 1);
+        let tools = ToolLog::watching(journal.clone(), probe);
+        director.watch(&journal, &tools);
+        Self { director, journal, runtime, tools, seen: Arc::default() }
+    }
+
+    /// A model that plays these answers, and is a seam itself.
+    pub fn model(&self, answers: impl IntoIterator<Item = Vec<Act>>) -> ScriptedModel {
+        let model = ScriptedModel::probed(answers, Arc::clone(&self.director) as Arc<dyn Probe>);
+        self.director.add_model(&model);
+        model
+    }
+
+    /// An agent in this world, yet to be built.
+    pub fn agent(&self, model: &ScriptedModel) -> AgentBuilder {
+        Agent::builder().name(AGENT).model(model.clone()).runtime(&self.runtime)
+    }
+
+    /// Builds the agent and opens the script's session.
+    ///
+    /// # Panics
+    ///
+    /// If the script's agent cannot be built.
+    #[expect(clippy::expect_used, reason = "a script that cannot be played is a defect in the script")]
+    pub fn open(&self, agent: AgentBuilder) -> Agent {
+        let agent = agent.build().expect("the script's agent can be built");
+        let agent = agent.session(SESSION).expect("the session's name is an id");
+        self.director.add_agent(&agent);
+        agent
+    }
+
+    /// Starts a prompt that the director may stop.
+    pub fn start(&self, prompt: Prompt) -> Result<Arc<Run>, StartError> {
+        let run = Arc::new(prompt.start()?);
+        self.director.add_run(&run);
+        Ok(run)
+    }
+
+    /// Reads a run's feed to its end.
+    pub async fn follow(&self, run: &Run) {
+        self.follow_until(run, |_| false).await;
+    }
+
+    /// Reads a run's feed until an item is the one, or to its end; says whether it was found.
+    pub async fn follow_until(&self, run: &Run, is_it: impl Fn(&FeedItem) -> bool) -> bool {
+        let mut feed = run.feed_from(self.place(run));
+        while let Some(item) = feed.next().await {
+            let found = is_it(&item);
+            self.saw(run, item);
+            if found {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn place(&self, run: &Run) -> andon::Cursor {
+        let seen = self.seen.lock();
+        let items = seen.iter().find(|seen| &*seen.run == run.id().as_str());
+        items.and_then(|seen| seen.items.last()).map(|(_, item)| item.cursor()).unwrap_or_default()
+    }
+
+    fn saw(&self, run: &Run, item: FeedItem) {
+        let mut seen = self.seen.lock();
+        let now = Instant::now();
+        match seen.iter_mut().find(|seen| &*seen.run == run.id().as_str()) {
+            Some(seen) => seen.items.push((now, item)),
+            None => seen.push(Seen { run: run.id().as_str().into(), items: vec![(now, item)] }),
+        }
+    }
+}
+
+/// A runtime on one thread, with one clock: the first process with seed 1, the one after a crash with another.
+pub(super) fn runtime(journal: &TestJournal, probe: Option<Arc<dyn Probe>>, seed: u64) -> Runtime {
+    let clock = if seed == 1 { TestClock::new() } else { TestClock::a_day_later() };
+    let builder = Runtime::builder().journal(Arc::new(journal.clone())).clock(Arc::new(clock));
+    let builder = builder.one_lane().seed(seed);
+    match probe {
+        Some(probe) => builder.probe(probe).build(),
+        None => builder.build(),
+    }
+}
+
+/// An agent that goes on with the script's session.
+#[expect(clippy::expect_used, reason = "a plain agent can be built")]
+pub(super) fn next_agent(runtime: &Runtime, model: &ScriptedModel) -> Agent {
+    let agent = Agent::builder().name(AGENT).model(model.clone()).runtime(runtime).build();
+    agent.expect("a plain agent can be built").session(SESSION).expect("the session's name is an id")
+}

@@ -1,0 +1,174 @@
+//! A journal for tests: in memory, with seams before and after each append, that can be slow, fail, or die.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::core::event::{Entry, Epoch, Event, Learnt};
+use andon::core::id::{RunId, SessionKey};
+use andon::core::message::Message;
+use andon::core::time::Stamp;
+use andon::{Append, AppendDone, Batch, BoxFuture, Journal, JournalError, MemoryJournal, Probe, Stored};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep_until};
+
+/// A journal for tests. Clones are the same journal.
+#[derive(Clone)]
+pub struct TestJournal {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    memory: MemoryJournal,
+    probe: Option<Arc<dyn Probe>>,
+    delay: Option<Duration>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What had been durable when the process died.
+    crashed: Option<Arc<MemoryJournal>>,
+    /// Every further append fails.
+    failing: Option<JournalError>,
+    /// Batches that wait for the slow disk, and when each is due.
+    waiting: std::collections::VecDeque<(Instant, Batch, AppendDone)>,
+    busy: bool,
+}
+
+impl std::fmt::Debug for TestJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TestJournal")
+    }
+}
+
+impl TestJournal {
+    /// A journal on top of what is there already.
+    pub fn new(memory: MemoryJournal, probe: Option<Arc<dyn Probe>>) -> Self {
+        Self::build(memory, probe, None)
+    }
+
+    /// A journal whose every append takes a while. Works on a current-thread runtime with a paused clock.
+    pub fn slow(probe: Option<Arc<dyn Probe>>, delay: Duration) -> Self {
+        Self::build(MemoryJournal::new(), probe, Some(delay))
+    }
+
+    fn build(memory: MemoryJournal, probe: Option<Arc<dyn Probe>>, delay: Option<Duration>) -> Self {
+        Self { inner: Arc::new(Inner { memory, probe, delay, state: Mutex::default() }) }
+    }
+
+    /// The process dies here: nothing that is appended from now on is durable.
+    pub fn crash(&self) {
+        let mut state = self.inner.state.lock();
+        if state.crashed.is_none() {
+            state.crashed = Some(Arc::new(self.inner.memory.snapshot()));
+            state.failing = Some(JournalError::Closed);
+        }
+    }
+
+    /// Every append from now on fails.
+    pub fn fail(&self, error: JournalError) {
+        self.inner.state.lock().failing = Some(error);
+    }
+
+    /// Whether the process has died.
+    pub fn is_dead(&self) -> bool {
+        self.inner.state.lock().crashed.is_some()
+    }
+
+    /// What was durable: at the crash, or now.
+    pub fn durable(&self) -> MemoryJournal {
+        let state = self.inner.state.lock();
+        match &state.crashed {
+            Some(crashed) => crashed.snapshot(),
+            None => self.inner.memory.snapshot(),
+        }
+    }
+
+    /// How many events of a run are durable.
+    pub fn facts(&self, run: &RunId) -> u64 {
+        let stored = self.inner.memory.stored(run).unwrap_or_default();
+        stored.entries.iter().filter(|entry| matches!(entry, Entry::Fact(_))).count() as u64
+    }
+
+    /// Whether such an event of a run is durable.
+    pub fn has(&self, run: &RunId, is_it: impl Fn(&Event) -> bool) -> bool {
+        let stored = self.inner.memory.stored(run).unwrap_or_default();
+        stored.entries.iter().any(|entry| matches!(entry, Entry::Fact(record) if is_it(&record.event)))
+    }
+
+    fn hit(&self, seam: &'static str) {
+        if let Some(probe) = &self.inner.probe {
+            probe.hit(seam);
+        }
+    }
+
+    fn append_now(&self, batch: Batch) -> Result<(), JournalError> {
+        if let Some(error) = self.inner.state.lock().failing.clone() {
+            return Err(error);
+        }
+        // A journal in memory is never pending.
+        self.inner.memory.append(batch).now().unwrap_or(Err(JournalError::Closed))
+    }
+
+    fn append_later(&self, batch: Batch, delay: Duration) -> Append {
+        let (append, done) = Append::pending();
+        let mut state = self.inner.state.lock();
+        state.waiting.push_back((Instant::now() + delay, batch, done));
+        if !std::mem::replace(&mut state.busy, true) {
+            let journal = self.clone();
+            #[expect(clippy::disallowed_methods, reason = "the disk is no part of the runtime under test")]
+            drop(tokio::spawn(async move { journal.write().await }));
+        }
+        append
+    }
+
+    /// The slow disk: one batch after the other, each when it is due.
+    async fn write(&self) {
+        loop {
+            let next = self.inner.state.lock().waiting.pop_front();
+            let Some((due, batch, done)) = next else {
+                let mut state = self.inner.state.lock();
+                if state.waiting.is_empty() {
+                    state.busy = false;
+                    return;
+                }
+                continue;
+            };
+            sleep_until(due).await;
+            let result = self.append_now(batch);
+            done.done(result);
+        }
+    }
+}
+
+impl Journal for TestJournal {
+    fn append(&self, batch: Batch) -> Append {
+        self.hit("journal: before append");
+        let append = match self.inner.delay {
+            None => Append::ready(self.append_now(batch)),
+            Some(delay) => self.append_later(batch, delay),
+        };
+        self.hit("journal: after append");
+        append
+    }
+
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+        self.inner.memory.append_addendum(run, at, what)
+    }
+
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+        self.inner.memory.read(run)
+    }
+
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+        self.inner.memory.history(session)
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        self.inner.memory.unsettled()
+    }
+
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Epoch, JournalError>> {
+        self.inner.memory.claim(run)
+    }
+}

@@ -1,0 +1,225 @@
+//! A model that does what a script says.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use andon::core::outcome::ModelStop;
+use andon::core::usage::Usage;
+use andon::{Answer, Model, ModelError, Piece, Probe, Request};
+use parking_lot::Mutex;
+use tokio::time::{Sleep, sleep};
+
+/// One thing that a scripted answer does.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// Hands out a piece.
+    Piece(Piece),
+    /// Hands out the same text over and over, this many times.
+    Flood(&'static str, usize),
+    /// Is silent for a while.
+    Pause(Duration),
+    /// Is silent for ever.
+    Silence,
+    /// Yields once, as a busy network does.
+    Yield,
+    /// Fails.
+    Fail(ModelError),
+    /// Breaks off without a word.
+    Break,
+}
+
+impl Act {
+    /// Text.
+    pub fn text(text: &str) -> Self {
+        Self::Piece(Piece::Text(text.to_owned()))
+    }
+
+    /// A thought.
+    pub fn thinking(text: &str) -> Self {
+        Self::Piece(Piece::Thinking(text.to_owned()))
+    }
+
+    /// The end of a thought, signed.
+    pub fn signed() -> Self {
+        Self::Piece(Piece::ThinkingEnd { signature: Some("c2VhbA==".to_owned()) })
+    }
+
+    /// A whole tool call in one go.
+    pub fn call(index: usize, id: &str, name: &str, json: &str) -> Vec<Self> {
+        vec![
+            Self::Piece(Piece::Call { id: id.to_owned(), name: name.to_owned() }),
+            Self::Piece(Piece::CallInput { index, json: json.to_owned() }),
+            Self::Piece(Piece::CallEnd { index }),
+        ]
+    }
+
+    /// What the provider reports.
+    pub fn usage(input: u64, output: u64) -> Self {
+        Self::Piece(Piece::Usage(Box::new(Usage::reported(input, output))))
+    }
+
+    /// The model is done.
+    pub fn end() -> Self {
+        Self::Piece(Piece::End(ModelStop::EndTurn))
+    }
+
+    /// The model is done and wants its tools called.
+    pub fn tool_use() -> Self {
+        Self::Piece(Piece::End(ModelStop::ToolUse))
+    }
+}
+
+/// A model that gives its scripted answers one after the other, and after the last of them a plain one.
+#[derive(Clone)]
+pub struct ScriptedModel {
+    state: Arc<State>,
+}
+
+struct State {
+    answers: Vec<Arc<[Act]>>,
+    calls: AtomicUsize,
+    open: AtomicUsize,
+    requests: Mutex<Vec<Request>>,
+    probe: Option<Arc<dyn Probe>>,
+}
+
+impl ScriptedModel {
+    /// A model with these answers.
+    pub fn new(answers: impl IntoIterator<Item = Vec<Act>>) -> Self {
+        Self::build(answers, None)
+    }
+
+    /// A model that also tells a probe of each poll.
+    pub fn probed(answers: impl IntoIterator<Item = Vec<Act>>, probe: Arc<dyn Probe>) -> Self {
+        Self::build(answers, Some(probe))
+    }
+
+    fn build(answers: impl IntoIterator<Item = Vec<Act>>, probe: Option<Arc<dyn Probe>>) -> Self {
+        let answers = answers.into_iter().map(Arc::from).collect();
+        let (calls, open, requests) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::default());
+        Self { state: Arc::new(State { answers, calls, open, requests, probe }) }
+    }
+
+    /// How often it was called.
+    pub fn calls(&self) -> usize {
+        self.state.calls.load(Ordering::SeqCst)
+    }
+
+    /// How many of its answers are open: connections that nobody has closed.
+    pub fn open(&self) -> usize {
+        self.state.open.load(Ordering::SeqCst)
+    }
+
+    /// What it was asked, call by call.
+    pub fn requests(&self) -> Vec<Request> {
+        self.state.requests.lock().clone()
+    }
+}
+
+impl Model for ScriptedModel {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        let number = self.state.calls.fetch_add(1, Ordering::SeqCst);
+        self.state.open.fetch_add(1, Ordering::SeqCst);
+        self.state.requests.lock().push(request);
+        let plain = || vec![Act::text("Well."), Act::usage(1, 1), Act::end()].into();
+        let acts = self.state.answers.get(number).cloned().unwrap_or_else(plain);
+        Box::new(ScriptedAnswer {
+            state: Arc::clone(&self.state),
+            acts,
+            next: 0,
+            flooded: 0,
+            yielded: false,
+            pause: None,
+            usage: Usage::UNKNOWN,
+        })
+    }
+}
+
+struct ScriptedAnswer {
+    state: Arc<State>,
+    acts: Arc<[Act]>,
+    next: usize,
+    flooded: usize,
+    yielded: bool,
+    pause: Option<Pin<Box<Sleep>>>,
+    usage: Usage,
+}
+
+impl ScriptedAnswer {
+    /// What the current act does; `None` when it is over and the next one's turn.
+    fn act(&mut self, act: &Act, cx: &mut Context<'_>) -> Option<Poll<Option<Result<Piece, ModelError>>>> {
+        match act {
+            Act::Piece(piece) => {
+                if let Piece::Usage(usage) = piece {
+                    self.usage = self.usage.corrected_by(**usage);
+                }
+                self.next += 1;
+                Some(Poll::Ready(Some(Ok(piece.clone()))))
+            }
+            Act::Flood(text, times) => {
+                if self.flooded == *times {
+                    self.flooded = 0;
+                    self.next += 1;
+                    return None;
+                }
+                self.flooded += 1;
+                Some(Poll::Ready(Some(Ok(Piece::Text((*text).to_owned())))))
+            }
+            Act::Pause(pause) => {
+                let sleep = self.pause.get_or_insert_with(|| Box::pin(sleep(*pause)));
+                if sleep.as_mut().poll(cx).is_pending() {
+                    return Some(Poll::Pending);
+                }
+                self.pause = None;
+                self.next += 1;
+                None
+            }
+            Act::Silence => Some(Poll::Pending),
+            Act::Yield if !self.yielded => {
+                self.yielded = true;
+                cx.waker().wake_by_ref();
+                Some(Poll::Pending)
+            }
+            Act::Yield => {
+                self.yielded = false;
+                self.next += 1;
+                None
+            }
+            Act::Fail(error) => Some(Poll::Ready(Some(Err(error.clone())))),
+            Act::Break => Some(Poll::Ready(None)),
+        }
+    }
+}
+
+impl Answer for ScriptedAnswer {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        if let Some(probe) = &self.state.probe {
+            probe.hit("model: poll");
+        }
+        let acts = Arc::clone(&self.acts);
+        while let Some(act) = acts.get(self.next) {
+            if let Some(poll) = self.act(act, cx) {
+                return poll;
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        self.usage
+    }
+}
+
+impl Drop for ScriptedAnswer {
+    fn drop(&mut self) {
+        self.state.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,416 @@
+//! The scripts that the explorer plays: every kind of thing that a run can be doing when it is stopped.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use andon::core::event::Event;
+use andon::{Agent, Cancel, Decision, FeedItem, Limits, ModelError, Piece, Retry, Run, StartError, WhenBusy};
+use tokio::time::sleep;
+
+use crate::explore::{Script, World};
+use crate::model::Act;
+use crate::tools;
+
+type Play = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The grace that a tool has unless it names another, and the moment in which it is dropped.
+const GRACE: Duration = Duration::from_millis(2_100);
+
+macro_rules! script {
+    ($play:ident, $name:literal) => {
+        script!($play, $name, Duration::ZERO, None)
+    };
+    ($play:ident, $name:literal, $settles_within:expr) => {
+        script!($play, $name, $settles_within, None)
+    };
+    ($play:ident, $name:literal, $settles_within:expr, $disk:expr) => {{
+        fn boxed(world: World) -> Play {
+            Box::pin($play(world))
+        }
+        Script { name: $name, settles_within: $settles_within, disk: $disk, play: boxed }
+    }};
+}
+
+/// All scripts.
+pub fn all() -> Vec<Script> {
+    let slow_disk = Duration::from_millis(30);
+    vec![
+        script!(plain_text, "plain text"),
+        script!(thinking_then_text, "thinking then text"),
+        script!(text_and_one_tool, "text and one tool", GRACE),
+        script!(parallel_tools, "parallel tools of which some finished", GRACE),
+        script!(sequential_tools, "sequential tools", GRACE),
+        script!(half_streamed_arguments, "half-streamed tool arguments", GRACE),
+        script!(silent_model, "a silent model"),
+        script!(retry_with_back_off, "retry with back-off"),
+        script!(approval, "approval", GRACE),
+        script!(denied_approval, "an approval that is denied", GRACE),
+        script!(waiting_hook, "a waiting hook", GRACE),
+        script!(stubborn_tool, "a stubborn tool", Duration::from_millis(600)),
+        script!(reader_that_stopped, "a reader that stopped"),
+        script!(several_turns, "several turns", GRACE),
+        script!(limit_that_fires, "a limit that fires", GRACE),
+        script!(silence_limit, "a silence limit that fires"),
+        script!(supersede, "supersede", GRACE),
+        script!(queued, "a queued run", GRACE),
+        script!(one_call_cancelled, "one call cancelled alone", GRACE),
+        script!(slow_disk_answer, "a slow disk", Duration::from_millis(150), Some(slow_disk)),
+        script!(slow_disk_tools, "tools on a slow disk", GRACE + Duration::from_millis(300), Some(slow_disk)),
+        script!(broken_stream, "a stream that breaks"),
+        script!(bad_calls, "calls that cannot be made", GRACE),
+        script!(panicking_tool, "a tool that panics", GRACE),
+        script!(steady_stream, "a steady stream"),
+    ]
+}
+
+/// Starts a prompt and reads its feed to the end.
+async fn play(world: &World, agent: &Agent, prompt: &str) {
+    if let Ok(run) = world.start(agent.prompt(prompt)) {
+        world.follow(&run).await;
+    }
+}
+
+fn words(text: &str) -> Vec<Act> {
+    text.split_inclusive(' ').map(Act::text).collect()
+}
+
+fn answer(parts: impl IntoIterator<Item = Vec<Act>>) -> Vec<Act> {
+    parts.into_iter().flatten().collect()
+}
+
+fn done() -> Vec<Act> {
+    answer([words("All done now."), vec![Act::usage(20, 4), Act::end()]])
+}
+
+async fn plain_text(world: World) {
+    let text = answer([
+        vec![Act::usage(12, 0)],
+        words("One two three "),
+        vec![Act::Yield],
+        words("four five "),
+        vec![Act::Pause(Duration::from_millis(10))],
+        words("six."),
+        vec![Act::usage(12, 6), Act::end()],
+    ]);
+    let model = world.model([text]);
+    play(&world, &world.open(world.agent(&model)), "Count.").await;
+}
+
+async fn thinking_then_text(world: World) {
+    let text = answer([
+        vec![Act::thinking("Hm, "), Act::thinking("let me see."), Act::Yield, Act::signed()],
+        words("It is two."),
+        vec![Act::Yield, Act::usage(5, 9), Act::end()],
+    ]);
+    let model = world.model([text]);
+    play(&world, &world.open(world.agent(&model)), "Think.").await;
+}
+
+async fn text_and_one_tool(world: World) {
+    let first =
+        answer([words("I look. "), Act::call(0, "c1", "look", "{\"n\":1}"), vec![Act::usage(5, 9), Act::tool_use()]]);
+    let model = world.model([first, done()]);
+    let tool = tools::slow("look", Duration::from_millis(300), &world.tools);
+    play(&world, &world.open(world.agent(&model).tool(tool)), "Look.").await;
+}
+
+fn three_calls() -> Vec<Act> {
+    answer([
+        words("Three at once. "),
+        Act::call(0, "a", "quick", "{}"),
+        Act::call(1, "b", "slow", "{}"),
+        Act::call(2, "c", "kind", "{}"),
+        vec![Act::tool_use()],
+    ])
+}
+
+async fn parallel_tools(world: World) {
+    let model = world.model([three_calls(), done()]);
+    let agent = world
+        .agent(&model)
+        .tool(tools::quick("quick", &world.tools))
+        .tool(tools::slow("slow", Duration::from_millis(800), &world.tools))
+        .tool(tools::cooperative("kind", Duration::from_millis(500), &world.tools));
+    play(&world, &world.open(agent), "All three.").await;
+}
+
+async fn sequential_tools(world: World) {
+    let model = world.model([three_calls(), done()]);
+    let agent = world
+        .agent(&model)
+        .sequential_tools()
+        .tool(tools::quick("quick", &world.tools))
+        .tool(tools::slow("slow", Duration::from_millis(800), &world.tools))
+        .tool(tools::cooperative("kind", Duration::from_millis(500), &world.tools));
+    play(&world, &world.open(agent), "One after the other.").await;
+}
+
+async fn half_streamed_arguments(world: World) {
+    let input = |index, json: &str| Act::Piece(Piece::CallInput { index, json: json.to_owned() });
+    let first = vec![
+        Act::text("Calling. "),
+        Act::Piece(Piece::Call { id: "h1".into(), name: "quick".into() }),
+        input(0, "{\"n\""),
+        Act::Yield,
+        Act::Piece(Piece::Call { id: "h2".into(), name: "quick".into() }),
+        input(1, "{"),
+        input(0, ":1}"),
+        Act::Pause(Duration::from_millis(5)),
+        Act::Piece(Piece::CallEnd { index: 0 }),
+        input(1, "}"),
+        Act::Piece(Piece::CallEnd { index: 1 }),
+        Act::tool_use(),
+    ];
+    let model = world.model([first, done()]);
+    play(&world, &world.open(world.agent(&model).tool(tools::quick("quick", &world.tools))), "Call.").await;
+}
+
+async fn silent_model(world: World) {
+    let pause = || vec![Act::Pause(Duration::from_secs(30))];
+    let text = answer([pause(), words("Sorry, "), pause(), words("I was away."), vec![Act::end()]]);
+    let model = world.model([text]);
+    play(&world, &world.open(world.agent(&model)), "Hello?").await;
+}
+
+async fn retry_with_back_off(world: World) {
+    let model = world.model([
+        vec![Act::Fail(ModelError::retryable("503"))],
+        vec![Act::Yield, Act::Fail(ModelError::retry_after(Duration::from_secs(40), "429"))],
+        done(),
+    ]);
+    let agent = world.agent(&model).retry(Retry::default());
+    play(&world, &world.open(agent), "Try.").await;
+}
+
+fn asks_for(event: &FeedItem, is_it: fn(&Event) -> bool) -> bool {
+    matches!(event, FeedItem::Fact(record) if is_it(&record.event))
+}
+
+fn is_question(event: &Event) -> bool {
+    matches!(event, Event::ApprovalRequested { .. })
+}
+
+fn call_id(id: &str) -> Option<andon::CallId> {
+    andon::CallId::new(id).ok()
+}
+
+fn two_calls_one_guarded() -> Vec<Act> {
+    answer([
+        words("May I? "),
+        Act::call(0, "free", "quick", "{}"),
+        Act::call(1, "guarded", "danger", "{}"),
+        vec![Act::tool_use()],
+    ])
+}
+
+async fn decide(world: World, decision: impl Fn(&Run, &andon::CallId)) {
+    let model = world.model([two_calls_one_guarded(), done()]);
+    let danger = tools::slow("danger", Duration::from_millis(50), &world.tools).needs_approval();
+    let agent = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)).tool(danger));
+    let Ok(run) = world.start(agent.prompt("Do it.")) else { return };
+    if world.follow_until(&run, |item| asks_for(item, is_question)).await {
+        sleep(Duration::from_secs(5)).await;
+        if let Some(call) = call_id("guarded") {
+            decision(&run, &call);
+        }
+    }
+    world.follow(&run).await;
+}
+
+async fn approval(world: World) {
+    decide(world, |run, call| {
+        // Refused once the run is being stopped, which is what the explorer looks at.
+        let _ = run.approve(call, Some("ada"));
+    })
+    .await;
+}
+
+async fn denied_approval(world: World) {
+    decide(world, |run, call| {
+        let _ = run.deny(call, Some("ada"), Some("too dangerous"));
+    })
+    .await;
+}
+
+async fn waiting_hook(world: World) {
+    let first = answer([words("Hooked. "), Act::call(0, "k", "quick", "{}"), vec![Act::tool_use()]]);
+    let model = world.model([first, done()]);
+    let pause = |millis| {
+        move |_| async move {
+            sleep(Duration::from_millis(millis)).await;
+            Decision::Continue
+        }
+    };
+    let agent = world
+        .agent(&model)
+        .tool(tools::quick("quick", &world.tools))
+        .before_run(pause(5))
+        .before_model(pause(2_900))
+        .after_model(pause(10))
+        .before_tool(pause(7))
+        .after_tool(pause(3))
+        .after_run(pause(1));
+    play(&world, &world.open(agent), "Wait.").await;
+}
+
+async fn stubborn_tool(world: World) {
+    let first = answer([words("Slowly. "), Act::call(0, "m", "mule", "{}"), vec![Act::tool_use()]]);
+    let model = world.model([first]);
+    let agent = world.open(world.agent(&model).tool(tools::stubborn("mule", Duration::from_secs(60), &world.tools)));
+    let Ok(run) = world.start(agent.prompt("Go.")) else { return };
+    if world.follow_until(&run, |item| asks_for(item, |event| matches!(event, Event::ToolStarted { .. }))).await {
+        sleep(Duration::from_millis(20)).await;
+        run.cancel(Cancel::graceful().by("script"));
+    }
+    world.follow(&run).await;
+}
+
+async fn reader_that_stopped(world: World) {
+    let text = answer([vec![Act::Flood("drop ", 40)], words("sea."), vec![Act::usage(3, 41), Act::end()]]);
+    let model = world.model([text]);
+    let agent = world.open(world.agent(&model));
+    let Ok(run) = world.start(agent.prompt("Flood.")) else { return };
+    let mut reader = run.feed();
+    // It reads twice and then never again, and is still there when the run ends.
+    for _ in 0..2 {
+        reader.next().await;
+    }
+    run.outcome().await;
+    drop(reader);
+}
+
+async fn several_turns(world: World) {
+    let turn = |number: usize| {
+        answer([
+            words("A turn. "),
+            Act::call(0, &format!("t{number}"), "quick", "{}"),
+            vec![Act::usage(10, 5), Act::tool_use()],
+        ])
+    };
+    let model = world.model([turn(1), turn(2), turn(3), done()]);
+    let agent = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)));
+    play(&world, &agent, "Three turns.").await;
+    play(&world, &agent, "And another prompt.").await;
+}
+
+async fn limit_that_fires(world: World) {
+    let turn =
+        |id| answer([words("Again. "), Act::call(0, id, "quick", "{}"), vec![Act::usage(10, 5), Act::tool_use()]]);
+    let model = world.model([turn("l1"), turn("l2"), turn("l3")]);
+    let limits = Limits { turns: Some(2), ..Limits::NONE };
+    let agent = world.open(world.agent(&model).limits(limits).tool(tools::quick("quick", &world.tools)));
+    play(&world, &agent, "For ever.").await;
+    let limits = Limits { deadline: Some(Duration::from_millis(250)), ..Limits::NONE };
+    let slow = tools::slow("look", Duration::from_secs(30), &world.tools);
+    let call = answer([Act::call(0, "l9", "look", "{}"), vec![Act::tool_use()]]);
+    let agent = world.open(world.agent(&world.model([call])).limits(limits).tool(slow));
+    play(&world, &agent, "Too long.").await;
+}
+
+async fn silence_limit(world: World) {
+    let text = answer([words("And then "), vec![Act::Silence]]);
+    let model = world.model([text]);
+    let limits = Limits { silence: Some(Duration::from_secs(10)), ..Limits::NONE };
+    play(&world, &world.open(world.agent(&model).limits(limits)), "Say more.").await;
+}
+
+async fn supersede(world: World) {
+    let pause = vec![Act::Pause(Duration::from_secs(60))];
+    let first = answer([words("An old answer "), pause, words("is slow."), vec![Act::end()]]);
+    let model = world.model([first, done()]);
+    let agent = world.open(world.agent(&model));
+    let Ok(old) = world.start(agent.prompt("Old.")) else { return };
+    world.follow_until(&old, |item| matches!(item, FeedItem::Delta(_))).await;
+    let Ok(new) = world.start(agent.prompt("New.").when_busy(WhenBusy::Supersede)) else { return };
+    world.follow(&old).await;
+    world.follow(&new).await;
+}
+
+async fn queued(world: World) {
+    let first =
+        answer([words("First "), vec![Act::Pause(Duration::from_millis(40))], words("come."), vec![Act::end()]]);
+    let model = world.model([first, done()]);
+    let agent = world.open(world.agent(&model));
+    let Ok(first) = world.start(agent.prompt("First.")) else { return };
+    let refused = world.start(agent.prompt("Me too."));
+    debug_assert!(matches!(refused, Err(StartError::Busy { .. })) || first.try_outcome().is_some());
+    let Ok(second) = world.start(agent.prompt("Second.").when_busy(WhenBusy::Queue)) else { return };
+    world.follow(&first).await;
+    world.follow(&second).await;
+}
+
+async fn one_call_cancelled(world: World) {
+    let first = answer([
+        words("Two. "),
+        Act::call(0, "keep", "slow", "{}"),
+        Act::call(1, "stop", "kind", "{}"),
+        vec![Act::tool_use()],
+    ]);
+    let model = world.model([first, done()]);
+    let agent = world
+        .agent(&model)
+        .tool(tools::slow("slow", Duration::from_millis(100), &world.tools))
+        .tool(tools::cooperative("kind", Duration::from_secs(50), &world.tools));
+    let agent = world.open(agent);
+    let Ok(run) = world.start(agent.prompt("Both.")) else { return };
+    if world.follow_until(&run, |item| asks_for(item, |event| matches!(event, Event::ToolStarted { .. }))).await
+        && let Some(call) = call_id("stop")
+    {
+        run.cancel_call(&call, Cancel::graceful().by("script"));
+    }
+    world.follow(&run).await;
+}
+
+async fn slow_disk_answer(world: World) {
+    let drip = |text: &str| answer([words(text), vec![Act::Pause(Duration::from_millis(20))]]);
+    let text = answer([drip("It "), drip("comes "), drip("drop "), drip("by "), drip("drop."), vec![Act::end()]]);
+    let model = world.model([text]);
+    play(&world, &world.open(world.agent(&model)), "Drip.").await;
+}
+
+async fn slow_disk_tools(world: World) {
+    let model = world.model([three_calls(), done()]);
+    let agent = world
+        .agent(&model)
+        .tool(tools::quick("quick", &world.tools))
+        .tool(tools::slow("slow", Duration::from_millis(200), &world.tools))
+        .tool(tools::cooperative("kind", Duration::from_millis(100), &world.tools));
+    play(&world, &world.open(agent), "All three, slowly.").await;
+}
+
+async fn broken_stream(world: World) {
+    let first = answer([words("It breaks "), vec![Act::Yield, Act::Break]]);
+    let model = world.model([first, vec![Act::Fail(ModelError::context_overflow("too long"))]]);
+    let agent = world.open(world.agent(&model));
+    play(&world, &agent, "Break.").await;
+    play(&world, &agent, "Overflow.").await;
+}
+
+async fn bad_calls(world: World) {
+    let first = answer([
+        Act::call(0, "x", "nobody", "{}"),
+        Act::call(1, "x", "quick", "{}"),
+        Act::call(2, "y", "quick", "{\"n\": \"text\"}"),
+        Act::call(3, "z", "quick", "{\"n\": "),
+        Act::call(4, "", "quick", ""),
+        vec![Act::tool_use()],
+    ]);
+    let model = world.model([first, done()]);
+    play(&world, &world.open(world.agent(&model).tool(tools::quick("quick", &world.tools))), "Go wrong.").await;
+}
+
+async fn panicking_tool(world: World) {
+    let first = answer([Act::call(0, "p", "bomb", "{}"), Act::call(1, "q", "quick", "{}"), vec![Act::tool_use()]]);
+    let model = world.model([first, done()]);
+    let agent =
+        world.agent(&model).tool(tools::panicking("bomb", &world.tools)).tool(tools::quick("quick", &world.tools));
+    play(&world, &world.open(agent), "Boom.").await;
+}
+
+async fn steady_stream(world: World) {
+    let drip = |text: &str| answer([words(text), vec![Act::Pause(Duration::from_millis(9))]]);
+    let text = answer([(0..12).flat_map(|_| drip("tick ")).collect(), vec![Act::usage(2, 12), Act::end()]]);
+    let model = world.model([text]);
+    play(&world, &world.open(world.agent(&model)), "Tick.").await;
+}

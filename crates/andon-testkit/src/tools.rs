@@ -1,0 +1,189 @@
+//! Tools with a character, and a log of what they really did.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::core::event::Event;
+use andon::core::id::CallId;
+use andon::{Effect, FnTool, Invocation, Probe, ToolError, ToolOutput};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::journal::TestJournal;
+
+/// What tools really did, whatever the journal says.
+#[derive(Clone, Default)]
+pub struct ToolLog {
+    state: Arc<Mutex<Vec<Deed>>>,
+    journal: Option<TestJournal>,
+    probe: Option<Arc<dyn Probe>>,
+}
+
+/// One thing that a tool did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// It started.
+    Started {
+        /// The call.
+        call: CallId,
+        /// Whether the call was on record by then.
+        on_record: bool,
+    },
+    /// It is about to return this.
+    Returned {
+        /// The call.
+        call: CallId,
+        /// What it returns.
+        text: String,
+    },
+    /// Its future is gone.
+    Gone {
+        /// The call.
+        call: CallId,
+    },
+}
+
+impl ToolLog {
+    /// An empty log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A log that looks, whenever a tool starts, whether the call is on record in this journal, and tells a probe when a
+    /// tool has started and when it is about to return.
+    pub fn watching(journal: TestJournal, probe: Arc<dyn Probe>) -> Self {
+        Self { state: Arc::default(), journal: Some(journal), probe: Some(probe) }
+    }
+
+    fn hit(&self, seam: &'static str) {
+        if let Some(probe) = &self.probe {
+            probe.hit(seam);
+        }
+    }
+
+    /// Everything that was done.
+    pub fn deeds(&self) -> Vec<Deed> {
+        self.state.lock().clone()
+    }
+
+    /// How many tools were started.
+    pub fn started(&self) -> usize {
+        self.state.lock().iter().filter(|deed| matches!(deed, Deed::Started { .. })).count()
+    }
+
+    /// How many tools were started and are not gone.
+    pub fn running(&self) -> usize {
+        let gone = self.state.lock().iter().filter(|deed| matches!(deed, Deed::Gone { .. })).count();
+        self.started().saturating_sub(gone)
+    }
+
+    fn begin(&self, call: &Invocation) -> Alive {
+        let on_record = self.journal.as_ref().is_none_or(|journal| {
+            let is_intent = |event: &Event| matches!(event, Event::ToolStarted { call: id, .. } if *id == call.call);
+            journal.has(&call.run, is_intent)
+        });
+        self.state.lock().push(Deed::Started { call: call.call.clone(), on_record });
+        let alive = Alive { log: self.clone(), call: call.call.clone() };
+        self.hit("tool: started");
+        alive
+    }
+}
+
+/// Logs when a tool's future is gone.
+struct Alive {
+    log: ToolLog,
+    call: CallId,
+}
+
+impl Alive {
+    fn returns(&self, text: &str) -> Result<ToolOutput, ToolError> {
+        self.log.hit("tool: about to return");
+        self.log.state.lock().push(Deed::Returned { call: self.call.clone(), text: text.to_owned() });
+        Ok(text.into())
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.log.state.lock().push(Deed::Gone { call: self.call.clone() });
+    }
+}
+
+fn any_object() -> serde_json::Value {
+    json!({"type": "object", "properties": {"n": {"type": "integer"}}})
+}
+
+/// Returns at once.
+pub fn quick(name: &str, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    FnTool::new(name, "Returns at once.", any_object(), move |call| {
+        let log = log.clone();
+        async move { log.begin(&call).returns("quick result") }
+    })
+    .effect(Effect::ReadOnly)
+}
+
+/// Takes a while and does not look at its cord.
+pub fn slow(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    FnTool::new(name, "Takes a while.", any_object(), move |call| {
+        let log = log.clone();
+        async move {
+            let alive = log.begin(&call);
+            sleep(takes).await;
+            alive.returns("slow result")
+        }
+    })
+}
+
+/// Takes a while, watches its cord, and returns what it has when it is told to stop.
+pub fn cooperative(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    FnTool::new(name, "Stops when it is told.", any_object(), move |call| {
+        let log = log.clone();
+        async move {
+            let alive = log.begin(&call);
+            tokio::select! {
+                biased;
+                () = call.cord.pulled() => alive.returns("part of the result"),
+                () = sleep(takes) => alive.returns("whole result"),
+            }
+        }
+    })
+    .effect(Effect::Idempotent)
+}
+
+/// Knows that it was told to stop, and goes on all the same.
+pub fn stubborn(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    FnTool::new(name, "Does not stop.", any_object(), move |call| {
+        let log = log.clone();
+        async move {
+            let alive = log.begin(&call);
+            tokio::join!(call.cord.pulled(), sleep(takes));
+            alive.returns("stubborn result")
+        }
+    })
+    .grace(Duration::from_millis(500))
+}
+
+/// What a tool that panics on purpose says.
+pub const ON_PURPOSE: &str = "this tool panics on purpose";
+
+/// Panics.
+pub fn panicking(name: &str, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    FnTool::new(name, "Panics.", any_object(), move |call| {
+        let log = log.clone();
+        async move {
+            let alive = log.begin(&call);
+            tokio::task::yield_now().await;
+            drop(alive);
+            #[expect(clippy::panic, reason = "panicking is what this tool is for")]
+            {
+                panic!("{ON_PURPOSE}")
+            }
+        }
+    })
+}

@@ -1,0 +1,283 @@
+//! Anthropic's Messages API.
+
+use andon_core::message::{Content, Image, Message, Part, Role};
+use serde_json::{Map, Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::{wire_id, wire_name};
+use super::prepare::{Thoughts, prepare, push_turn};
+use super::rules::{
+    Mention, Turn, check_id, check_name, check_object, check_pairs, check_roles, check_text, check_tool_names, list,
+    word,
+};
+use super::violation::Violations;
+use super::{ToolDef, Violation};
+
+const MAX_ID: usize = 64;
+
+/// Translates a prompt into the body of a request.
+pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
+    let mut messages = Vec::new();
+    for message in prepare(prompt, Thoughts::Signed) {
+        let role = match message.role {
+            Role::User | Role::Tool => "user",
+            Role::Assistant => "assistant",
+        };
+        push_turn(&mut messages, role, "content", message.parts.iter().map(|part| block(part, message.role)));
+    }
+    let mut body = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
+    if let Some(instructions) = instructions {
+        body.insert("system".to_owned(), json!(instructions));
+    }
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.iter().map(tool).collect());
+    }
+    Value::Object(body)
+}
+
+fn tool(tool: &ToolDef) -> Value {
+    json!({"name": wire_name(&tool.name), "description": tool.description, "input_schema": tool.schema})
+}
+
+fn block(part: &Part, role: Role) -> Value {
+    match part {
+        Part::Text { text } => json!({"type": "text", "text": text}),
+        // Only a person's message can carry one.
+        Part::Image(image) if role == Role::Assistant => json!({"type": "text", "text": in_words(image)}),
+        Part::Image(image) => image_block(image),
+        Part::Thinking { text, signature } => json!({"type": "thinking", "thinking": text, "signature": signature}),
+        Part::ToolCall(call) => json!({
+            "type": "tool_use",
+            "id": wire_id(call.id.as_str(), MAX_ID),
+            "name": wire_name(&call.name),
+            "input": call.input().unwrap_or_default(),
+        }),
+        Part::ToolResult(result) => {
+            let content = result.content.iter().map(|content| match content {
+                Content::Text { text } => json!({"type": "text", "text": text}),
+                Content::Image(image) => image_block(image),
+            });
+            json!({
+                "type": "tool_result",
+                "tool_use_id": wire_id(result.call.as_str(), MAX_ID),
+                "is_error": result.status.is_error(),
+                "content": content.collect::<Value>(),
+            })
+        }
+    }
+}
+
+fn image_block(image: &Image) -> Value {
+    match source(image) {
+        Source::Inline(base64) => {
+            json!({"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": base64}})
+        }
+        Source::Address(url) => json!({"type": "image", "source": {"type": "url", "url": url}}),
+        Source::Elsewhere => json!({"type": "text", "text": in_words(image)}),
+    }
+}
+
+/// Checks a body against the rules of the strictest server.
+pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
+    let mut violations = Violations::default();
+    let messages = list(body, "messages");
+    check_roles("messages", messages, ["user", "assistant"], &mut violations);
+    let turns: Vec<Turn> = messages
+        .iter()
+        .enumerate()
+        .map(|(place, message)| check_message(&format!("messages[{place}]"), message, &mut violations))
+        .collect();
+    check_pairs(&turns, &mut violations);
+    check_last(messages, &mut violations);
+    match body.get("system") {
+        None => {}
+        Some(Value::Array(blocks)) => {
+            for (place, block) in blocks.iter().enumerate() {
+                check_text(&format!("system[{place}].text"), block.get("text"), &mut violations);
+            }
+        }
+        system => check_text("system", system, &mut violations),
+    }
+    check_tools(body, &mut violations);
+    violations.into_result()
+}
+
+fn check_message(path: &str, message: &Value, violations: &mut Violations) -> Turn {
+    let (path, mut turn) = (format!("{path}.content"), Turn::default());
+    if let Some(Value::String(_)) = message.get("content") {
+        check_text(&path, message.get("content"), violations);
+        return turn;
+    }
+    let (role, blocks) = (word(message, "role"), list(message, "content"));
+    violations.require(!blocks.is_empty(), &path, "a message has at least one block");
+    let mut words_came = false;
+    for (place, block) in blocks.iter().enumerate() {
+        let path = format!("{path}[{place}]");
+        let kind = word(block, "type");
+        if kind == "tool_result" {
+            violations.require(!words_came, &path, "tool_result blocks come before all others in their message");
+        } else {
+            words_came = true;
+        }
+        check_block(&path, block, role, &mut turn, violations);
+    }
+    check_thinking_place(&path, blocks, violations);
+    turn
+}
+
+fn check_block(path: &str, block: &Value, role: &str, turn: &mut Turn, violations: &mut Violations) {
+    match (word(block, "type"), role) {
+        ("text", _) => check_text(&format!("{path}.text"), block.get("text"), violations),
+        ("image" | "document", "user") => check_object(&format!("{path}.source"), block.get("source"), violations),
+        ("thinking", "assistant") => {
+            let path = format!("{path}.signature");
+            violations.require(!word(block, "signature").is_empty(), &path, "a thinking block needs its signature");
+        }
+        ("redacted_thinking", "assistant") => {
+            let path = format!("{path}.data");
+            violations.require(!word(block, "data").is_empty(), &path, "a redacted thinking block needs its data");
+        }
+        ("tool_use", "assistant") => {
+            let id = word(block, "id");
+            check_id(&format!("{path}.id"), id, MAX_ID, violations);
+            check_name(&format!("{path}.name"), word(block, "name"), violations);
+            check_object(&format!("{path}.input"), block.get("input"), violations);
+            turn.calls.push(Mention { path: path.to_owned(), id: id.to_owned() });
+        }
+        ("tool_result", "user") => {
+            turn.results.push(Mention { path: path.to_owned(), id: word(block, "tool_use_id").to_owned() });
+            for (place, content) in list(block, "content").iter().enumerate() {
+                if word(content, "type") == "text" {
+                    check_text(&format!("{path}.content[{place}].text"), content.get("text"), violations);
+                }
+            }
+        }
+        (kind, role) => violations.add(path, format!("a message of `{role}` has no block of type `{kind}`")),
+    }
+}
+
+fn check_thinking_place(path: &str, blocks: &[Value], violations: &mut Violations) {
+    let is_thought = |block: &Value| matches!(word(block, "type"), "thinking" | "redacted_thinking");
+    if !blocks.iter().any(is_thought) {
+        return;
+    }
+    let first = blocks.first().is_some_and(is_thought);
+    violations.require(first, &format!("{path}[0]"), "a message with thinking begins with thinking");
+    let last = blocks.last().is_some_and(is_thought);
+    let place = format!("{path}[{}]", blocks.len() - 1);
+    violations.require(!last, &place, "the last block of a message must not be thinking");
+}
+
+/// An answer that the model is to go on with must not end with a space.
+fn check_last(messages: &[Value], violations: &mut Violations) {
+    let Some(last) = messages.last().filter(|last| word(last, "role") == "assistant") else { return };
+    let text = list(last, "content").last().map_or_else(|| word(last, "content"), |block| word(block, "text"));
+    let path = format!("messages[{}].content", messages.len() - 1);
+    violations.require(text.trim_end() == text, &path, "the last assistant text must not end with whitespace");
+}
+
+fn check_tools(body: &Value, violations: &mut Violations) {
+    let tools = list(body, "tools");
+    let names = tools.iter().enumerate().map(|(place, tool)| (format!("tools[{place}].name"), word(tool, "name")));
+    check_tool_names(names, violations);
+    for (place, tool) in tools.iter().enumerate() {
+        check_object(&format!("tools[{place}].input_schema"), tool.get("input_schema"), violations);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Provider;
+    use crate::wire::tests::{Wrong, assert_each_is_refused};
+
+    fn good() -> Value {
+        json!({
+            "system": "Be brief.",
+            "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "Look."}]},
+                {"role": "assistant", "content": [
+                    {"type": "thinking", "thinking": "", "signature": "seal"},
+                    {"type": "tool_use", "id": "a", "name": "look", "input": {}},
+                    {"type": "tool_use", "id": "b", "name": "look", "input": {}},
+                ]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "seen"}]},
+                    {"type": "tool_result", "tool_use_id": "b", "is_error": true, "content": "seen"},
+                    {"type": "text", "text": "Go on."},
+                ]},
+                {"role": "assistant", "content": "It is"},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_good_body_passes() {
+        assert_eq!(validate(&good()), Ok(()));
+    }
+
+    #[test]
+    fn every_broken_rule_of_order_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("messages", "no message", |body| body["messages"] = json!([])),
+            ("messages[0].role", "first message", |body| {
+                body["messages"].as_array_mut().unwrap().remove(0);
+            }),
+            ("messages[0].role", "the role is", |body| body["messages"][0]["role"] = json!("tool")),
+            ("messages[1].role", "alternate", |body| body["messages"][1] = body["messages"][0].clone()),
+            ("messages[1].content[2]", "`b` has no result", |body| {
+                body["messages"][2]["content"].as_array_mut().unwrap().remove(1);
+            }),
+            ("messages[1].content[1]", "`a` has 2 results", |body| {
+                body["messages"][2]["content"][1]["tool_use_id"] = json!("a");
+            }),
+            ("messages[2].content[0]", "answers a call", |body| {
+                body["messages"][2]["content"][0]["tool_use_id"] = json!("c");
+            }),
+            ("messages[1].content[2]", "unique", |body| body["messages"][1]["content"][2]["id"] = json!("a")),
+            ("messages[2].content[1]", "before all others", |body| {
+                body["messages"][2]["content"].as_array_mut().unwrap().swap(1, 2);
+                body["messages"][2]["content"].as_array_mut().unwrap().swap(0, 1);
+            }),
+            ("messages[1].content[0]", "begins with thinking", |body| {
+                body["messages"][1]["content"].as_array_mut().unwrap().swap(0, 1);
+            }),
+            ("messages[3].content[0]", "must not be thinking", |body| {
+                body["messages"][3]["content"] = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}]);
+            }),
+            ("messages[3].content", "whitespace", |body| body["messages"][3]["content"] = json!("It is ")),
+        ];
+        assert_each_is_refused(Provider::Anthropic, &good(), &wrong);
+    }
+
+    #[test]
+    fn every_broken_rule_of_a_block_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("messages[0].content", "at least one block", |body| body["messages"][0]["content"] = json!([])),
+            ("messages[0].content[0].text", "blank", |body| body["messages"][0]["content"][0]["text"] = json!(" \n")),
+            ("messages[3].content", "blank", |body| body["messages"][3]["content"] = json!("")),
+            ("messages[0].content[0]", "no block of type `tool_use`", |body| {
+                body["messages"][0]["content"][0] = body["messages"][1]["content"][1].clone();
+            }),
+            ("messages[1].content[0].signature", "signature", |body| {
+                body["messages"][1]["content"][0].as_object_mut().unwrap().remove("signature");
+            }),
+            ("messages[1].content[1].id", "letters", |body| body["messages"][1]["content"][1]["id"] = json!("a.b")),
+            ("messages[1].content[1].name", "name", |body| body["messages"][1]["content"][1]["name"] = json!("a b")),
+            ("messages[1].content[1].input", "object", |body| {
+                body["messages"][1]["content"][1]["input"] = json!("{}");
+            }),
+            ("messages[2].content[0].content[0].text", "blank", |body| {
+                body["messages"][2]["content"][0]["content"][0]["text"] = json!("");
+            }),
+            ("system", "blank", |body| body["system"] = json!("")),
+            ("tools[0].name", "name", |body| body["tools"][0]["name"] = json!("a".repeat(65))),
+            ("tools[1].name", "unique", |body| body["tools"][1] = body["tools"][0].clone()),
+            ("tools[0].input_schema", "object", |body| body["tools"][0]["input_schema"] = json!(null)),
+        ];
+        let mut good = good();
+        good["tools"] = json!([good["tools"][0], {"name": "other", "input_schema": {"type": "object"}}]);
+        assert_each_is_refused(Provider::Anthropic, &good, &wrong);
+    }
+}

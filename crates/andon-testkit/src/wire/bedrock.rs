@@ -1,0 +1,318 @@
+//! Amazon Bedrock's Converse API.
+
+use std::collections::BTreeSet;
+
+use andon_core::message::{Content, Image, Message, Part, Role};
+use serde_json::{Map, Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::{wire_id, wire_name};
+use super::prepare::{Thoughts, prepare, push_turn};
+use super::rules::{
+    Mention, Turn, check_id, check_name, check_object, check_pairs, check_roles, check_text, check_tool_names, list,
+    word,
+};
+use super::violation::Violations;
+use super::{ToolDef, Violation};
+
+const MAX_ID: usize = 64;
+
+/// Translates a prompt into the body of a request.
+pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
+    let mut messages = Vec::new();
+    for message in prepare(prompt, Thoughts::Signed) {
+        let role = match message.role {
+            Role::User | Role::Tool => "user",
+            Role::Assistant => "assistant",
+        };
+        push_turn(&mut messages, role, "content", message.parts.iter().map(|part| block(part, message.role)));
+    }
+    let mut body = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
+    if let Some(instructions) = instructions {
+        body.insert("system".to_owned(), json!([{"text": instructions}]));
+    }
+    let tools = tool_specs(prompt, tools);
+    if !tools.is_empty() {
+        body.insert("toolConfig".to_owned(), json!({"tools": tools}));
+    }
+    Value::Object(body)
+}
+
+/// The tools, or stand-ins for those that the conversation used: Converse takes no call where no tool is configured.
+fn tool_specs(prompt: &[Message], tools: &[ToolDef]) -> Vec<Value> {
+    if !tools.is_empty() {
+        return tools.iter().map(|tool| spec(&tool.name, &tool.description, &tool.schema)).collect();
+    }
+    let used: BTreeSet<String> = prompt.iter().flat_map(Message::calls).map(|call| wire_name(&call.name)).collect();
+    used.iter().map(|name| spec(name, "No longer there.", &json!({"type": "object"}))).collect()
+}
+
+fn spec(name: &str, description: &str, schema: &Value) -> Value {
+    let schema = json!({"json": schema});
+    json!({"toolSpec": {"name": wire_name(name), "description": description, "inputSchema": schema}})
+}
+
+fn block(part: &Part, role: Role) -> Value {
+    match part {
+        Part::Text { text } => json!({"text": text}),
+        // Only a person's message can carry one.
+        Part::Image(image) if role == Role::Assistant => json!({"text": in_words(image)}),
+        Part::Image(image) => image_block(image),
+        Part::Thinking { text, signature } => {
+            json!({"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}})
+        }
+        Part::ToolCall(call) => json!({"toolUse": {
+            "toolUseId": wire_id(call.id.as_str(), MAX_ID),
+            "name": wire_name(&call.name),
+            "input": call.input().unwrap_or_default(),
+        }}),
+        Part::ToolResult(result) => {
+            let content = result.content.iter().map(|content| match content {
+                Content::Text { text } => json!({"text": text}),
+                Content::Image(image) => image_block(image),
+            });
+            json!({"toolResult": {
+                "toolUseId": wire_id(result.call.as_str(), MAX_ID),
+                "status": if result.status.is_error() { "error" } else { "success" },
+                "content": content.collect::<Value>(),
+            }})
+        }
+    }
+}
+
+fn image_block(image: &Image) -> Value {
+    match source(image) {
+        Source::Inline(base64) => {
+            let format = image.media_type.strip_prefix("image/").unwrap_or(&image.media_type);
+            json!({"image": {"format": format, "source": {"bytes": base64}}})
+        }
+        // Converse fetches nothing from the web.
+        Source::Address(_) | Source::Elsewhere => json!({"text": in_words(image)}),
+    }
+}
+
+/// Checks a body against the rules of the strictest server.
+pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
+    let mut violations = Violations::default();
+    let messages = list(body, "messages");
+    check_roles("messages", messages, ["user", "assistant"], &mut violations);
+    let turns: Vec<Turn> = messages
+        .iter()
+        .enumerate()
+        .map(|(place, message)| check_message(&format!("messages[{place}].content"), message, &mut violations))
+        .collect();
+    check_pairs(&turns, &mut violations);
+    let ends_with_user = messages.last().is_none_or(|last| word(last, "role") == "user");
+    violations.require(ends_with_user, "messages", "the conversation ends with a user message");
+    for (place, block) in list(body, "system").iter().enumerate() {
+        check_text(&format!("system[{place}].text"), block.get("text"), &mut violations);
+    }
+    check_tools(body, &turns, &mut violations);
+    violations.into_result()
+}
+
+fn check_message(path: &str, message: &Value, violations: &mut Violations) -> Turn {
+    let (role, blocks, mut turn) = (word(message, "role"), list(message, "content"), Turn::default());
+    violations.require(!blocks.is_empty(), path, "a message has at least one block");
+    for (place, block) in blocks.iter().enumerate() {
+        check_block(&format!("{path}[{place}]"), block, role, &mut turn, violations);
+    }
+    let is_thought = |block: &Value| block.get("reasoningContent").is_some();
+    if blocks.iter().any(is_thought) {
+        let first = blocks.first().is_some_and(is_thought);
+        violations.require(first, &format!("{path}[0]"), "a message with reasoning begins with reasoning");
+        let last = blocks.last().is_some_and(is_thought);
+        let place = format!("{path}[{}]", blocks.len() - 1);
+        violations.require(!last, &place, "the last block of a message must not be reasoning");
+    }
+    turn
+}
+
+fn check_block(path: &str, block: &Value, role: &str, turn: &mut Turn, violations: &mut Violations) {
+    let Some((kind, inner)) = block.as_object().filter(|block| block.len() == 1).and_then(|block| block.iter().next())
+    else {
+        return violations.add(path, "a block has exactly one kind of content");
+    };
+    match (kind.as_str(), role) {
+        ("text", _) => check_text(&format!("{path}.text"), Some(inner), violations),
+        ("image" | "document" | "video", "user") => check_object(&format!("{path}.{kind}"), Some(inner), violations),
+        ("cachePoint", _) => {}
+        ("reasoningContent", "assistant") => check_reasoning(path, inner, violations),
+        ("toolUse", "assistant") => {
+            let id = word(inner, "toolUseId");
+            check_id(&format!("{path}.toolUse.toolUseId"), id, MAX_ID, violations);
+            check_name(&format!("{path}.toolUse.name"), word(inner, "name"), violations);
+            check_object(&format!("{path}.toolUse.input"), inner.get("input"), violations);
+            turn.calls.push(Mention { path: path.to_owned(), id: id.to_owned() });
+        }
+        ("toolResult", "user") => {
+            turn.results.push(Mention { path: path.to_owned(), id: word(inner, "toolUseId").to_owned() });
+            check_result(&format!("{path}.toolResult"), inner, violations);
+        }
+        (kind, role) => violations.add(path, format!("a message of `{role}` has no block of kind `{kind}`")),
+    }
+}
+
+fn check_reasoning(path: &str, reasoning: &Value, violations: &mut Violations) {
+    if reasoning.get("redactedContent").is_some() {
+        return;
+    }
+    let signature = reasoning.get("reasoningText").map_or("", |text| word(text, "signature"));
+    let path = format!("{path}.reasoningContent.reasoningText.signature");
+    violations.require(!signature.is_empty(), &path, "reasoning needs its signature");
+}
+
+fn check_result(path: &str, result: &Value, violations: &mut Violations) {
+    let content = list(result, "content");
+    violations.require(!content.is_empty(), &format!("{path}.content"), "a result must not be empty");
+    if let Some(status) = result.get("status") {
+        let known = matches!(status.as_str(), Some("success" | "error"));
+        violations.require(known, &format!("{path}.status"), "the status is `success` or `error`");
+    }
+    for (place, json) in content.iter().enumerate().filter_map(|(place, part)| Some((place, part.get("json")?))) {
+        check_object(&format!("{path}.content[{place}].json"), Some(json), violations);
+    }
+}
+
+fn check_tools(body: &Value, turns: &[Turn], violations: &mut Violations) {
+    let uses_tools = turns.iter().any(|turn| !turn.calls.is_empty() || !turn.results.is_empty());
+    let config = body.get("toolConfig");
+    let tools = config.map_or(&[][..], |config| list(config, "tools"));
+    if config.is_some() || uses_tools {
+        violations.require(!tools.is_empty(), "toolConfig", "tools must be configured where calls or results are");
+    }
+    let specs: Vec<&Value> = tools.iter().filter_map(|tool| tool.get("toolSpec")).collect();
+    let path = |place: usize| format!("toolConfig.tools[{place}].toolSpec");
+    let names = specs.iter().enumerate().map(|(place, spec)| (format!("{}.name", path(place)), word(spec, "name")));
+    check_tool_names(names, violations);
+    for (place, spec) in specs.iter().enumerate() {
+        let schema = spec.get("inputSchema").and_then(|schema| schema.get("json"));
+        check_object(&format!("{}.inputSchema.json", path(place)), schema, violations);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Provider;
+    use crate::wire::tests::{Wrong, assert_each_is_refused};
+
+    fn good() -> Value {
+        let schema = json!({"json": {"type": "object"}});
+        json!({
+            "system": [{"text": "Be brief."}],
+            "toolConfig": {"tools": [
+                {"toolSpec": {"name": "look", "inputSchema": schema}},
+                {"toolSpec": {"name": "other", "inputSchema": schema}},
+            ]},
+            "messages": [
+                {"role": "user", "content": [{"text": "Look."}]},
+                {"role": "assistant", "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "seal"}}},
+                    {"toolUse": {"toolUseId": "a", "name": "look", "input": {}}},
+                    {"toolUse": {"toolUseId": "b", "name": "look", "input": {}}},
+                ]},
+                {"role": "user", "content": [
+                    {"toolResult": {"toolUseId": "a", "status": "success", "content": [{"text": "seen"}]}},
+                    {"toolResult": {"toolUseId": "b", "status": "error", "content": [{"json": {}}]}},
+                    {"text": "Go on."},
+                ]},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_good_body_passes() {
+        assert_eq!(validate(&good()), Ok(()));
+    }
+
+    #[test]
+    fn every_broken_rule_of_order_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("messages", "no message", |body| body["messages"] = json!([])),
+            ("messages[0].role", "first message", |body| {
+                body["messages"].as_array_mut().unwrap().remove(0);
+            }),
+            ("messages[1].role", "alternate", |body| body["messages"][1] = body["messages"][0].clone()),
+            ("messages[0].role", "the role is", |body| body["messages"][0]["role"] = json!("tool")),
+            ("messages", "ends with a user", |body| {
+                body["messages"].as_array_mut().unwrap().pop();
+            }),
+            ("messages[1].content[2]", "`b` has no result", |body| {
+                body["messages"][2]["content"].as_array_mut().unwrap().remove(1);
+            }),
+            ("messages[1].content[1]", "`a` has 2 results", |body| {
+                body["messages"][2]["content"][1]["toolResult"]["toolUseId"] = json!("a");
+            }),
+            ("messages[2].content[0]", "answers a call", |body| {
+                body["messages"][2]["content"][0]["toolResult"]["toolUseId"] = json!("c");
+            }),
+            ("messages[1].content[2]", "unique", |body| {
+                body["messages"][1]["content"][2]["toolUse"]["toolUseId"] = json!("a");
+            }),
+            ("messages[1].content[0]", "begins with reasoning", |body| {
+                body["messages"][1]["content"].as_array_mut().unwrap().swap(0, 1);
+            }),
+            ("messages[1].content[2]", "must not be reasoning", |body| {
+                body["messages"][1]["content"].as_array_mut().unwrap().swap(0, 2);
+            }),
+            ("toolConfig", "must be configured", |body| {
+                body.as_object_mut().unwrap().remove("toolConfig");
+            }),
+        ];
+        assert_each_is_refused(Provider::Bedrock, &good(), &wrong);
+    }
+
+    #[test]
+    fn every_broken_rule_of_a_block_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("messages[0].content", "at least one block", |body| body["messages"][0]["content"] = json!([])),
+            ("messages[0].content[0].text", "blank", |body| body["messages"][0]["content"][0]["text"] = json!(" ")),
+            ("messages[0].content[0]", "exactly one kind", |body| body["messages"][0]["content"][0] = json!({})),
+            ("messages[0].content[0]", "no block of kind `toolUse`", |body| {
+                body["messages"][0]["content"][0] = body["messages"][1]["content"][1].clone();
+            }),
+            ("messages[1].content[0].reasoningContent.reasoningText.signature", "signature", |body| {
+                body["messages"][1]["content"][0] = json!({"reasoningContent": {"reasoningText": {"text": "hm"}}});
+            }),
+            ("messages[1].content[1].toolUse.toolUseId", "letters", |body| {
+                body["messages"][1]["content"][1]["toolUse"]["toolUseId"] = json!("a".repeat(65));
+            }),
+            ("messages[1].content[1].toolUse.name", "name", |body| {
+                body["messages"][1]["content"][1]["toolUse"]["name"] = json!("a.b");
+            }),
+            ("messages[1].content[1].toolUse.input", "object", |body| {
+                body["messages"][1]["content"][1]["toolUse"]["input"] = json!([]);
+            }),
+            ("messages[2].content[0].toolResult.content", "empty", |body| {
+                body["messages"][2]["content"][0]["toolResult"]["content"] = json!([]);
+            }),
+            ("messages[2].content[0].toolResult.status", "status", |body| {
+                body["messages"][2]["content"][0]["toolResult"]["status"] = json!("cut");
+            }),
+            ("messages[2].content[1].toolResult.content[0].json", "object", |body| {
+                body["messages"][2]["content"][1]["toolResult"]["content"][0]["json"] = json!([]);
+            }),
+            ("system[0].text", "blank", |body| body["system"][0]["text"] = json!("")),
+            ("toolConfig.tools[1].toolSpec.name", "unique", |body| {
+                body["toolConfig"]["tools"][1]["toolSpec"]["name"] = json!("look");
+            }),
+            ("toolConfig.tools[0].toolSpec.inputSchema.json", "object", |body| {
+                body["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"] = json!({});
+            }),
+        ];
+        assert_each_is_refused(Provider::Bedrock, &good(), &wrong);
+    }
+
+    #[test]
+    fn calls_to_tools_that_are_no_longer_there_still_get_a_configuration() {
+        let call = json!({"id": "c", "name": "gone away", "arguments": "{}"});
+        let call = Message {
+            role: Role::Assistant,
+            parts: vec![Part::ToolCall(serde_json::from_value(call).unwrap())],
+            cut: None,
+        };
+        let body = render(None, &[Message::user("Look."), call], &[]);
+        assert_eq!(body["toolConfig"]["tools"][0]["toolSpec"]["name"], json!("gone_away"));
+    }
+}

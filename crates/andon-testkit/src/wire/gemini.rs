@@ -1,0 +1,268 @@
+//! Google's Gemini API, `generateContent`.
+
+use std::collections::HashMap;
+
+use andon_core::message::{Image, Message, Part, Role};
+use serde_json::{Map, Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::wire_name;
+use super::prepare::{Thoughts, contents_in_words, prepare, push_turn};
+use super::rules::{check_name, check_object, check_roles, check_text, check_tool_names, list, word};
+use super::violation::Violations;
+use super::{ToolDef, Violation};
+
+/// Translates a prompt into the body of a request.
+pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
+    let mut contents = Vec::new();
+    // A response carries its function's name: there need not be an id.
+    let mut names: HashMap<String, String> = HashMap::new();
+    for message in prepare(prompt, Thoughts::Signed) {
+        names.extend(message.calls().map(|call| (call.id.to_string(), gemini_name(&call.name))));
+        let role = match message.role {
+            Role::User | Role::Tool => "user",
+            Role::Assistant => "model",
+        };
+        push_turn(&mut contents, role, "parts", parts(&message, &names).into_iter());
+    }
+    let mut body = Map::from_iter([("contents".to_owned(), Value::Array(contents))]);
+    if let Some(instructions) = instructions {
+        body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": instructions}]}));
+    }
+    if !tools.is_empty() {
+        let declarations: Value = tools.iter().map(declaration).collect();
+        body.insert("tools".to_owned(), json!([{"functionDeclarations": declarations}]));
+    }
+    Value::Object(body)
+}
+
+fn declaration(tool: &ToolDef) -> Value {
+    let name = gemini_name(&tool.name);
+    json!({"name": name, "description": tool.description, "parametersJsonSchema": tool.schema})
+}
+
+/// A function's name begins with a letter or `_` here.
+fn gemini_name(name: &str) -> String {
+    let name = wire_name(name);
+    if begins_well(&name) { name } else { wire_name(&format!("_{name}")) }
+}
+
+fn begins_well(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// The parts of one message. A thought's seal travels on the part that follows it; its words stay here.
+fn parts(message: &Message, names: &HashMap<String, String>) -> Vec<Value> {
+    let mut seal: Option<&String> = None;
+    let mut parts = Vec::new();
+    for part in &message.parts {
+        let mut rendered = match part {
+            Part::Thinking { signature, .. } => {
+                seal = signature.as_ref();
+                continue;
+            }
+            Part::Text { text } => json!({"text": text}),
+            Part::Image(image) => image_part(image),
+            Part::ToolCall(call) => {
+                json!({"functionCall": {"name": gemini_name(&call.name), "args": call.input().unwrap_or_default()}})
+            }
+            Part::ToolResult(result) => {
+                let said = if result.status.is_error() { "error" } else { "output" };
+                let name = names.get(result.call.as_str()).map_or("unnamed", String::as_str);
+                json!({"functionResponse": {"name": name, "response": {said: contents_in_words(result)}}})
+            }
+        };
+        if let (Some(seal), Some(part)) = (seal.take(), rendered.as_object_mut()) {
+            part.insert("thoughtSignature".to_owned(), json!(seal));
+        }
+        parts.push(rendered);
+    }
+    parts
+}
+
+fn image_part(image: &Image) -> Value {
+    match source(image) {
+        Source::Inline(base64) => json!({"inlineData": {"mimeType": image.media_type, "data": base64}}),
+        Source::Address(url) => json!({"fileData": {"mimeType": image.media_type, "fileUri": url}}),
+        Source::Elsewhere => json!({"text": in_words(image)}),
+    }
+}
+
+/// Checks a body against the rules of the strictest server.
+pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
+    let mut violations = Violations::default();
+    let contents = list(body, "contents");
+    check_roles("contents", contents, ["user", "model"], &mut violations);
+    for (place, content) in contents.iter().enumerate() {
+        let (path, parts) = (format!("contents[{place}].parts"), list(content, "parts"));
+        violations.require(!parts.is_empty(), &path, "a turn has at least one part");
+        for (place, part) in parts.iter().enumerate() {
+            check_part(&format!("{path}[{place}]"), part, word(content, "role"), &mut violations);
+        }
+        let next = contents.get(place + 1).map_or(&[][..], |next| list(next, "parts"));
+        check_responses(&path, parts, next, &mut violations);
+    }
+    check_first(contents, &mut violations);
+    let ends_with_user = contents.last().is_none_or(|last| word(last, "role") == "user");
+    violations.require(ends_with_user, "contents", "the conversation ends with a turn of `user`");
+    let system = body.get("systemInstruction").map_or(&[][..], |system| list(system, "parts"));
+    for (place, part) in system.iter().enumerate() {
+        check_text(&format!("systemInstruction.parts[{place}].text"), part.get("text"), &mut violations);
+    }
+    check_tools(body, &mut violations);
+    violations.into_result()
+}
+
+fn check_part(path: &str, part: &Value, role: &str, violations: &mut Violations) {
+    const KINDS: [&str; 5] = ["text", "inlineData", "fileData", "functionCall", "functionResponse"];
+    let kinds: Vec<&str> = KINDS.into_iter().filter(|kind| part.get(kind).is_some()).collect();
+    let [kind] = kinds.as_slice() else {
+        return violations.add(path, "a part has exactly one kind of content");
+    };
+    let inner = part.get(kind).unwrap_or(&Value::Null);
+    match (*kind, role) {
+        ("text", _) => check_text(&format!("{path}.text"), Some(inner), violations),
+        ("functionCall", "model") => {
+            check_function_name(&format!("{path}.functionCall.name"), word(inner, "name"), violations);
+            check_object(&format!("{path}.functionCall.args"), inner.get("args"), violations);
+        }
+        ("functionResponse", "user") => {
+            check_function_name(&format!("{path}.functionResponse.name"), word(inner, "name"), violations);
+            check_object(&format!("{path}.functionResponse.response"), inner.get("response"), violations);
+        }
+        ("inlineData" | "fileData", _) => check_object(&format!("{path}.{kind}"), Some(inner), violations),
+        (kind, role) => violations.add(path, format!("a turn of `{role}` has no part of kind `{kind}`")),
+    }
+}
+
+fn check_function_name(path: &str, name: &str, violations: &mut Violations) {
+    check_name(path, name, violations);
+    violations.require(begins_well(name), path, "a function's name begins with a letter or `_`");
+}
+
+fn names_of<'a>(parts: &'a [Value], kind: &str) -> Vec<&'a str> {
+    parts.iter().filter_map(|part| part.get(kind)).map(|inner| word(inner, "name")).collect()
+}
+
+/// The turn behind a turn with calls answers each of them, in the same order; any other turn answers nothing.
+fn check_responses(path: &str, parts: &[Value], next: &[Value], violations: &mut Violations) {
+    let calls = names_of(parts, "functionCall");
+    let responses = names_of(next, "functionResponse");
+    if calls != responses {
+        let (calls, responses) = (calls.join(", "), responses.join(", "));
+        violations.add(path, format!("the calls here are [{calls}], the responses in the next turn are [{responses}]"));
+    }
+}
+
+/// The first turn has no call before it to answer.
+fn check_first(contents: &[Value], violations: &mut Violations) {
+    let first = contents.first().map_or(&[][..], |first| list(first, "parts"));
+    let answers = names_of(first, "functionResponse");
+    violations.require(answers.is_empty(), "contents[0].parts", "a response answers a call of the turn before");
+}
+
+fn check_tools(body: &Value, violations: &mut Violations) {
+    for (tool, declarations) in list(body, "tools").iter().enumerate() {
+        let declarations = list(declarations, "functionDeclarations");
+        let path = |place: usize| format!("tools[{tool}].functionDeclarations[{place}].name");
+        let names = declarations.iter().enumerate().map(|(place, one)| (path(place), word(one, "name")));
+        check_tool_names(names, violations);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Provider;
+    use crate::wire::tests::{Wrong, assert_each_is_refused};
+
+    fn good() -> Value {
+        json!({
+            "systemInstruction": {"parts": [{"text": "Be brief."}]},
+            "tools": [{"functionDeclarations": [{"name": "look"}, {"name": "ask"}]}],
+            "contents": [
+                {"role": "user", "parts": [{"text": "Look."}]},
+                {"role": "model", "parts": [
+                    {"text": "Looking."},
+                    {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": "seal"},
+                    {"functionCall": {"name": "ask", "args": {}}},
+                ]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"name": "look", "response": {"output": "seen"}}},
+                    {"functionResponse": {"name": "ask", "response": {"error": "no"}}},
+                    {"text": "Go on."},
+                ]},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_good_body_passes() {
+        assert_eq!(validate(&good()), Ok(()));
+    }
+
+    #[test]
+    fn every_broken_rule_of_order_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("contents", "no message", |body| body["contents"] = json!([])),
+            ("contents[0].role", "first message", |body| {
+                body["contents"].as_array_mut().unwrap().remove(0);
+            }),
+            ("contents[0].role", "the role is", |body| body["contents"][0]["role"] = json!("assistant")),
+            ("contents[1].role", "alternate", |body| body["contents"][1] = body["contents"][0].clone()),
+            ("contents", "ends with a turn of `user`", |body| {
+                body["contents"].as_array_mut().unwrap().pop();
+            }),
+            ("contents[1].parts", "[look, ask], the responses in the next turn are [look]", |body| {
+                body["contents"][2]["parts"].as_array_mut().unwrap().remove(1);
+            }),
+            ("contents[1].parts", "[ask, look]", |body| {
+                body["contents"][2]["parts"].as_array_mut().unwrap().swap(0, 1);
+            }),
+            ("contents[1].parts", "the calls here are [look]", |body| {
+                body["contents"][1]["parts"].as_array_mut().unwrap().pop();
+            }),
+            ("contents[0].parts", "answers a call", |body| body["contents"][0] = body["contents"][2].clone()),
+        ];
+        assert_each_is_refused(Provider::Gemini, &good(), &wrong);
+    }
+
+    #[test]
+    fn every_broken_rule_of_a_part_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("contents[0].parts", "at least one part", |body| body["contents"][0]["parts"] = json!([])),
+            ("contents[0].parts[0]", "exactly one kind", |body| body["contents"][0]["parts"][0] = json!({})),
+            ("contents[0].parts[0].text", "blank", |body| body["contents"][0]["parts"][0]["text"] = json!("")),
+            ("contents[0].parts[0]", "no part of kind `functionCall`", |body| {
+                body["contents"][0]["parts"][0] = body["contents"][1]["parts"][1].clone();
+            }),
+            ("contents[1].parts[1].functionCall.name", "name", |body| {
+                body["contents"][1]["parts"][1]["functionCall"]["name"] = json!("a b");
+            }),
+            ("contents[1].parts[1].functionCall.name", "begins with a letter", |body| {
+                body["contents"][1]["parts"][1]["functionCall"]["name"] = json!("1st");
+            }),
+            ("contents[1].parts[1].functionCall.args", "object", |body| {
+                body["contents"][1]["parts"][1]["functionCall"]["args"] = json!("{}");
+            }),
+            ("contents[2].parts[0].functionResponse.response", "object", |body| {
+                body["contents"][2]["parts"][0]["functionResponse"]["response"] = json!("seen");
+            }),
+            ("systemInstruction.parts[0].text", "blank", |body| {
+                body["systemInstruction"]["parts"][0]["text"] = json!(" ");
+            }),
+            ("tools[0].functionDeclarations[1].name", "unique", |body| {
+                body["tools"][0]["functionDeclarations"][1]["name"] = json!("look");
+            }),
+        ];
+        assert_each_is_refused(Provider::Gemini, &good(), &wrong);
+    }
+
+    #[test]
+    fn a_seal_travels_on_the_part_behind_its_thought() {
+        let thought = Part::Thinking { text: "hm".into(), signature: Some("seal".into()) };
+        let answer = Message { role: Role::Assistant, parts: vec![thought, Part::text("So.")], cut: None };
+        let body = render(None, &[Message::user("A"), answer, Message::user("B")], &[]);
+        assert_eq!(body["contents"][1]["parts"], json!([{"text": "So.", "thoughtSignature": "seal"}]));
+    }
+}

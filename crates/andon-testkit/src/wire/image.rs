@@ -1,0 +1,29 @@
+//! An image as a request can carry it.
+
+use andon_core::message::Image;
+
+/// Where an image's bytes are, from a provider's point of view.
+pub(super) enum Source<'a> {
+    /// In the reference itself, as base64.
+    Inline(&'a str),
+    /// At an address that the provider can fetch.
+    Address(&'a str),
+    /// Somewhere that only an adapter with access to it could resolve.
+    Elsewhere,
+}
+
+/// Where the image's bytes are.
+pub(super) fn source(image: &Image) -> Source<'_> {
+    let reference = image.reference.as_str();
+    let inline = reference.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    match inline {
+        Some((_, base64)) => Source::Inline(base64),
+        None if reference.starts_with("https:") => Source::Address(reference),
+        None => Source::Elsewhere,
+    }
+}
+
+/// What stands for an image where a request can carry none.
+pub(super) fn in_words(image: &Image) -> String {
+    format!("[image of type {}]", image.media_type)
+}

@@ -1,0 +1,292 @@
+//! Strict stand-ins for the providers: what a stored history becomes on the wire, and whether its server would take it.
+//!
+//! Promise P2 says that a stored conversation can be sent to every supported provider as its next request. Here that is
+//! checked without a network: [`Provider::render`] translates a prompt in the plainest way, [`Provider::validate`]
+//! holds a body against the rules of the strictest known server of that form, and [`check_history`] does all of it for
+//! a history as a session stores it. A validator knows nothing of the translation: it can judge any adapter's body.
+//!
+//! What no validator can see from here: whether a thought's seal is from the provider that it is sent to.
+
+mod anthropic;
+mod bedrock;
+mod gemini;
+#[cfg(test)]
+mod histories;
+mod image;
+mod names;
+mod neutral;
+mod openai_chat;
+mod openai_responses;
+mod prepare;
+mod rules;
+mod violation;
+
+use std::borrow::Borrow;
+
+use andon_core::message::Message;
+use andon_core::prompt::prompt;
+use serde_json::{Value, json};
+
+pub use neutral::{check_prompt, check_prompt_of};
+pub use violation::Violation;
+
+/// A form of request that some provider takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Provider {
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// OpenAI's Chat Completions API, and the many servers that speak it.
+    OpenAiChat,
+    /// OpenAI's Responses API, without state on the server.
+    OpenAiResponses,
+    /// Google's Gemini API.
+    Gemini,
+    /// Amazon Bedrock's Converse API.
+    Bedrock,
+}
+
+/// A tool as a model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDef {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON schema of its arguments: an object.
+    pub schema: Value,
+}
+
+impl Provider {
+    /// Every provider.
+    pub const ALL: [Self; 5] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini, Self::Bedrock];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAiChat => "openai_chat",
+            Self::OpenAiResponses => "openai_responses",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
+        }
+    }
+
+    /// Translates a prompt, as [`andon_core::prompt::prompt`] makes it, into the body of the next request.
+    ///
+    /// Blank instructions are left out, because no provider takes them.
+    pub fn render(self, instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
+        let instructions = instructions.filter(|text| !text.trim().is_empty());
+        match self {
+            Self::Anthropic => anthropic::render(instructions, prompt, tools),
+            Self::OpenAiChat => openai_chat::render(instructions, prompt, tools),
+            Self::OpenAiResponses => openai_responses::render(instructions, prompt, tools),
+            Self::Gemini => gemini::render(instructions, prompt, tools),
+            Self::Bedrock => bedrock::render(instructions, prompt, tools),
+        }
+    }
+
+    /// Checks the body of a request against the rules of the strictest known server. `Err` has every broken rule.
+    pub fn validate(self, body: &Value) -> Result<(), Vec<Violation>> {
+        match self {
+            Self::Anthropic => anthropic::validate(body),
+            Self::OpenAiChat => openai_chat::validate(body),
+            Self::OpenAiResponses => openai_responses::validate(body),
+            Self::Gemini => gemini::validate(body),
+            Self::Bedrock => bedrock::validate(body),
+        }
+    }
+}
+
+/// Checks that a stored history goes on: with one more user message it keeps the promises of [`andon_core::prompt`],
+/// and every provider takes it, with tools and without. Returns what does not hold, each with the name of who objects.
+pub fn check_history<M: Borrow<Message>>(history: &[M]) -> Vec<String> {
+    let next = Message::user("Go on.");
+    let history: Vec<&Message> = history.iter().map(Borrow::borrow).chain([&next]).collect();
+    let prompt = prompt(history.iter().copied());
+    let mut found = told("prompt", check_prompt(&prompt));
+    found.extend(told("prompt", check_prompt_of(&history, &prompt)));
+    let schema = json!({"type": "object", "properties": {}});
+    let tool = ToolDef { name: "look".to_owned(), description: "Looks.".to_owned(), schema };
+    for provider in Provider::ALL {
+        for tools in [&[][..], std::slice::from_ref(&tool)] {
+            let body = provider.render(Some("Be brief."), &prompt, tools);
+            // With tools and without, most violations are the same ones.
+            for line in told(provider.name(), provider.validate(&body)) {
+                if !found.contains(&line) {
+                    found.push(line);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn told(who: &str, checked: Result<(), Vec<Violation>>) -> Vec<String> {
+    let violations = checked.err().unwrap_or_default();
+    violations.iter().map(|violation| format!("{who}: {violation}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use andon_core::cancel::Reason;
+    use andon_core::id::CallId;
+    use andon_core::message::{Content, Cut, Image, Part, ResultStatus, Role, ToolCall, ToolResult};
+
+    use super::*;
+
+    /// A place, words of the rule that is broken there, and the change that breaks it.
+    pub(crate) type Wrong = (&'static str, &'static str, fn(&mut Value));
+
+    /// Makes each change to a good body and expects the refusal that belongs to it.
+    pub(crate) fn assert_each_is_refused(provider: Provider, good: &Value, wrong: &[Wrong]) {
+        assert_eq!(provider.validate(good), Ok(()));
+        for (path, words, change) in wrong {
+            let mut body = good.clone();
+            change(&mut body);
+            let violations = provider.validate(&body).expect_err(words);
+            let named = violations.iter().any(|found| found.path == *path && found.rule.contains(words));
+            assert!(named, "expected `{words}` at {path}, found {violations:#?}");
+        }
+    }
+
+    const CANCELLED: Option<Cut> = Some(Cut::Cancelled(Reason::Requested));
+
+    fn assistant(parts: Vec<Part>, cut: Option<Cut>) -> Message {
+        Message { role: Role::Assistant, parts, cut }
+    }
+
+    fn thought(signature: Option<&str>) -> Part {
+        Part::Thinking { text: "Let me see.".into(), signature: signature.map(str::to_owned) }
+    }
+
+    fn call(id: &str, name: &str, arguments: &str) -> Part {
+        Part::ToolCall(ToolCall { id: CallId::new(id).unwrap(), name: name.into(), arguments: arguments.into() })
+    }
+
+    fn result(id: &str, status: ResultStatus) -> Part {
+        Part::ToolResult(ToolResult::text(CallId::new(id).unwrap(), status, "It was so."))
+    }
+
+    fn results(parts: Vec<Part>) -> Message {
+        Message { role: Role::Tool, parts, cut: None }
+    }
+
+    fn assert_goes_on(history: &[Message]) {
+        assert_eq!(check_history(history), Vec::<String>::new(), "{history:#?}");
+    }
+
+    #[test]
+    fn an_empty_history_goes_on() {
+        assert_goes_on(&[]);
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_in_its_text_goes_on_for_every_reason() {
+        for cut in [CANCELLED, Some(Cut::Cancelled(Reason::Superseded)), Some(Cut::Broken), Some(Cut::Lost), None] {
+            assert_goes_on(&[Message::user("Count"), assistant(vec![Part::text("One, two ")], cut)]);
+            assert_goes_on(&[Message::user("Count"), assistant(vec![Part::text(" \n")], cut)]);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_while_thinking_goes_on_wherever_the_cut_was() {
+        let pieces = [
+            vec![thought(None)],
+            vec![thought(Some("seal"))],
+            vec![thought(Some("seal")), thought(None)],
+            vec![thought(Some("seal")), Part::text("So")],
+            vec![thought(Some("seal")), Part::text("So"), thought(None)],
+            vec![thought(Some("seal")), Part::text("So"), thought(Some("seal"))],
+            vec![Part::text("So"), thought(Some("seal"))],
+            vec![Part::Thinking { text: String::new(), signature: Some("seal".into()) }],
+        ];
+        for parts in pieces {
+            assert_goes_on(&[Message::user("A"), assistant(parts.clone(), CANCELLED)]);
+            assert_goes_on(&[Message::user("A"), assistant(parts.clone(), None)]);
+            let again = [Message::user("A"), assistant(parts.clone(), CANCELLED), Message::user("B")];
+            assert_goes_on(&[&again[..], &[assistant(parts, Some(Cut::Lost))]].concat());
+        }
+    }
+
+    #[test]
+    fn blank_inputs_and_results_without_words_go_on() {
+        let blank = |id: &str| Part::ToolResult(ToolResult::text(CallId::new(id).unwrap(), ResultStatus::Error, " "));
+        let silent = ToolResult { call: CallId::new("b").unwrap(), status: ResultStatus::Ok, content: vec![] };
+        let answer = assistant(vec![call("a", "look", "{}"), call("b", "look", "{}")], None);
+        assert_goes_on(&[Message::user(" "), answer, results(vec![blank("a"), Part::ToolResult(silent)])]);
+        assert_goes_on(&[Message { parts: vec![], ..Message::user("") }, Message::assistant("Yes?")]);
+    }
+
+    #[test]
+    fn an_empty_cut_answer_and_unanswered_prompts_go_on() {
+        assert_goes_on(&[Message::user("A"), assistant(vec![], CANCELLED)]);
+        assert_goes_on(&[Message::user("A")]);
+        assert_goes_on(&[Message::user("A"), Message::user("B")]);
+        assert_goes_on(&[Message::user("A"), Message::assistant("So."), Message::user("B"), Message::user("C")]);
+    }
+
+    #[test]
+    fn parallel_calls_go_on_with_any_mix_of_ends() {
+        let statuses =
+            [ResultStatus::Ok, ResultStatus::Error, ResultStatus::Refused, ResultStatus::Cut, ResultStatus::Unknown];
+        let ids = ["a", "b", "c", "d", "e"];
+        let mut said = vec![thought(Some("seal")), Part::text("Looking.")];
+        said.extend(ids.map(|id| call(id, "look", "{\"at\": 1}")));
+        let ends = ids.into_iter().zip(statuses).map(|(id, status)| result(id, status)).collect();
+        let turn = [Message::user("Look."), assistant(said, None), results(ends)];
+        assert_goes_on(&turn);
+        assert_goes_on(&[&turn[..], &[Message::assistant("So.")]].concat());
+        assert_goes_on(&[&turn[..], &[assistant(vec![Part::text("So")], CANCELLED)]].concat());
+        assert_goes_on(&[&turn[..], &[assistant(vec![thought(None)], CANCELLED)]].concat());
+    }
+
+    #[test]
+    fn a_refused_call_of_a_cut_answer_goes_on() {
+        let answer = assistant(vec![call("a", "look", "{}"), Part::text("And")], CANCELLED);
+        assert_goes_on(&[Message::user("Look."), answer, results(vec![result("a", ResultStatus::Refused)])]);
+    }
+
+    #[test]
+    fn malformed_arguments_go_on() {
+        for arguments in ["", " ", "{", "[1]", "null", "\"text\"", "{\"a\":1}}", "{\"a\":\"\\ud800\"}", "{\"a\":1e999}"]
+        {
+            let answer = assistant(vec![call("a", "look", arguments)], None);
+            assert_goes_on(&[Message::user("Look."), answer, results(vec![result("a", ResultStatus::Refused)])]);
+        }
+    }
+
+    #[test]
+    fn strange_ids_and_names_go_on() {
+        let long = "x".repeat(256);
+        let ids = ["functions.look:0", "call 1", "ünïcode", long.as_str(), "fc_1|rs_2", "-"];
+        let names = ["functions.look", "", "look at/this", "1st", long.as_str(), "ögon"];
+        let said = ids.iter().zip(names).map(|(id, name)| call(id, name, "{}")).collect();
+        let ends = ids.iter().map(|id| result(id, ResultStatus::Ok)).collect();
+        assert_goes_on(&[Message::user("Look."), assistant(said, None), results(ends)]);
+    }
+
+    #[test]
+    fn images_go_on_wherever_their_bytes_are() {
+        let references = ["https://example.com/a.png", "data:image/png;base64,AAAA", "blob-1"];
+        let image = |reference: &str| Image { media_type: "image/png".into(), reference: reference.into() };
+        let content = references.iter().map(|reference| Content::Image(image(reference))).collect();
+        let seen = ToolResult { call: CallId::new("a").unwrap(), status: ResultStatus::Ok, content };
+        let user = Message {
+            parts: references.iter().map(|reference| Part::Image(image(reference))).collect(),
+            ..Message::user("")
+        };
+        let answer = assistant(vec![Part::Image(image("blob-1")), call("a", "look", "{}")], None);
+        assert_goes_on(&[user, answer, results(vec![Part::ToolResult(seen)])]);
+    }
+
+    #[test]
+    fn a_history_of_shared_messages_can_be_checked_and_a_lost_result_is_seen_by_everyone() {
+        let history = [Arc::new(Message::user("A")), Arc::new(assistant(vec![call("a", "look", "{}")], None))];
+        let found = check_history(&history);
+        for who in ["prompt"].into_iter().chain(Provider::ALL.map(Provider::name)) {
+            assert!(found.iter().any(|line| line.starts_with(&format!("{who}: "))), "{who}: {found:#?}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Call ids and tool names as every provider takes them.
+//!
+//! A model writes whatever name it likes, and an id may come from another provider. Both are mapped by their text
+//! alone, so a call and its result always agree, and the same history gives the same bytes each time.
+
+/// The longest tool name that every provider takes.
+pub(super) const MAX_NAME: usize = 64;
+
+/// Whether a text has only letters, digits, `_` and `-`, at least one of them and at most `max`.
+pub(super) fn is_plain(text: &str, max: usize) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !text.is_empty() && text.len() <= max && text.chars().all(plain)
+}
+
+/// The id as a provider takes it: itself where that is allowed, else a name made from all of its bytes.
+pub(super) fn wire_id(id: &str, max: usize) -> String {
+    if is_plain(id, max) { id.to_owned() } else { format!("id_{:032x}", digest(id)) }
+}
+
+/// The name as a provider takes it: what is not allowed in it becomes `_`.
+pub(super) fn wire_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().map(plain).take(MAX_NAME).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+/// FNV-1a with 128 bits: two ids of one conversation do not meet, and a shortened id stays the same in every request.
+fn digest(text: &str) -> u128 {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    text.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowed_id_stays_itself_and_another_is_mapped_to_an_allowed_one_of_its_own() {
+        assert_eq!(wire_id("toolu_01-A", 40), "toolu_01-A");
+        let strange = ["call:1", "call.1", "kall é", &"x".repeat(41), &"x".repeat(256)].map(|id| wire_id(id, 40));
+        for (place, id) in strange.iter().enumerate() {
+            assert!(is_plain(id, 40), "{id}");
+            assert_eq!(strange.iter().position(|other| other == id), Some(place), "{id} stands for two ids");
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_model_made_up_becomes_an_allowed_one() {
+        assert_eq!(wire_name("read_file"), "read_file");
+        assert_eq!(wire_name("functions.read file"), "functions_read_file");
+        assert_eq!(wire_name(""), "unnamed");
+        assert_eq!(wire_name(&"é".repeat(100)), "_".repeat(64));
+    }
+}

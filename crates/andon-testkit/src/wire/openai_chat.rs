@@ -1,0 +1,296 @@
+//! OpenAI's Chat Completions API, and the many servers that speak it.
+
+use std::collections::HashSet;
+
+use andon_core::message::{Message, Part, Role, ToolCall};
+use serde_json::{Map, Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::{wire_id, wire_name};
+use super::prepare::{Thoughts, contents_in_words, prepare};
+use super::rules::{check_arguments, check_id, check_name, check_object, check_text, check_tool_names, list, word};
+use super::violation::Violations;
+use super::{ToolDef, Violation};
+
+const MAX_ID: usize = 40;
+
+/// Translates a prompt into the body of a request.
+pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
+    let system = instructions.map(|text| json!({"role": "system", "content": text}));
+    let mut messages: Vec<Value> = system.into_iter().collect();
+    for message in prepare(prompt, Thoughts::Dropped) {
+        match message.role {
+            Role::User => messages.push(json!({"role": "user", "content": user_content(&message)})),
+            Role::Assistant => messages.push(assistant(&message)),
+            Role::Tool => messages.extend(message.results().map(|result| {
+                let id = wire_id(result.call.as_str(), MAX_ID);
+                json!({"role": "tool", "tool_call_id": id, "content": contents_in_words(result)})
+            })),
+        }
+    }
+    let mut body = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.iter().map(tool).collect());
+    }
+    Value::Object(body)
+}
+
+fn tool(tool: &ToolDef) -> Value {
+    let name = wire_name(&tool.name);
+    let function = json!({"name": name, "description": tool.description, "parameters": tool.schema});
+    json!({"type": "function", "function": function})
+}
+
+/// One text where that is enough: some servers take nothing else.
+fn user_content(message: &Message) -> Value {
+    let is_text = |part: &Part| matches!(part, Part::Text { .. });
+    if message.parts.iter().all(is_text) {
+        return json!(words(message, "\n\n"));
+    }
+    let parts = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(json!({"type": "text", "text": text})),
+        Part::Image(image) => Some(match source(image) {
+            Source::Inline(_) | Source::Address(_) => {
+                json!({"type": "image_url", "image_url": {"url": image.reference}})
+            }
+            Source::Elsewhere => json!({"type": "text", "text": in_words(image)}),
+        }),
+        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    parts.collect()
+}
+
+fn assistant(message: &Message) -> Value {
+    let text = words(message, "");
+    let call = |call: &ToolCall| {
+        let function = json!({"name": wire_name(&call.name), "arguments": call.arguments});
+        json!({"id": wire_id(call.id.as_str(), MAX_ID), "type": "function", "function": function})
+    };
+    let calls: Vec<Value> = message.calls().map(call).collect();
+    let content = if text.is_empty() { Value::Null } else { json!(text) };
+    if calls.is_empty() {
+        json!({"role": "assistant", "content": content})
+    } else {
+        json!({"role": "assistant", "content": content, "tool_calls": calls})
+    }
+}
+
+fn words(message: &Message, between: &str) -> String {
+    let words = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.clone()),
+        Part::Image(image) => Some(in_words(image)),
+        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    words.collect::<Vec<_>>().join(between)
+}
+
+/// Checks a body against the rules of the strictest server.
+pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
+    let mut scan = Scan::default();
+    let messages = list(body, "messages");
+    scan.violations.require(!messages.is_empty(), "messages", "there is no message");
+    for (place, message) in messages.iter().enumerate() {
+        scan.message(place, message);
+    }
+    scan.close_calls("the end of the conversation");
+    let ends_with_answer = scan.before == Some("assistant");
+    scan.violations.require(!ends_with_answer, "messages", "the conversation ends with a user or tool message");
+    let mut violations = scan.violations;
+    check_tools(body, &mut violations);
+    violations.into_result()
+}
+
+fn check_tools(body: &Value, violations: &mut Violations) {
+    let tools: Vec<&Value> = list(body, "tools").iter().filter_map(|tool| tool.get("function")).collect();
+    let path = |place: usize| format!("tools[{place}].function");
+    let names = tools.iter().enumerate().map(|(place, tool)| (format!("{}.name", path(place)), word(tool, "name")));
+    check_tool_names(names, violations);
+    for (place, tool) in tools.iter().enumerate() {
+        check_object(&format!("{}.parameters", path(place)), tool.get("parameters"), violations);
+    }
+}
+
+/// A walk through the messages that knows which calls wait for their result.
+#[derive(Default)]
+struct Scan<'a> {
+    violations: Violations,
+    /// Calls without a result yet: their places and ids.
+    open: Vec<(String, &'a str)>,
+    seen: HashSet<&'a str>,
+    /// The role before, not counting the system's.
+    before: Option<&'a str>,
+}
+
+impl<'a> Scan<'a> {
+    fn message(&mut self, place: usize, message: &'a Value) {
+        let (path, role) = (format!("messages[{place}]"), word(message, "role"));
+        if role != "tool" {
+            self.close_calls(&path);
+        }
+        match role {
+            "system" | "developer" => {
+                self.violations.require(place == 0, &path, "the system speaks first or not at all");
+                check_text(&format!("{path}.content"), message.get("content"), &mut self.violations);
+                return;
+            }
+            "user" => self.user(&path, message),
+            "assistant" => self.assistant(&path, message),
+            "tool" => self.tool(&path, message),
+            other => self.violations.add(format!("{path}.role"), format!("there is no role `{other}`")),
+        }
+        self.before = Some(role);
+    }
+
+    fn user(&mut self, path: &str, message: &Value) {
+        self.violations.require(self.before != Some("user"), path, "two user messages stand in a row");
+        match message.get("content") {
+            Some(Value::Array(parts)) => {
+                self.violations.require(!parts.is_empty(), &format!("{path}.content"), "content must not be empty");
+                for (place, part) in parts.iter().enumerate().filter(|(_, part)| word(part, "type") == "text") {
+                    let path = format!("{path}.content[{place}].text");
+                    check_text(&path, part.get("text"), &mut self.violations);
+                }
+            }
+            content => check_text(&format!("{path}.content"), content, &mut self.violations),
+        }
+    }
+
+    fn assistant(&mut self, path: &str, message: &'a Value) {
+        let follows = matches!(self.before, Some("user" | "tool"));
+        self.violations.require(follows, path, "an assistant message follows a user or tool message");
+        let calls = list(message, "tool_calls");
+        match message.get("content") {
+            None | Some(Value::Null) => {
+                let rule = "an assistant message without content needs tool_calls";
+                self.violations.require(!calls.is_empty(), &format!("{path}.content"), rule);
+            }
+            content => check_text(&format!("{path}.content"), content, &mut self.violations),
+        }
+        let empty = message.get("tool_calls").is_some() && calls.is_empty();
+        self.violations.require(!empty, &format!("{path}.tool_calls"), "tool_calls must not be empty");
+        for (place, call) in calls.iter().enumerate() {
+            let path = format!("{path}.tool_calls[{place}]");
+            let (id, function) = (word(call, "id"), call.get("function").unwrap_or(&Value::Null));
+            check_id(&format!("{path}.id"), id, MAX_ID, &mut self.violations);
+            check_name(&format!("{path}.function.name"), word(function, "name"), &mut self.violations);
+            check_arguments(&format!("{path}.function.arguments"), function.get("arguments"), &mut self.violations);
+            let is_function = word(call, "type") == "function";
+            self.violations.require(is_function, &format!("{path}.type"), "a call's type is `function`");
+            self.violations.require(self.seen.insert(id), &path, "a call's id is unique in the conversation");
+            self.open.push((path, id));
+        }
+    }
+
+    fn tool(&mut self, path: &str, message: &Value) {
+        let id = word(message, "tool_call_id");
+        match self.open.iter().position(|(_, open)| *open == id) {
+            Some(place) => drop(self.open.remove(place)),
+            None => self.violations.add(path, format!("no call `{id}` waits for a result here")),
+        }
+        let content = message.get("content");
+        let is_content = content.is_some_and(|content| content.is_string() || content.is_array());
+        self.violations.require(is_content, &format!("{path}.content"), "content must be a string or parts");
+    }
+
+    fn close_calls(&mut self, before: &str) {
+        for (path, id) in self.open.drain(..) {
+            self.violations.add(path, format!("call `{id}` has no tool message before {before}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Provider;
+    use crate::wire::tests::{Wrong, assert_each_is_refused};
+
+    fn good() -> Value {
+        json!({
+            "tools": [
+                {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}},
+                {"type": "function", "function": {"name": "ask", "parameters": {"type": "object"}}},
+            ],
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Look."},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}},
+                    {"id": "b", "type": "function", "function": {"name": "ask", "arguments": "{}"}},
+                ]},
+                {"role": "tool", "tool_call_id": "b", "content": ""},
+                {"role": "tool", "tool_call_id": "a", "content": "seen"},
+                {"role": "user", "content": [{"type": "text", "text": "Go on."}]},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_good_body_passes() {
+        assert_eq!(validate(&good()), Ok(()));
+    }
+
+    #[test]
+    fn every_broken_rule_of_order_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("messages", "no message", |body| body["messages"] = json!([])),
+            ("messages[1]", "the system speaks first", |body| body["messages"][1] = body["messages"][0].clone()),
+            ("messages[1]", "follows a user", |body| {
+                body["messages"].as_array_mut().unwrap().remove(1);
+            }),
+            ("messages[2]", "in a row", |body| body["messages"][2] = body["messages"][1].clone()),
+            ("messages[5].role", "no role `human`", |body| body["messages"][5]["role"] = json!("human")),
+            ("messages", "ends with a user or tool", |body| {
+                body["messages"][5] = json!({"role": "assistant", "content": "So."});
+            }),
+            ("messages[2].tool_calls[1]", "`b` has no tool message before messages[4]", |body| {
+                body["messages"].as_array_mut().unwrap().remove(3);
+            }),
+            ("messages[2].tool_calls[0]", "before messages[4]", |body| {
+                body["messages"].as_array_mut().unwrap().swap(4, 5);
+            }),
+            ("messages[2].tool_calls[0]", "before the end", |body| {
+                body["messages"].as_array_mut().unwrap().truncate(4);
+            }),
+            ("messages[4]", "no call `b` waits", |body| body["messages"][4]["tool_call_id"] = json!("b")),
+            ("messages[5]", "no call `a` waits", |body| body["messages"][5] = body["messages"][4].clone()),
+            ("messages[2].tool_calls[1]", "unique", |body| body["messages"][2]["tool_calls"][1]["id"] = json!("a")),
+        ];
+        assert_each_is_refused(Provider::OpenAiChat, &good(), &wrong);
+    }
+
+    #[test]
+    fn every_broken_rule_of_a_message_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("messages[0].content", "blank", |body| body["messages"][0]["content"] = json!("")),
+            ("messages[1].content", "blank", |body| body["messages"][1]["content"] = json!(" ")),
+            ("messages[5].content", "empty", |body| body["messages"][5]["content"] = json!([])),
+            ("messages[5].content[0].text", "blank", |body| body["messages"][5]["content"][0]["text"] = json!("")),
+            ("messages[2].content", "needs tool_calls", |body| {
+                body["messages"][2] = json!({"role": "assistant", "content": null});
+            }),
+            ("messages[2].tool_calls", "empty", |body| {
+                body["messages"][2] = json!({"role": "assistant", "content": "So.", "tool_calls": []});
+            }),
+            ("messages[2].tool_calls[0].id", "1 to 40", |body| {
+                body["messages"][2]["tool_calls"][0]["id"] = json!("a".repeat(41));
+            }),
+            ("messages[2].tool_calls[0].type", "function", |body| {
+                body["messages"][2]["tool_calls"][0]["type"] = json!("tool");
+            }),
+            ("messages[2].tool_calls[0].function.name", "name", |body| {
+                body["messages"][2]["tool_calls"][0]["function"]["name"] = json!("");
+            }),
+            ("messages[2].tool_calls[0].function.arguments", "string", |body| {
+                body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!({});
+            }),
+            ("messages[2].tool_calls[0].function.arguments", "JSON object", |body| {
+                body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{\"a\":");
+            }),
+            ("messages[3].content", "string or parts", |body| body["messages"][3]["content"] = json!(null)),
+            ("tools[1].function.name", "unique", |body| body["tools"][1] = body["tools"][0].clone()),
+            ("tools[0].function.parameters", "object", |body| body["tools"][0]["function"]["parameters"] = json!(1)),
+        ];
+        assert_each_is_refused(Provider::OpenAiChat, &good(), &wrong);
+    }
+}

@@ -1,0 +1,281 @@
+//! OpenAI's Responses API, without state on the server: the whole conversation is in `input`.
+
+use std::collections::HashSet;
+
+use andon_core::message::{Message, Part, Role};
+use serde_json::{Map, Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::{wire_id, wire_name};
+use super::prepare::{Thoughts, contents_in_words, prepare};
+use super::rules::{check_arguments, check_id, check_name, check_object, check_text, check_tool_names, list, word};
+use super::violation::Violations;
+use super::{ToolDef, Violation};
+
+const MAX_ID: usize = 64;
+
+/// Translates a prompt into the body of a request.
+pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
+    let mut input: Vec<Value> = Vec::new();
+    for message in prepare(prompt, Thoughts::Signed) {
+        match message.role {
+            Role::User => {
+                let content: Value = message.parts.iter().map(user_part).collect();
+                input.push(json!({"type": "message", "role": "user", "content": content}));
+            }
+            Role::Assistant | Role::Tool => input.extend(message.parts.iter().map(item)),
+        }
+    }
+    let mut body = Map::from_iter([
+        ("input".to_owned(), Value::Array(input)),
+        ("store".to_owned(), json!(false)),
+        ("include".to_owned(), json!(["reasoning.encrypted_content"])),
+    ]);
+    if let Some(instructions) = instructions {
+        body.insert("instructions".to_owned(), json!(instructions));
+    }
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.iter().map(tool).collect());
+    }
+    Value::Object(body)
+}
+
+fn tool(tool: &ToolDef) -> Value {
+    let name = wire_name(&tool.name);
+    json!({"type": "function", "name": name, "description": tool.description, "parameters": tool.schema})
+}
+
+fn user_part(part: &Part) -> Value {
+    match part {
+        Part::Image(image) => match source(image) {
+            Source::Inline(_) | Source::Address(_) => json!({"type": "input_image", "image_url": image.reference}),
+            Source::Elsewhere => json!({"type": "input_text", "text": in_words(image)}),
+        },
+        Part::Text { text } | Part::Thinking { text, .. } => json!({"type": "input_text", "text": text}),
+        Part::ToolCall(_) | Part::ToolResult(_) => item(part),
+    }
+}
+
+fn item(part: &Part) -> Value {
+    let said = |text: &str| {
+        let content = json!([{"type": "output_text", "text": text}]);
+        json!({"type": "message", "role": "assistant", "content": content})
+    };
+    match part {
+        Part::Text { text } => said(text),
+        Part::Image(image) => said(&in_words(image)),
+        Part::Thinking { text, signature } => {
+            let summary = if text.is_empty() { json!([]) } else { json!([{"type": "summary_text", "text": text}]) };
+            json!({"type": "reasoning", "summary": summary, "encrypted_content": signature})
+        }
+        Part::ToolCall(call) => json!({
+            "type": "function_call",
+            "call_id": wire_id(call.id.as_str(), MAX_ID),
+            "name": wire_name(&call.name),
+            "arguments": call.arguments,
+        }),
+        Part::ToolResult(result) => json!({
+            "type": "function_call_output",
+            "call_id": wire_id(result.call.as_str(), MAX_ID),
+            "output": contents_in_words(result),
+        }),
+    }
+}
+
+/// Checks a body against the rules of the strictest server.
+pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
+    let mut scan = Scan::default();
+    let input = list(body, "input");
+    scan.violations.require(!input.is_empty(), "input", "there is no item");
+    let begins_with_user = input.first().is_none_or(|first| word(first, "role") == "user");
+    scan.violations.require(begins_with_user, "input[0]", "the first item is a user message");
+    for (place, item) in input.iter().enumerate() {
+        scan.item(&format!("input[{place}]"), item);
+    }
+    scan.close_calls("the end of the input");
+    scan.close_reasoning();
+    let mut violations = scan.violations;
+    if let Some(instructions) = body.get("instructions") {
+        check_text("instructions", Some(instructions), &mut violations);
+    }
+    let tools = list(body, "tools");
+    let names = tools.iter().enumerate().map(|(place, tool)| (format!("tools[{place}].name"), word(tool, "name")));
+    check_tool_names(names, &mut violations);
+    for (place, tool) in tools.iter().enumerate() {
+        check_object(&format!("tools[{place}].parameters"), tool.get("parameters"), &mut violations);
+    }
+    violations.into_result()
+}
+
+/// A walk through the items that knows which calls wait for their output.
+#[derive(Default)]
+struct Scan<'a> {
+    violations: Violations,
+    /// Calls without an output yet: their places and ids.
+    open: Vec<(String, &'a str)>,
+    seen: HashSet<&'a str>,
+    /// Reasoning that waits for the item that it belongs to.
+    reasoning: Option<String>,
+}
+
+impl<'a> Scan<'a> {
+    fn item(&mut self, path: &str, item: &'a Value) {
+        match (word(item, "type"), word(item, "role")) {
+            ("message" | "", "assistant") => {
+                self.reasoning = None;
+                self.close_calls(path);
+                self.content(path, item, "output_text");
+            }
+            ("message" | "", "user" | "system" | "developer") => {
+                self.close_reasoning();
+                self.close_calls(path);
+                self.content(path, item, "input_text");
+            }
+            ("function_call", _) => self.call(path, item),
+            ("function_call_output", _) => self.output(path, item),
+            ("reasoning", _) => self.reasoning(path, item),
+            (kind, role) => self.violations.add(path, format!("there is no item of type `{kind}` and role `{role}`")),
+        }
+    }
+
+    fn content(&mut self, path: &str, item: &Value, text_type: &str) {
+        let path = format!("{path}.content");
+        let Some(Value::Array(parts)) = item.get("content") else {
+            return check_text(&path, item.get("content"), &mut self.violations);
+        };
+        self.violations.require(!parts.is_empty(), &path, "content must not be empty");
+        for (place, part) in parts.iter().enumerate() {
+            let path = format!("{path}[{place}]");
+            match word(part, "type") {
+                kind if kind == text_type => {
+                    check_text(&format!("{path}.text"), part.get("text"), &mut self.violations);
+                }
+                "input_image" | "input_file" if text_type == "input_text" => {}
+                kind => self.violations.add(path, format!("content here is `{text_type}`, not `{kind}`")),
+            }
+        }
+    }
+
+    fn call(&mut self, path: &str, item: &'a Value) {
+        self.reasoning = None;
+        let id = word(item, "call_id");
+        check_id(&format!("{path}.call_id"), id, MAX_ID, &mut self.violations);
+        check_name(&format!("{path}.name"), word(item, "name"), &mut self.violations);
+        check_arguments(&format!("{path}.arguments"), item.get("arguments"), &mut self.violations);
+        self.violations.require(self.seen.insert(id), path, "a call's id is unique in the conversation");
+        self.open.push((path.to_owned(), id));
+    }
+
+    fn output(&mut self, path: &str, item: &Value) {
+        self.close_reasoning();
+        let id = word(item, "call_id");
+        match self.open.iter().position(|(_, open)| *open == id) {
+            Some(place) => drop(self.open.remove(place)),
+            None => self.violations.add(path, format!("no function_call `{id}` waits for an output here")),
+        }
+        let output = item.get("output").is_some_and(|output| output.is_string() || output.is_array());
+        self.violations.require(output, &format!("{path}.output"), "output must be a string or parts");
+    }
+
+    fn reasoning(&mut self, path: &str, item: &Value) {
+        let sealed = !word(item, "encrypted_content").is_empty();
+        let rule = "reasoning needs its encrypted content";
+        self.violations.require(sealed, &format!("{path}.encrypted_content"), rule);
+        let summary = item.get("summary").is_some_and(Value::is_array);
+        self.violations.require(summary, &format!("{path}.summary"), "reasoning has a summary, if only an empty one");
+        self.reasoning = Some(path.to_owned());
+    }
+
+    fn close_calls(&mut self, before: &str) {
+        for (path, id) in self.open.drain(..) {
+            self.violations.add(path, format!("function_call `{id}` has no output before {before}"));
+        }
+    }
+
+    fn close_reasoning(&mut self) {
+        if let Some(path) = self.reasoning.take() {
+            self.violations.add(path, "reasoning stands without the answer or call that must follow it");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Provider;
+    use crate::wire::tests::{Wrong, assert_each_is_refused};
+
+    fn good() -> Value {
+        json!({
+            "instructions": "Be brief.",
+            "tools": [
+                {"type": "function", "name": "look", "parameters": {"type": "object"}},
+                {"type": "function", "name": "ask", "parameters": {"type": "object"}},
+            ],
+            "input": [
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look."}]},
+                {"type": "reasoning", "summary": [], "encrypted_content": "seal"},
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Looking."}]},
+                {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+                {"type": "function_call", "call_id": "b", "name": "ask", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "b", "output": ""},
+                {"type": "function_call_output", "call_id": "a", "output": "seen"},
+                {"role": "user", "content": "Go on."},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_good_body_passes() {
+        assert_eq!(validate(&good()), Ok(()));
+    }
+
+    #[test]
+    fn every_broken_rule_of_order_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("input", "no item", |body| body["input"] = json!([])),
+            ("input[0]", "user message", |body| {
+                body["input"].as_array_mut().unwrap().remove(0);
+            }),
+            ("input[1]", "must follow", |body| {
+                body["input"].as_array_mut().unwrap().drain(2..7);
+            }),
+            ("input[3]", "`a` has no output before input[6]", |body| {
+                body["input"].as_array_mut().unwrap().remove(6);
+            }),
+            ("input[3]", "before input[6]", |body| body["input"].as_array_mut().unwrap().swap(6, 7)),
+            ("input[3]", "before input[4]", |body| {
+                body["input"].as_array_mut().unwrap().insert(4, json!({"role": "assistant", "content": "So."}))
+            }),
+            ("input[4]", "before the end", |body| body["input"].as_array_mut().unwrap().truncate(5)),
+            ("input[6]", "no function_call `b` waits", |body| body["input"][6]["call_id"] = json!("b")),
+            ("input[4]", "unique", |body| body["input"][4]["call_id"] = json!("a")),
+            ("input[7]", "no item of type `item_reference`", |body| {
+                body["input"][7] = json!({"type": "item_reference"});
+            }),
+        ];
+        assert_each_is_refused(Provider::OpenAiResponses, &good(), &wrong);
+    }
+
+    #[test]
+    fn every_broken_rule_of_an_item_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("input[0].content", "empty", |body| body["input"][0]["content"] = json!([])),
+            ("input[0].content[0].text", "blank", |body| body["input"][0]["content"][0]["text"] = json!("")),
+            ("input[2].content[0]", "`output_text`, not `input_text`", |body| {
+                body["input"][2]["content"][0]["type"] = json!("input_text");
+            }),
+            ("input[7].content", "blank", |body| body["input"][7]["content"] = json!("")),
+            ("input[1].encrypted_content", "encrypted", |body| body["input"][1]["encrypted_content"] = json!(null)),
+            ("input[1].summary", "summary", |body| body["input"][1]["summary"] = json!(null)),
+            ("input[3].call_id", "1 to 64", |body| body["input"][3]["call_id"] = json!("a".repeat(65))),
+            ("input[3].name", "name", |body| body["input"][3]["name"] = json!("a b")),
+            ("input[3].arguments", "JSON object", |body| body["input"][3]["arguments"] = json!("[]")),
+            ("input[5].output", "string", |body| body["input"][5]["output"] = json!(null)),
+            ("instructions", "blank", |body| body["instructions"] = json!("")),
+            ("tools[1].name", "unique", |body| body["tools"][1] = body["tools"][0].clone()),
+            ("tools[0].parameters", "object", |body| body["tools"][0]["parameters"] = json!(null)),
+        ];
+        assert_each_is_refused(Provider::OpenAiResponses, &good(), &wrong);
+    }
+}

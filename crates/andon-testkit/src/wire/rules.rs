@@ -1,0 +1,115 @@
+//! Rules that several providers share, and the reading of a body that may be anything.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::names::{MAX_NAME, is_plain};
+use super::violation::Violations;
+
+/// The list in a field; nothing if there is none.
+pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The text in a field; empty if there is none.
+pub(super) fn word<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A call or a result, and the place where it stands.
+pub(super) struct Mention {
+    pub(super) path: String,
+    pub(super) id: String,
+}
+
+/// The calls and results of one message.
+#[derive(Default)]
+pub(super) struct Turn {
+    pub(super) calls: Vec<Mention>,
+    pub(super) results: Vec<Mention>,
+}
+
+/// The conversation begins with `roles[0]`, and the two roles take turns.
+pub(super) fn check_roles(field: &str, messages: &[Value], roles: [&str; 2], violations: &mut Violations) {
+    violations.require(!messages.is_empty(), field, "there is no message");
+    let mut before = None;
+    for (place, message) in messages.iter().enumerate() {
+        let (path, role) = (format!("{field}[{place}].role"), word(message, "role"));
+        if !roles.contains(&role) {
+            violations.add(&path, format!("the role is `{}`, not `{role}`", roles.join("` or `")));
+        } else if before.is_none() && role != roles.first().copied().unwrap_or_default() {
+            violations.add(&path, format!("the first message must not be of `{role}`"));
+        } else if before == Some(role) {
+            violations.add(&path, format!("roles alternate, but two messages of `{role}` stand in a row"));
+        }
+        before = Some(role);
+    }
+}
+
+/// Every call has exactly one result in the next message, and every result a call in the message before.
+pub(super) fn check_pairs(turns: &[Turn], violations: &mut Violations) {
+    let mut seen = HashSet::new();
+    let mut before: &[Mention] = &[];
+    for (place, turn) in turns.iter().enumerate() {
+        let answers: &[Mention] = turns.get(place + 1).map_or(&[], |next| &next.results);
+        for Mention { path, id } in &turn.calls {
+            violations.require(seen.insert(id), path, "a call's id is unique in the conversation");
+            match answers.iter().filter(|answer| answer.id == *id).count() {
+                1 => {}
+                0 => violations.add(path, format!("call `{id}` has no result in the next message")),
+                many => violations.add(path, format!("call `{id}` has {many} results in the next message")),
+            }
+        }
+        for Mention { path, id } in &turn.results {
+            let asked = before.iter().any(|call| call.id == *id);
+            violations.require(asked, path, "a result answers a call of the message before");
+        }
+        before = &turn.calls;
+    }
+}
+
+/// A text is there and is not blank.
+pub(super) fn check_text(path: &str, text: Option<&Value>, violations: &mut Violations) {
+    match text.and_then(Value::as_str) {
+        Some(text) => violations.require(!text.trim().is_empty(), path, "text must not be blank"),
+        None => violations.add(path, "text must be a string"),
+    }
+}
+
+/// A call's id is plain and short enough.
+pub(super) fn check_id(path: &str, id: &str, max: usize, violations: &mut Violations) {
+    if !is_plain(id, max) {
+        violations.add(path, format!("an id has 1 to {max} letters, digits, `_` or `-`, not `{id}`"));
+    }
+}
+
+/// A tool's name is plain and short enough.
+pub(super) fn check_name(path: &str, name: &str, violations: &mut Violations) {
+    if !is_plain(name, MAX_NAME) {
+        violations.add(path, format!("a tool's name has 1 to {MAX_NAME} letters, digits, `_` or `-`, not `{name}`"));
+    }
+}
+
+/// A value is there and is an object.
+pub(super) fn check_object(path: &str, value: Option<&Value>, violations: &mut Violations) {
+    violations.require(value.is_some_and(Value::is_object), path, "must be an object");
+}
+
+/// Arguments are a string that holds a JSON object.
+pub(super) fn check_arguments(path: &str, arguments: Option<&Value>, violations: &mut Violations) {
+    let Some(text) = arguments.and_then(Value::as_str) else {
+        return violations.add(path, "arguments must be a string");
+    };
+    let is_object = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
+    violations.require(is_object, path, "arguments must be the text of a JSON object");
+}
+
+/// No two tools have one name.
+pub(super) fn check_tool_names<'a>(tools: impl IntoIterator<Item = (String, &'a str)>, violations: &mut Violations) {
+    let mut seen = HashSet::new();
+    for (path, name) in tools {
+        check_name(&path, name, violations);
+        violations.require(seen.insert(name), &path, "a tool's name is unique in the request");
+    }
+}

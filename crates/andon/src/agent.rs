@@ -1,0 +1,520 @@
+//! An agent: a model, instructions, tools and limits.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use andon_core::event::{Accepted, HookPoint};
+use andon_core::id::{IdError, RunId, SessionId, SessionKey};
+use andon_core::message::Message;
+use andon_core::outcome::Outcome;
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::cord::{Cancel, Cord};
+use crate::driver::{self, Driver};
+use crate::hook::{Decision, Hook, Moment};
+use crate::journal::JournalError;
+use crate::limits::{Limits, Retry};
+use crate::live::Live;
+use crate::model::Model;
+use crate::registry::AgentId;
+use crate::run::{AgentReply, Run};
+use crate::runtime::Runtime;
+use crate::session::{MAX_QUEUED, Seat, SessionCore, Turned, WhenBusy};
+use crate::tool::{BoxFuture, Tool, ToolSpec};
+
+/// A model, instructions, tools and limits. Cheap to clone, usable from many threads.
+///
+/// An agent has a conversation of its own, as in Strands: [`run`](Agent::run) and [`start`](Agent::start) go on with it.
+/// [`session`](Agent::session) gives others.
+#[derive(Clone)]
+pub struct Agent {
+    core: Arc<AgentCore>,
+    session: Arc<SessionCore>,
+}
+
+pub(crate) struct AgentCore {
+    pub(crate) id: AgentId,
+    pub(crate) name: Arc<str>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) model_name: Arc<str>,
+    pub(crate) instructions: Option<Arc<str>>,
+    pub(crate) tools: Vec<Armoured>,
+    pub(crate) specs: Arc<[Arc<ToolSpec>]>,
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) limits: Limits,
+    pub(crate) retry: Retry,
+    pub(crate) tools_at_once: usize,
+    pub(crate) runtime: Runtime,
+}
+
+/// A tool with the guard that checks its arguments.
+pub(crate) struct Armoured {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) guard: Validator,
+}
+
+/// Why an agent cannot be built, and what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// No model was given.
+    #[error("an agent needs a model: call .model(..), for example .model(Practice::new())")]
+    NoModel,
+    /// Two tools have one name.
+    #[error("two tools are called {0:?}: rename one of them, the model asks for tools by name")]
+    TwoToolsOfOneName(String),
+    /// A tool has no name.
+    #[error("a tool has no name: give it one of letters, digits, '_' and '-'")]
+    NamelessTool,
+    /// A tool's schema does not describe an object.
+    #[error("the schema of tool {tool:?} must describe an object: {why}")]
+    BadSchema {
+        /// The tool.
+        tool: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A limit is zero.
+    #[error("the limit {0:?} is zero, so every run would stop before it began: raise it, or leave it out")]
+    ZeroLimit(&'static str),
+    /// No tool could ever run.
+    #[error("tools_at_once is zero, so no tool could run: use 1 to run them one after the other")]
+    NoToolAtOnce,
+    /// The name cannot be one.
+    #[error("the agent's name cannot be used: {0}")]
+    BadName(IdError),
+}
+
+/// Why a run was not started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// Another run is in progress in this session.
+    #[error(
+        "session {session} is busy with run {run}: wait for its outcome, cancel it, or start with when_busy(Queue) or when_busy(Supersede)"
+    )]
+    Busy {
+        /// The session.
+        session: SessionKey,
+        /// The run in progress.
+        run: RunId,
+    },
+    /// Too many runs wait for this session.
+    #[error("{MAX_QUEUED} runs wait for session {session} already: try again later")]
+    QueueFull {
+        /// The session.
+        session: SessionKey,
+    },
+    /// The id is another run's.
+    #[error("run id {0} is in use: choose another, or leave it out")]
+    RunIdTaken(RunId),
+    /// A limit is zero.
+    #[error("the limit {0:?} is zero, so the run would stop before it began: raise it, or leave it out")]
+    ZeroLimit(&'static str),
+}
+
+impl Agent {
+    /// Builds an agent.
+    pub fn builder() -> AgentBuilder {
+        AgentBuilder::default()
+    }
+
+    /// The agent's name.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// Runs a prompt in the agent's own conversation and waits for the outcome. Cancelled is an outcome, not an error.
+    pub async fn run(&self, input: impl Into<Message>) -> Result<Arc<Outcome>, StartError> {
+        self.prompt(input).run().await
+    }
+
+    /// Starts a prompt in the agent's own conversation.
+    pub fn start(&self, input: impl Into<Message>) -> Result<Run, StartError> {
+        self.prompt(input).start()
+    }
+
+    /// Prepares a prompt, to say more about how it is run.
+    pub fn prompt(&self, input: impl Into<Message>) -> Prompt {
+        Prompt::new(self.clone(), input.into())
+    }
+
+    /// The same agent in another conversation, which is begun if it is new. The user is `local`.
+    pub fn session(&self, id: impl AsRef<str>) -> Result<Self, IdError> {
+        self.session_of("local", id)
+    }
+
+    /// The same agent in another conversation of a user.
+    pub fn session_of(&self, user: &str, id: impl AsRef<str>) -> Result<Self, IdError> {
+        let user = SessionId::new(user)?.as_str().into();
+        let key = SessionKey { app: Arc::clone(&self.core.name), user, session: SessionId::new(id)? };
+        Ok(Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) })
+    }
+
+    /// The conversation that this handle talks in.
+    pub fn session_key(&self) -> &SessionKey {
+        &self.session.key
+    }
+
+    /// What was said in this conversation, by all runs that have settled.
+    pub async fn history(&self) -> Result<Vec<Arc<Message>>, JournalError> {
+        match self.session.history() {
+            Some(history) => Ok(history),
+            None => self.core.runtime.core.journal.history(&self.session.key).await,
+        }
+    }
+
+    /// Stops every run in progress of this agent, in all its sessions. With none in progress it arms: the next run is
+    /// cancelled before it calls its model, and the one after is normal.
+    pub fn cancel(&self) -> AgentReply {
+        self.cancel_with(Cancel::graceful())
+    }
+
+    /// As [`cancel`](Agent::cancel), saying how.
+    pub fn cancel_with(&self, cancel: Cancel) -> AgentReply {
+        let runs = self.core.runtime.core.registry.of_agent_or_arm(self.core.id, &cancel);
+        if runs.is_empty() {
+            return AgentReply::Armed;
+        }
+        AgentReply::Runs(runs.into_iter().map(|live| Cord::new(live, None).pull(cancel.clone())).collect())
+    }
+
+    /// Takes an arm back; says whether the agent was armed.
+    pub fn disarm(&self) -> bool {
+        self.core.runtime.core.registry.take_arm(self.core.id).is_some()
+    }
+
+    /// The run in progress in this conversation, if there is one.
+    pub fn current(&self) -> Option<Run> {
+        self.session.seated().map(Run::new)
+    }
+
+    /// What this agent's runs have in common with others.
+    pub fn runtime(&self) -> &Runtime {
+        &self.core.runtime
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("name", &self.core.name)
+            .field("model", &self.core.model_name)
+            .field("session", &self.session.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds an [`Agent`].
+pub struct AgentBuilder {
+    name: String,
+    model: Option<Arc<dyn Model>>,
+    instructions: Option<Arc<str>>,
+    tools: Vec<Arc<dyn Tool>>,
+    hooks: Vec<Hook>,
+    limits: Limits,
+    retry: Retry,
+    tools_at_once: usize,
+    runtime: Option<Runtime>,
+}
+
+impl Default for AgentBuilder {
+    fn default() -> Self {
+        Self {
+            name: "agent".to_owned(),
+            model: None,
+            instructions: None,
+            tools: Vec::new(),
+            hooks: Vec::new(),
+            limits: Limits::NONE,
+            retry: Retry::default(),
+            tools_at_once: 8,
+            runtime: None,
+        }
+    }
+}
+
+impl AgentBuilder {
+    /// The agent's name; `agent` unless told otherwise.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(mut self, model: impl Model) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// What the agent is told before every conversation.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// A tool that the model may ask for.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// What each run may use.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// When a failed model call is tried again.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// How many tools of one turn run together; 8 unless told otherwise.
+    #[must_use]
+    pub fn tools_at_once(mut self, tools: usize) -> Self {
+        self.tools_at_once = tools;
+        self
+    }
+
+    /// The tools of one turn run one after the other, in the model's order.
+    #[must_use]
+    pub fn sequential_tools(self) -> Self {
+        self.tools_at_once(1)
+    }
+
+    /// What the agent's runs have in common with others.
+    #[must_use]
+    pub fn runtime(mut self, runtime: &Runtime) -> Self {
+        self.runtime = Some(runtime.clone());
+        self
+    }
+
+    /// Is called before each run.
+    #[must_use]
+    pub fn before_run<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::BeforeRun, hook)
+    }
+
+    /// Is called after each run that began. When the run was stopped, it has a tool's default grace; with force `now` it
+    /// is not called.
+    #[must_use]
+    pub fn after_run<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::AfterRun, hook)
+    }
+
+    /// Is called before each model call.
+    #[must_use]
+    pub fn before_model<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::BeforeModel, hook)
+    }
+
+    /// Is called after each whole answer.
+    #[must_use]
+    pub fn after_model<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::AfterModel, hook)
+    }
+
+    /// Is called before each tool, one call after the other; may deny it.
+    #[must_use]
+    pub fn before_tool<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::BeforeTool, hook)
+    }
+
+    /// Is called after each tool, one call after the other.
+    #[must_use]
+    pub fn after_tool<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::AfterTool, hook)
+    }
+
+    fn hook<F, R>(mut self, point: HookPoint, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hooks.push(Hook::new(point, hook));
+        self
+    }
+
+    /// The agent, or what to change first.
+    pub fn build(self) -> Result<Agent, BuildError> {
+        let model = self.model.ok_or(BuildError::NoModel)?;
+        let name = SessionId::new(&self.name).map_err(BuildError::BadName)?;
+        if let Some(limit) = self.limits.zero() {
+            return Err(BuildError::ZeroLimit(limit));
+        }
+        if self.tools_at_once == 0 {
+            return Err(BuildError::NoToolAtOnce);
+        }
+        let mut tools: Vec<Armoured> = Vec::with_capacity(self.tools.len());
+        for tool in self.tools {
+            if tools.iter().any(|other| other.tool.spec().name == tool.spec().name) {
+                return Err(BuildError::TwoToolsOfOneName(tool.spec().name.clone()));
+            }
+            tools.push(Armoured { guard: guard(tool.spec())?, tool });
+        }
+        let runtime = self.runtime.unwrap_or_default();
+        let specs = tools.iter().map(|armoured| Arc::clone(armoured.tool.spec())).collect();
+        let core = AgentCore {
+            id: AgentId(runtime.core.next_agent()),
+            name: name.as_str().into(),
+            model_name: model.name().into(),
+            model,
+            instructions: self.instructions,
+            tools,
+            specs,
+            hooks: self.hooks,
+            limits: self.limits,
+            retry: self.retry,
+            tools_at_once: self.tools_at_once,
+            runtime,
+        };
+        let session = SessionId::new(core.runtime.core.next_id("session")).map_err(BuildError::BadName)?;
+        let key = SessionKey { app: Arc::clone(&core.name), user: "local".into(), session };
+        let session = core.runtime.core.session(&key);
+        Ok(Agent { core: Arc::new(core), session })
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Makes the guard that checks a tool's arguments.
+fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
+    if spec.name.is_empty() {
+        return Err(BuildError::NamelessTool);
+    }
+    let bad = |why: String| BuildError::BadSchema { tool: spec.name.clone(), why };
+    let describes_object = spec.schema.get("type").and_then(Value::as_str) == Some("object");
+    if !describes_object {
+        return Err(bad("write {\"type\": \"object\", \"properties\": {..}}".to_owned()));
+    }
+    jsonschema::validator_for(&spec.schema).map_err(|error| bad(error.to_string()))
+}
+
+/// A prompt that is about to be run.
+#[must_use = "a prompt does nothing until it is started or run"]
+pub struct Prompt {
+    agent: Agent,
+    input: Message,
+    run_id: Option<RunId>,
+    when_busy: WhenBusy,
+    limits: Limits,
+    signal: Option<BoxFuture<()>>,
+    cancels_on_drop: bool,
+}
+
+impl Prompt {
+    fn new(agent: Agent, input: Message) -> Self {
+        let limits = agent.core.limits;
+        Self { agent, input, run_id: None, when_busy: WhenBusy::Reject, limits, signal: None, cancels_on_drop: false }
+    }
+
+    /// What to do when a run is in progress in this conversation; it is refused unless told otherwise.
+    pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
+        self.when_busy = when_busy;
+        self
+    }
+
+    /// What this run may use, in place of the agent's limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The run's id; a new one unless told otherwise.
+    pub fn run_id(mut self, id: RunId) -> Self {
+        self.run_id = Some(id);
+        self
+    }
+
+    /// Cancels the run when this future ends: a caller's own signal, which is observed and left untouched. With a
+    /// `CancellationToken` it is `token.cancelled_owned()`.
+    pub fn cancel_when(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.signal = Some(Box::pin(signal));
+        self
+    }
+
+    /// Dropping the run's handle cancels the run.
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels_on_drop = true;
+        self
+    }
+
+    /// Starts it and waits for the outcome. Dropping this future does not cancel the run, unless
+    /// [`cancel_on_drop`](Prompt::cancel_on_drop) was asked for.
+    pub async fn run(self) -> Result<Arc<Outcome>, StartError> {
+        let run = self.start()?;
+        Ok(run.outcome().await)
+    }
+
+    /// Starts it.
+    pub fn start(self) -> Result<Run, StartError> {
+        if let Some(limit) = self.limits.zero() {
+            return Err(StartError::ZeroLimit(limit));
+        }
+        let Agent { core, session } = self.agent;
+        let runtime = &core.runtime.core;
+        let id = self.run_id.unwrap_or_else(|| driver::new_run_id(runtime));
+        let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(runtime), 1));
+        if runtime.registry.add(core.id, &live).is_err() {
+            return Err(StartError::RunIdTaken(live.id.clone()));
+        }
+        let seat = session.enter(&live, self.when_busy).map_err(|turned| {
+            runtime.registry.remove(&live.id);
+            match turned {
+                Turned::Busy(run) => StartError::Busy { session: session.key.clone(), run },
+                Turned::QueueFull => StartError::QueueFull { session: session.key.clone() },
+            }
+        })?;
+        if let Some(cancel) = runtime.registry.take_arm(core.id) {
+            live.pull(cancel.at(live.now()));
+        }
+        let seated = seat == Seat::Taken;
+        let driver = Driver::new(Arc::clone(&core), session, Arc::clone(&live), self.limits, self.signal, seated);
+        let (run, session) = (live.id.clone(), live.session.clone());
+        let accepted = Arc::new(Accepted { run, session, input: Arc::new(self.input) });
+        runtime.door.spawn(driver::drive(driver, accepted));
+        Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
+    }
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("agent", &self.agent).field("when_busy", &self.when_busy).finish_non_exhaustive()
+    }
+}

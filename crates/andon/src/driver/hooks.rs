@@ -1,0 +1,108 @@
+//! Calling hooks: beside the driver, one after the other, and left at once when the cord is pulled.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon_core::event::{Event, HookEnd, HookPoint};
+
+use super::Driver;
+use super::settle::REAP;
+use super::watch::Woke;
+use crate::aside::{Aside, AsideEnd, Gate};
+use crate::cord::Cord;
+use crate::hook::{Decision, Hook, Moment, What};
+use crate::journal::JournalError;
+use crate::live::{News, Order};
+use crate::tool::DEFAULT_GRACE;
+
+/// What the hooks at one point said together.
+pub(super) enum Verdict {
+    Continue,
+    Deny(String),
+}
+
+impl Driver {
+    pub(super) fn has_hooks(&self, point: HookPoint) -> bool {
+        self.agent.hooks.iter().any(|hook| hook.point == point)
+    }
+
+    /// Calls the hooks at one point, until one denies, or the run is to stop.
+    pub(super) async fn run_hooks(&mut self, what: What) -> Result<Verdict, JournalError> {
+        let point = what.point();
+        let agent = Arc::clone(&self.agent);
+        for hook in agent.hooks.iter().filter(|hook| hook.point == point) {
+            self.hear();
+            if self.is_cut() && point != HookPoint::AfterRun {
+                break;
+            }
+            if let Verdict::Deny(why) = self.run_hook(hook, what.clone()).await? {
+                return Ok(Verdict::Deny(why));
+            }
+        }
+        Ok(Verdict::Continue)
+    }
+
+    async fn run_hook(&mut self, hook: &Hook, what: What) -> Result<Verdict, JournalError> {
+        // Only the last hook of a stopped run has a grace: the others are left at once.
+        let grace = if hook.point == HookPoint::AfterRun { DEFAULT_GRACE } else { Duration::ZERO };
+        self.stage(Event::HookStarted { point: hook.point });
+        self.commit().await?;
+        let ticket = self.live.open_ticket(None, grace);
+        let cord = Cord::new(Arc::clone(&self.live), None);
+        let moment = Moment { run: self.live.id.clone(), session: self.live.session.clone(), cord, what };
+        let call = Arc::clone(&hook.call);
+        let live = Arc::clone(&self.live);
+        // A hook that nobody waits for any more has nothing to say.
+        let aside = Aside::new(live, ticket, Gate::None, move || call(moment), News::HookEnded, drop);
+        self.live.runtime.door.spawn_aside(aside.run());
+        let end = self.wait_for_hook(ticket).await;
+        self.live.close_ticket(ticket);
+        Ok(self.close_hook(hook.point, end))
+    }
+
+    /// Waits for a hook; when it was told to stop and does not yield to be dropped, only for a moment.
+    async fn wait_for_hook(&mut self, ticket: u32) -> Option<AsideEnd<Decision>> {
+        loop {
+            if let Some((_, end)) = self.hook_end.take().filter(|(number, _)| *number == ticket) {
+                return Some(end);
+            }
+            let mut patience = match self.live.order_now(ticket) {
+                Order::GoOn => None,
+                Order::StopNow => Some(REAP),
+                Order::StopBy(end) => Some(end.since(self.live.now()) + REAP),
+            }
+            .map(|patience| Box::pin(tokio::time::sleep(patience)));
+            let woke = self
+                .watch
+                .race(|cx| match &mut patience {
+                    Some(patience) => patience.as_mut().poll(cx),
+                    None => std::task::Poll::Pending,
+                })
+                .await;
+            match woke {
+                Woke::News => self.hear(),
+                Woke::Work(()) => return None,
+            }
+        }
+    }
+
+    fn close_hook(&mut self, point: HookPoint, end: Option<AsideEnd<Decision>>) -> Verdict {
+        let (hook_end, verdict) = match end {
+            None => (HookEnd::Leaked, Verdict::Continue),
+            Some(AsideEnd::Dropped | AsideEnd::NeverStarted) => (HookEnd::Cut, Verdict::Continue),
+            Some(AsideEnd::Panicked(text)) => {
+                (HookEnd::Panicked, Verdict::Deny(format!("The program's own check crashed: {text}")))
+            }
+            Some(AsideEnd::Returned(Decision::Continue)) => (HookEnd::Continued, Verdict::Continue),
+            Some(AsideEnd::Returned(Decision::Deny(why))) => (HookEnd::Denied, Verdict::Deny(why)),
+            Some(AsideEnd::Returned(Decision::Cancel(cancel))) => {
+                self.live.pull(cancel.at(self.live.now()));
+                (HookEnd::Cancelled, Verdict::Continue)
+            }
+        };
+        self.stage(Event::HookFinished { point, end: hook_end });
+        self.hear();
+        verdict
+    }
+}

@@ -1,0 +1,370 @@
+//! The driver: the one task that advances a run and writes its journal.
+//!
+//! # The line of one run
+//!
+//! The run, folded from its events, says the next step; the driver does it; each thing that happens is *staged* (folded
+//! into the run) and then *committed* (journaled, then shown). Nothing is shown that is not durable, and before every
+//! effect and every wait what was staged is committed.
+//!
+//! # The line of one cancel
+//!
+//! A pull leaves news and wakes the driver, whatever it waits for: every wait in here is a [`Watch::race`] that looks for
+//! news first. The driver hears the news, the run then says `Settle`, and settling is one more step of the same loop.
+//! There is no second path.
+//!
+//! # Invariants
+//!
+//! 1. Waits may be dropped, effects may not: nothing is done inside a race but waiting.
+//! 2. The model's stream is dropped before the driver waits for the disk.
+//! 3. State changes happen in synchronous stretches between waits.
+
+mod hooks;
+mod model;
+mod reading;
+mod settle;
+mod tools;
+mod watch;
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+
+use andon_core::cancel::Reason;
+use andon_core::closing::{refuse, refuse_with};
+use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
+use andon_core::id::{CallId, RunId};
+use andon_core::message::Message;
+use andon_core::progress::{CallState, Progress, State, Step};
+
+use crate::agent::AgentCore;
+use crate::aside::{AsideEnd, panic_text};
+use crate::cord::Cancel;
+use crate::fault::{Fault, planted};
+use crate::hook::Decision;
+use crate::journal::JournalError;
+use crate::limits::Limits;
+use crate::live::{Appended, Live, News};
+use crate::recovery;
+use crate::runtime::RuntimeCore;
+use crate::session::SessionCore;
+use crate::tool::BoxFuture;
+pub(crate) use settle::REAP;
+use tools::Running;
+pub(crate) use tools::judge;
+use watch::Watch;
+
+/// A new run's id.
+pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
+    loop {
+        // Made here, so it is an id; the loop is for the compiler.
+        if let Ok(id) = RunId::new(runtime.next_id("run")) {
+            return id;
+        }
+    }
+}
+
+/// Drives a run to its end. A panic on the way ends the run and not the process: it is settled from its journal.
+pub(crate) async fn drive(mut driver: Driver, accepted: Arc<Accepted>) {
+    let (live, session) = (Arc::clone(&driver.live), Arc::clone(&driver.session));
+    let panicked = {
+        let mut work = pin!(driver.work(&accepted));
+        std::future::poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                live.hit("driver: poll");
+                work.as_mut().poll(cx)
+            }));
+            match polled {
+                Ok(poll) => poll.map(|()| None),
+                Err(panic) => std::task::Poll::Ready(Some(panic_text(&*panic))),
+            }
+        })
+        .await
+    };
+    let Some(panic) = panicked else { return };
+    // What had happened and was not yet journaled is still true.
+    let unwritten = std::mem::take(&mut driver.staged);
+    drop(driver);
+    recovery::recover_live(&live, &session, &accepted, unwritten, &panic).await;
+}
+
+pub(crate) struct Driver {
+    agent: Arc<AgentCore>,
+    session: Arc<SessionCore>,
+    live: Arc<Live>,
+    limits: Limits,
+    watch: Watch,
+    /// How far the run has come; nothing before it was accepted.
+    progress: Option<Box<Progress>>,
+    /// What was said before this run.
+    history: Vec<Arc<Message>>,
+    /// Events that are folded and not yet journaled.
+    staged: Vec<Event>,
+    /// How many of the staged events are cancel requests.
+    staged_requests: u32,
+    seated: bool,
+    running: Vec<Running>,
+    /// The end of the hook that the driver waits for.
+    hook_end: Option<(u32, AsideEnd<Decision>)>,
+    /// Results whose after-hooks are still to be called.
+    finished: Vec<Arc<andon_core::message::ToolResult>>,
+    ran_before_run: bool,
+    ran_after_run: bool,
+    /// Model calls that failed one after the other.
+    failed_attempts: u32,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        agent: Arc<AgentCore>,
+        session: Arc<SessionCore>,
+        live: Arc<Live>,
+        limits: Limits,
+        signal: Option<BoxFuture<()>>,
+        seated: bool,
+    ) -> Self {
+        let watch = Watch::new(Arc::clone(&live), limits.deadline, signal);
+        Self {
+            agent,
+            session,
+            live,
+            limits,
+            watch,
+            progress: None,
+            history: Vec::new(),
+            staged: Vec::new(),
+            staged_requests: 0,
+            seated,
+            running: Vec::new(),
+            hook_end: None,
+            finished: Vec::new(),
+            ran_before_run: false,
+            ran_after_run: false,
+            failed_attempts: 0,
+        }
+    }
+
+    async fn work(&mut self, accepted: &Arc<Accepted>) {
+        if let Err(error) = self.steps(accepted).await {
+            self.give_up(error);
+        }
+    }
+
+    /// One step after the other, until the run has settled.
+    async fn steps(&mut self, accepted: &Arc<Accepted>) -> Result<(), JournalError> {
+        self.begin(accepted).await?;
+        loop {
+            self.live.hit("driver: step");
+            self.watch.look();
+            self.hear();
+            let Some(step) = self.progress().next_step(self.agent.tools_at_once) else { return Ok(()) };
+            match step {
+                Step::CallModel => self.call_model().await?,
+                Step::CallTools { start } => self.call_tools(start).await?,
+                Step::AwaitApproval => self.await_news().await?,
+                Step::Settle(ending) => self.settle(ending).await?,
+            }
+        }
+    }
+
+    /// Accepts the run, waits for its session, and starts it. A run that is stopped first never starts, and leaves
+    /// nothing in the conversation.
+    async fn begin(&mut self, accepted: &Arc<Accepted>) -> Result<(), JournalError> {
+        self.progress = Some(Box::new(Progress::new(Arc::clone(accepted))));
+        self.staged.push(Event::RunAccepted { accepted: Arc::clone(accepted) });
+        self.watch.begin();
+        self.watch.look();
+        self.hear();
+        while !self.seated && !self.is_stopping() {
+            self.await_news().await?;
+            self.hear();
+        }
+        if self.is_stopping() {
+            return self.settle_unstarted().await;
+        }
+        if self.session.history().is_none() {
+            let stored = self.live.runtime.journal.history(&self.session.key);
+            self.session.set_history(stored.await?);
+        }
+        self.history = self.session.history().unwrap_or_default();
+        self.stage(Event::RunStarted);
+        Ok(())
+    }
+
+    // ---- what has happened ----
+
+    fn progress(&self) -> &Progress {
+        // Set before anything else is done; a driver that is asked before that has a defect, which ends this run alone.
+        #[expect(clippy::expect_used, reason = "begin() runs first")]
+        self.progress.as_deref().expect("a run is accepted before it is driven")
+    }
+
+    /// Folds an event into the run. It is journaled and shown with the next commit.
+    fn stage(&mut self, event: Event) {
+        if let Some(progress) = self.progress.as_deref_mut()
+            && let Err(error) = progress.apply(&event)
+        {
+            // The fold refuses what makes no sense, and then nothing of it may reach the journal.
+            #[expect(clippy::panic, reason = "a defect in the driver ends this run alone")]
+            {
+                panic!("the driver staged {event:?}: {error}");
+            }
+        }
+        self.staged.push(event);
+    }
+
+    /// Test-only: folds an event and keeps it from the journal.
+    fn stage_unseen(&mut self, event: &Event) {
+        if let Some(progress) = self.progress.as_deref_mut() {
+            let _ = progress.apply(event);
+        }
+    }
+
+    fn stage_all(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.stage(event);
+        }
+    }
+
+    /// Journals what was staged, then shows it.
+    async fn commit(&mut self) -> Result<(), JournalError> {
+        let Some(commit) = self.begin_commit() else { return Ok(()) };
+        let Commit { mut appended, requests } = commit;
+        let result = match appended.append.now() {
+            Some(result) => result,
+            None => self.watch.wait_for_disk(&mut appended.append).await,
+        };
+        self.finish_commit(appended.records, requests, result)
+    }
+
+    fn begin_commit(&mut self) -> Option<Commit> {
+        if self.staged.is_empty() {
+            return None;
+        }
+        self.live.hit("driver: before append");
+        let records = self.number_staged();
+        let requests = std::mem::take(&mut self.staged_requests);
+        if planted(Fault::ShownBeforeDurable) {
+            self.live.publish(records.clone(), requests);
+            self.live.hit("driver: shown");
+            let Appended { append, .. } = self.live.append(records);
+            return Some(Commit { appended: Appended { append, records: Vec::new() }, requests: 0 });
+        }
+        Some(Commit { appended: self.live.append(records), requests })
+    }
+
+    fn finish_commit(
+        &mut self,
+        records: Vec<Arc<Record>>,
+        requests: u32,
+        result: Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        result?;
+        self.live.hit("driver: durable");
+        self.live.publish(records, requests);
+        self.live.hit("driver: shown");
+        Ok(())
+    }
+
+    fn number_staged(&mut self) -> Vec<Arc<Record>> {
+        let at = self.live.now();
+        let first = self.live.with_log(|log| log.seq()) + 1;
+        let number = |(place, event): (usize, Event)| {
+            let seq = first + place as Seq;
+            Arc::new(Record { v: andon_core::FORMAT_VERSION, seq, epoch: self.live.epoch, at, event })
+        };
+        self.staged.drain(..).enumerate().map(number).collect()
+    }
+
+    // ---- news ----
+
+    /// Waits for news and nothing else.
+    async fn await_news(&mut self) -> Result<(), JournalError> {
+        self.commit().await?;
+        self.live.hit("driver: before wait");
+        self.watch.news().await;
+        Ok(())
+    }
+
+    /// Takes in what has reached the run from outside.
+    fn hear(&mut self) {
+        for news in self.live.take_news() {
+            self.take_in(news);
+        }
+    }
+
+    fn take_in(&mut self, news: News) {
+        match news {
+            News::Pulled(request) => {
+                self.staged_requests += 1;
+                let delivered_at = self.live.now();
+                self.stage(Event::CancelRequested { request, delivered_at });
+            }
+            News::CallPulled(call, request) => self.hear_call_pulled(call, request),
+            News::Decided(call, approval) => self.hear_decided(call, approval),
+            News::ToolEnded(ticket, end) => self.hear_tool_ended(ticket, end),
+            News::HookEnded(ticket, end) => self.hook_end = Some((ticket, end)),
+            News::Seated => self.seated = true,
+        }
+    }
+
+    fn hear_call_pulled(&mut self, call: CallId, request: Arc<andon_core::cancel::CancelRequest>) {
+        let open = self.progress().calls().iter().find(|open| open.call.id == call);
+        let state = open.map(|open| open.state.clone());
+        self.stage(Event::CallCancelRequested { call: call.clone(), request });
+        match state {
+            Some(CallState::AwaitingApproval) => {
+                self.stage(Event::ApprovalResolved { call: call.clone(), verdict: Box::new(Approval::Closed) });
+                self.stage(refuse(call, Refusal::CallCancelled));
+            }
+            Some(CallState::Ready) => self.stage(refuse(call, Refusal::CallCancelled)),
+            // One that runs stops itself; one that is over stays as it is.
+            _ => {}
+        }
+    }
+
+    fn hear_decided(&mut self, call: CallId, approval: Approval) {
+        if !self.awaits_approval(&call) {
+            return;
+        }
+        let denied = match &approval {
+            Approval::Denied { why, .. } => Some(why.clone()),
+            Approval::Approved { .. } | Approval::Closed => None,
+        };
+        self.stage(Event::ApprovalResolved { call: call.clone(), verdict: Box::new(approval) });
+        if let Some(why) = denied {
+            self.stage(refuse_with(call, Refusal::DeniedByPerson, why.as_deref()));
+        }
+    }
+
+    fn awaits_approval(&self, call: &CallId) -> bool {
+        let mut calls = self.progress().calls().iter();
+        calls.any(|open| open.call.id == *call && open.state == CallState::AwaitingApproval)
+    }
+
+    /// Pulls the run's own cord, and hears it at once.
+    fn pull(&mut self, cancel: Cancel) {
+        self.live.pull(cancel.at(self.live.now()));
+        self.hear();
+    }
+
+    /// Whether the run was told to stop, as far as the driver has heard.
+    fn is_stopping(&self) -> bool {
+        self.progress().state() == State::Cancelling
+    }
+
+    /// Whether work in progress is to be cut.
+    fn is_cut(&self) -> bool {
+        self.progress().cancel().is_some_and(|(_, force)| force.cuts())
+    }
+
+    fn reason(&self) -> Reason {
+        self.progress().cancel().map_or(Reason::Requested, |(reason, _)| reason)
+    }
+}
+
+/// A batch that was handed to the journal, and how many cancel requests are in it.
+struct Commit {
+    appended: Appended,
+    requests: u32,
+}

@@ -1,0 +1,288 @@
+//! The step `CallModel`: one question to the model, and its answer as far as it comes.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use andon_core::answer::{AnswerEnd, assemble};
+use andon_core::closing::{Why, close_model, refuse, refuse_with};
+use andon_core::event::{Event, HookPoint, ModelEnd, Refusal};
+use andon_core::id::CallId;
+use andon_core::message::{Message, Part, Role, ToolCall};
+use andon_core::outcome::{Failure, FailureKind, ModelStop};
+use andon_core::usage::{Usage, Used};
+use tokio::time::sleep;
+
+use super::reading::{Read, Reading};
+use super::watch::Woke;
+use super::{Commit, Driver};
+use crate::fault::{Fault, planted};
+use crate::hook::What;
+use crate::journal::JournalError;
+use crate::model::{ModelError, Request};
+
+impl Driver {
+    pub(super) async fn call_model(&mut self) -> Result<(), JournalError> {
+        if let Some(cancel) = self.limits.spent(self.progress()) {
+            self.pull(cancel);
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.ran_before_run, true) && self.has_hooks(HookPoint::BeforeRun) {
+            let input = Arc::clone(&self.progress().accepted().input);
+            return self.run_hooks(What::BeforeRun { input }).await.map(drop);
+        }
+        if self.has_hooks(HookPoint::BeforeModel) {
+            self.run_hooks(What::BeforeModel).await?;
+            if self.must_look_again() {
+                return Ok(());
+            }
+        }
+        let number = self.progress().model_calls() + 1;
+        self.stage(Event::ModelStarted { call: number, model: Arc::clone(&self.agent.model_name) });
+        self.commit().await?;
+        self.live.hit("driver: before model");
+        if !self.live.may_call_model() {
+            return self.close_uncalled(number);
+        }
+        let started = self.live.now();
+        let answer = self.agent.model.call(self.request(number));
+        let used_before = self.progress().used().delivered.at_least();
+        let mut reading = Reading::new(answer, started, self.limits, used_before);
+        let read = self.read(&mut reading).await?;
+        self.close_call(number, &mut reading, read).await
+    }
+
+    /// Whether a hook has changed what comes next.
+    pub(super) fn must_look_again(&self) -> bool {
+        let next = self.progress().next_step(self.agent.tools_at_once);
+        matches!(next, Some(andon_core::progress::Step::Settle(_)) | None)
+    }
+
+    /// The pull came between the record of the call and the call: nothing was used.
+    fn close_uncalled(&mut self, number: u32) -> Result<(), JournalError> {
+        self.stage(Event::Usage { call: number, used: Box::new(Used::NONE) });
+        self.stage(Event::ModelFinished { call: number, end: ModelEnd::Cut, first_piece_us: None });
+        Ok(())
+    }
+
+    fn request(&self, number: u32) -> Request {
+        let own = self.progress().messages().iter();
+        Request {
+            run: self.live.id.clone(),
+            number,
+            instructions: self.agent.instructions.clone(),
+            history: self.history.iter().chain(own).cloned().collect(),
+            tools: Arc::clone(&self.agent.specs),
+        }
+    }
+
+    /// Reads until the answer ends, fails, or is to be cut; then the connection is closed, before any wait for the disk.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: dropping it loses the end of the call. Pull the cord instead, and await it.
+    async fn read(&mut self, reading: &mut Reading) -> Result<Read, JournalError> {
+        loop {
+            let (live, history, progress) = (&self.live, &self.history, &self.progress);
+            let own = progress.iter().flat_map(|progress| progress.messages());
+            let is_taken = |id: &CallId| calls_of(history.iter().chain(own.clone())).any(|call| call.id == *id);
+            if planted(Fault::DeafWhileSilent) {
+                let read = std::future::poll_fn(|cx| reading.poll(cx, live, &is_taken)).await;
+                self.hear();
+                return Ok(read);
+            }
+            let woke = self.watch.race(|cx| reading.poll(cx, live, &is_taken)).await;
+            match woke {
+                Woke::Work(Read::Refused) | Woke::News => {}
+                Woke::Work(read) => return Ok(read),
+            }
+            self.hear();
+            if self.is_cut() {
+                return Ok(Read::Refused);
+            }
+            self.commit_beside(reading).await?;
+        }
+    }
+
+    /// Journals what was heard while the answer is open. If the cord is pulled meanwhile, the connection is closed at
+    /// once and not when the disk is ready.
+    async fn commit_beside(&mut self, reading: &mut Reading) -> Result<(), JournalError> {
+        let Some(Commit { mut appended, requests }) = self.begin_commit() else { return Ok(()) };
+        let result = loop {
+            let woke = self.watch.race(|cx| std::pin::Pin::new(&mut appended.append).poll(cx)).await;
+            match woke {
+                Woke::Work(result) => break result,
+                Woke::News => self.hear(),
+            }
+            if self.is_cut() {
+                reading.close();
+            }
+        };
+        self.finish_commit(appended.records, requests, result)
+    }
+
+    /// The reading is over: closes the connection and stages what came of it.
+    async fn close_call(&mut self, number: u32, reading: &mut Reading, read: Read) -> Result<(), JournalError> {
+        let usage = reading.close();
+        self.live.hit("driver: stream closed");
+        match read {
+            Read::End(stop) => self.take_answer(number, reading, usage, stop).await,
+            Read::Refused => {
+                let why = Why::Cancelled(self.reason());
+                self.stage_cut(number, reading, usage, &why);
+                Ok(())
+            }
+            Read::Failed(error) if reading.first_piece.is_some() => {
+                let failure = Failure { error: FailureKind::StreamBroken, message: error.message };
+                self.stage_cut(number, reading, usage, &Why::Broken(Box::new(failure)));
+                Ok(())
+            }
+            Read::Failed(error) => self.fail_or_retry(number, usage, &error).await,
+        }
+    }
+
+    fn stage_cut(&mut self, number: u32, reading: &Reading, usage: Usage, why: &Why) {
+        let used = Used::cut(usage.running());
+        let used = if planted(Fault::UnknownIsZero) { Used::NONE } else { used };
+        let close =
+            |spans: Vec<&andon_core::answer::Span>| close_model(number, spans, used, reading.first_piece_us(), why);
+        let mut events = self.live.with_log(|log| close(log.answer().collect()));
+        self.plant_in_cut(&mut events);
+        self.stage_all(events);
+    }
+
+    /// Test-only: goes wrong in the ways that others do.
+    fn plant_in_cut(&self, events: &mut Vec<Event>) {
+        if planted(Fault::CutTextLost) {
+            events.retain(|event| !matches!(event, Event::Message { .. } | Event::ToolRefused { .. }));
+        }
+        if planted(Fault::HalfCallKept) {
+            events.retain(|event| !matches!(event, Event::ToolRefused { .. }));
+            let parts = self.live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(ModelStop::ToolUse)));
+            let half = Message { role: Role::Assistant, parts, cut: None };
+            events.extend(half.calls().map(|call| refuse(call.id.clone(), Refusal::RunCancelled)));
+        }
+        for event in events {
+            let Event::Message { message } = event else { continue };
+            let whole = AnswerEnd::Whole(ModelStop::ToolUse);
+            if planted(Fault::HalfCallKept) {
+                let parts = self.live.with_log(|log| assemble(log.answer(), whole));
+                *message = Arc::new(Message { parts, ..(**message).clone() });
+            }
+            if planted(Fault::CutMarkMissing) {
+                *message = Arc::new(Message { cut: None, ..(**message).clone() });
+            }
+        }
+    }
+
+    async fn take_answer(
+        &mut self,
+        number: u32,
+        reading: &mut Reading,
+        usage: Usage,
+        stop: ModelStop,
+    ) -> Result<(), JournalError> {
+        let parts = self.live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(stop)));
+        let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
+        self.failed_attempts = 0;
+        self.stage(Event::Message { message: Arc::clone(&message) });
+        self.stage(Event::Usage { call: number, used: Box::new(Used::whole(usage)) });
+        let first_piece_us = reading.first_piece_us();
+        self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
+        self.triage(&message, &reading.duplicates);
+        if self.has_hooks(HookPoint::AfterModel) {
+            self.run_hooks(What::AfterModel { message }).await?;
+        }
+        Ok(())
+    }
+
+    /// Decides for each call of an answer, before any starts, whether it can be made and whether a person must say yes.
+    fn triage(&mut self, message: &Message, duplicates: &[CallId]) {
+        let (mut asked, mut ready) = (Vec::new(), Vec::new());
+        for call in message.calls() {
+            match self.refusal(call, duplicates) {
+                Some(refused) => self.stage(refused),
+                None if self.needs_approval(call) => {
+                    self.stage(Event::ApprovalRequested { call: call.id.clone() });
+                    asked.push(call.id.clone());
+                }
+                None => ready.push(call.id.clone()),
+            }
+        }
+        self.live.open_calls(asked, ready);
+    }
+
+    fn refusal(&self, call: &ToolCall, duplicates: &[CallId]) -> Option<Event> {
+        if duplicates.contains(&call.id) {
+            return Some(refuse(call.id.clone(), Refusal::DuplicateId));
+        }
+        let Some(armoured) = self.agent.tools.iter().find(|armoured| armoured.tool.spec().name == call.name) else {
+            let known: Vec<&str> = self.agent.specs.iter().map(|spec| spec.name.as_str()).collect();
+            let detail = match known.as_slice() {
+                [] => "There are no tools.".to_owned(),
+                names => format!("The tools are: {}.", names.join(", ")),
+            };
+            return Some(refuse_with(call.id.clone(), Refusal::UnknownTool, Some(&detail)));
+        };
+        let wrong = match call.input() {
+            Ok(input) => armoured.guard.validate(&input).err().map(|error| {
+                let place = error.instance_path().to_string();
+                let place = if place.is_empty() { "the arguments".to_owned() } else { place };
+                format!("At {place}: {error}")
+            }),
+            Err(error) => Some(format!("They are no JSON: {error}")),
+        }?;
+        Some(refuse_with(call.id.clone(), Refusal::BadArguments, Some(&wrong)))
+    }
+
+    fn needs_approval(&self, call: &ToolCall) -> bool {
+        self.agent.specs.iter().any(|spec| spec.name == call.name && spec.needs_approval)
+    }
+
+    /// Nothing was shown: the call may be made again.
+    async fn fail_or_retry(&mut self, number: u32, usage: Usage, error: &ModelError) -> Result<(), JournalError> {
+        self.failed_attempts += 1;
+        let mut random = match self.live.runtime.seed {
+            Some(seed) => fastrand::Rng::with_seed(seed ^ u64::from(number)),
+            None => fastrand::Rng::new(),
+        };
+        let delay = self.agent.retry.delay(self.failed_attempts, error, &mut random);
+        let message = match self.failed_attempts {
+            1 => error.message.clone(),
+            tries => format!("{} (tried {tries} times)", error.message),
+        };
+        let failure = Box::new(Failure { error: error.failure_kind(), message });
+        self.stage(Event::Usage { call: number, used: Box::new(Used::cut(usage.running())) });
+        self.stage(Event::ModelFinished { call: number, end: ModelEnd::Failed { failure }, first_piece_us: None });
+        let Some(delay) = delay else { return Ok(()) };
+        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.stage(Event::BackoffStarted { delay_ms });
+        self.commit().await?;
+        self.live.hit("driver: before back-off");
+        let mut pause = Box::pin(sleep(delay));
+        while !self.is_stopping() {
+            if planted(Fault::DeafInBackoff) {
+                pause.await;
+                break;
+            }
+            let woke = self.watch.race(|cx| pause.as_mut().poll(cx)).await;
+            match woke {
+                Woke::Work(()) => break,
+                Woke::News => self.hear(),
+            }
+        }
+        if planted(Fault::BackoffNotEnded) && self.is_stopping() {
+            self.stage_unseen(&Event::BackoffFinished);
+            return Ok(());
+        }
+        self.stage(Event::BackoffFinished);
+        Ok(())
+    }
+}
+
+/// All tool calls in a conversation.
+fn calls_of<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> impl Iterator<Item = &'a ToolCall> {
+    messages.flat_map(|message| &message.parts).filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call),
+        Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => None,
+    })
+}

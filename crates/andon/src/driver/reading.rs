@@ -1,0 +1,256 @@
+//! Reading one answer: pieces come from the model and pass the gate into the log.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use andon_core::answer::{CallHead, Kind, Piece, What};
+use andon_core::cancel::Reason;
+use andon_core::id::CallId;
+use andon_core::outcome::ModelStop;
+use andon_core::time::Stamp;
+use andon_core::usage::Usage;
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::cord::Cancel;
+use crate::limits::Limits;
+use crate::live::{Live, Offer};
+use crate::model::{Answer, ModelError};
+
+/// What ended the reading.
+pub(super) enum Read {
+    /// The model came to its end.
+    End(ModelStop),
+    /// The call failed or broke off.
+    Failed(ModelError),
+    /// The gate is closed; there is news.
+    Refused,
+}
+
+/// An answer that is being read.
+pub(super) struct Reading {
+    /// Nothing once the connection is closed.
+    answer: Option<Box<dyn Answer>>,
+    /// A piece that has to wait for the disk.
+    held: Option<Piece>,
+    heads: Vec<Arc<CallHead>>,
+    /// Calls whose id the model had used in this answer already.
+    pub(super) duplicates: Vec<CallId>,
+    /// What the provider has reported.
+    usage: Usage,
+    started: Stamp,
+    pub(super) first_piece: Option<Stamp>,
+    silence: Option<Silence>,
+    limits: Limits,
+    /// Tokens that the run had used before.
+    used_before: u64,
+}
+
+/// Watches for a model that sends nothing.
+struct Silence {
+    limit: Duration,
+    last_piece: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Silence {
+    fn new(limit: Duration) -> Self {
+        Self { limit, last_piece: Instant::now(), timer: Box::pin(sleep(limit)) }
+    }
+
+    /// Ready when nothing has come for too long. The timer is set anew only when it fires, not with every piece.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.timer.as_mut().poll(cx));
+            let due = self.last_piece + self.limit;
+            if Instant::now() >= due {
+                return Poll::Ready(());
+            }
+            self.timer.as_mut().reset(due);
+        }
+    }
+}
+
+impl Reading {
+    pub(super) fn new(answer: Box<dyn Answer>, started: Stamp, limits: Limits, used_before: u64) -> Self {
+        Self {
+            answer: Some(answer),
+            held: None,
+            heads: Vec::new(),
+            duplicates: Vec::new(),
+            usage: Usage::UNKNOWN,
+            started,
+            first_piece: None,
+            silence: limits.silence.map(Silence::new),
+            limits,
+            used_before,
+        }
+    }
+
+    /// Closes the connection, at once, and says what is known about the usage.
+    pub(super) fn close(&mut self) -> Usage {
+        if let Some(answer) = self.answer.take() {
+            self.usage = self.usage.corrected_by(answer.usage_so_far());
+        }
+        self.usage
+    }
+
+    pub(super) fn first_piece_us(&self) -> Option<u64> {
+        self.first_piece.map(|first| first.mono_us.saturating_sub(self.started.mono_us))
+    }
+
+    /// Takes pieces as long as they are ready, each through the gate.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        live: &Arc<Live>,
+        is_taken: &impl Fn(&CallId) -> bool,
+    ) -> Poll<Read> {
+        loop {
+            let piece = match self.held.take() {
+                Some(piece) => piece,
+                None => match ready!(self.poll_piece(cx, live)) {
+                    Ok(piece) => piece,
+                    Err(read) => return Poll::Ready(read),
+                },
+            };
+            live.hit("driver: piece");
+            match self.take(piece, live, is_taken) {
+                Taken::On => {}
+                Taken::Held => return Poll::Pending,
+                Taken::Over(read) => return Poll::Ready(read),
+            }
+        }
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>, live: &Arc<Live>) -> Poll<Result<Piece, Read>> {
+        // A model that always has a piece ready must not starve the others on this thread.
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let Some(answer) = &mut self.answer else { return Poll::Ready(Err(Read::Refused)) };
+        let Poll::Ready(piece) = answer.poll_piece(cx) else { return self.poll_silence(cx, live).map(Err) };
+        budget.made_progress();
+        if let Some(silence) = &mut self.silence {
+            silence.last_piece = Instant::now();
+        }
+        Poll::Ready(match piece {
+            Some(Ok(piece)) => Ok(piece),
+            Some(Err(error)) => Err(Read::Failed(error)),
+            None => {
+                let message = "the model's answer broke off: the stream ended before the model said it was done";
+                Err(Read::Failed(ModelError::retryable(message)))
+            }
+        })
+    }
+
+    fn poll_silence(&mut self, cx: &mut Context<'_>, live: &Arc<Live>) -> Poll<Read> {
+        let Some(silence) = &mut self.silence else { return Poll::Pending };
+        ready!(silence.poll(cx));
+        let note = format!("the model sent nothing for {:?}", silence.limit);
+        let cancel = Cancel::graceful().reason(Reason::Deadline).by("limit").note(note);
+        live.pull(cancel.at(live.now()));
+        Poll::Ready(Read::Refused)
+    }
+
+    fn take(&mut self, piece: Piece, live: &Arc<Live>, is_taken: &impl Fn(&CallId) -> bool) -> Taken {
+        let offer = match &piece {
+            Piece::Text(text) => live.offer(&Kind::Text, text),
+            Piece::Thinking(text) => live.offer(&Kind::Thinking, text),
+            Piece::ThinkingEnd { signature } => live.offer_mark(What::ThinkingEnded { signature: signature.clone() }),
+            Piece::Call { id, name } => {
+                let head = self.begin_call(id, name, live, is_taken);
+                live.offer_mark(What::Begins(Kind::ToolInput(head)))
+            }
+            Piece::CallInput { index, json } => match self.heads.get(*index) {
+                Some(head) => live.offer(&Kind::ToolInput(Arc::clone(head)), json),
+                None => return Taken::unknown_call(*index),
+            },
+            Piece::CallEnd { index } if *index < self.heads.len() => live.offer_mark(What::CallEnded { index: *index }),
+            Piece::CallEnd { index } => return Taken::unknown_call(*index),
+            Piece::Usage(usage) => {
+                self.usage = self.usage.corrected_by(**usage);
+                live.offer_mark(What::Used(usage.clone()))
+            }
+            Piece::End(stop) => return Taken::Over(Read::End(*stop)),
+        };
+        self.offered(offer, piece, live)
+    }
+
+    fn offered(&mut self, offer: Offer, piece: Piece, live: &Arc<Live>) -> Taken {
+        match offer {
+            Offer::Refused => return Taken::Over(Read::Refused),
+            Offer::Later => {
+                if let Piece::Call { .. } = piece {
+                    self.heads.pop();
+                }
+                self.held = Some(piece);
+                return Taken::Held;
+            }
+            Offer::Accepted { first_unjournaled: true } => live.runtime.flusher.add(live),
+            Offer::Accepted { first_unjournaled: false } => {}
+        }
+        if self.first_piece.is_none() && !matches!(piece, Piece::Usage(_)) {
+            self.first_piece = Some(live.now());
+        }
+        if matches!(piece, Piece::Usage(_)) {
+            let used = self.used_before.saturating_add(self.usage.at_least());
+            if let Some(cancel) = self.limits.tokens_spent(used) {
+                live.pull(cancel.at(live.now()));
+            }
+        }
+        live.hit("driver: piece accepted");
+        Taken::On
+    }
+
+    /// The beginning of a call, under an id that no other call of the session has.
+    fn begin_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        live: &Arc<Live>,
+        is_taken: &impl Fn(&CallId) -> bool,
+    ) -> Arc<CallHead> {
+        let index = self.heads.len();
+        let wanted = CallId::new(id).ok();
+        let in_this_answer = |id: &CallId| self.heads.iter().any(|head| head.id == *id);
+        let is_duplicate = wanted.as_ref().is_some_and(in_this_answer);
+        let free = |id: &CallId| !in_this_answer(id) && !is_taken(id);
+        let id = wanted.clone().filter(|id| free(id)).unwrap_or_else(|| {
+            let base = wanted.as_ref().map_or("call", CallId::as_str);
+            free_id(base, live, free)
+        });
+        if is_duplicate {
+            self.duplicates.push(id.clone());
+        }
+        let head = Arc::new(CallHead { index, id, name: name.to_owned() });
+        self.heads.push(Arc::clone(&head));
+        head
+    }
+}
+
+/// An id like `base` that is free.
+fn free_id(base: &str, live: &Arc<Live>, free: impl Fn(&CallId) -> bool) -> CallId {
+    let short: String = base.chars().take(24).collect();
+    (2u64..)
+        .filter_map(|number| CallId::new(format!("{short}-{number}")).ok())
+        .find(free)
+        .unwrap_or_else(|| live.id_for_call())
+}
+
+/// What came of a piece.
+enum Taken {
+    /// It is in; go on.
+    On,
+    /// It has to wait for the disk.
+    Held,
+    /// The reading is over.
+    Over(Read),
+}
+
+impl Taken {
+    fn unknown_call(index: usize) -> Self {
+        let message = format!("the model sent a part of tool call {index}, which it had not begun");
+        Self::Over(Read::Failed(ModelError::fatal(message)))
+    }
+}

@@ -1,0 +1,132 @@
+//! The step `Settle`: bring the run to rest for ever, outcome on disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon_core::cancel::Force;
+use andon_core::closing::{Why, close_lost, close_unstarted};
+use andon_core::event::{Event, HookPoint};
+use andon_core::outcome::{Ending, Failure, FailureKind};
+
+use super::{Commit, Driver};
+use crate::fault::{Fault, planted};
+use crate::hook::What;
+use crate::journal::JournalError;
+use crate::recovery::{conclude, outcome_of};
+
+/// How long to wait for a task to drop its work once its grace is over. One that takes longer does not yield.
+pub(crate) const REAP: Duration = Duration::from_millis(100);
+
+impl Driver {
+    /// Settles the run as its events say, unless something else comes first: then the loop looks again.
+    pub(super) async fn settle(&mut self, ending: Arc<Ending>) -> Result<(), JournalError> {
+        if ending.is_cancelled() {
+            return self.settle_cancelled(ending).await;
+        }
+        if !std::mem::replace(&mut self.ran_after_run, true) && self.has_hooks(HookPoint::AfterRun) {
+            return self.run_hooks(What::AfterRun { ending }).await.map(drop);
+        }
+        self.live.hit("driver: before seal");
+        // Finish against pull: one that came first has won, and the loop hears it.
+        let Ok(news) = self.live.seal(&ending) else { return Ok(()) };
+        for news in news {
+            self.take_in(news);
+        }
+        self.stage_all(close_unstarted(self.progress().calls(), &why_failed(&ending)));
+        self.close(ending).await
+    }
+
+    async fn settle_cancelled(&mut self, ending: Arc<Ending>) -> Result<(), JournalError> {
+        let why = Why::Cancelled(self.reason());
+        for event in close_unstarted(self.progress().calls(), &why) {
+            if planted(Fault::CallWithoutResult) {
+                self.stage_unseen(&event);
+            } else {
+                self.stage(event);
+            }
+        }
+        self.stage(Event::RunQuieted);
+        while !self.running.is_empty() {
+            self.commit().await?;
+            self.live.hit("driver: before grace");
+            self.wait_for_tools().await?;
+        }
+        self.run_last_hook(&ending).await?;
+        self.live.hit("driver: before seal");
+        // A cancelled run can always be sealed as cancelled.
+        for news in self.live.seal(&ending).unwrap_or_default() {
+            self.take_in(news);
+        }
+        self.close(ending).await
+    }
+
+    async fn run_last_hook(&mut self, ending: &Arc<Ending>) -> Result<(), JournalError> {
+        let is_due = self.ran_before_run && !std::mem::replace(&mut self.ran_after_run, true);
+        let has_grace = self.live.force() != Some(Force::Now);
+        if is_due && has_grace && self.has_hooks(HookPoint::AfterRun) {
+            self.run_hooks(What::AfterRun { ending: Arc::clone(ending) }).await?;
+        }
+        Ok(())
+    }
+
+    /// A run that was stopped before it had its session.
+    pub(super) async fn settle_unstarted(&mut self) -> Result<(), JournalError> {
+        let ending = Arc::new(Ending::Cancelled { reason: self.reason() });
+        self.stage(Event::RunQuieted);
+        for news in self.live.seal(&ending).unwrap_or_default() {
+            self.take_in(news);
+        }
+        self.close(ending).await
+    }
+
+    /// The last commit. The session and the registry are free before the end is shown, so that who has seen the end
+    /// can go on at once.
+    async fn close(&mut self, ending: Arc<Ending>) -> Result<(), JournalError> {
+        self.stage(Event::RunSettled { outcome: Arc::clone(&ending) });
+        if planted(Fault::TwoTerminals) && self.live.force().is_some() {
+            self.staged.push(Event::RunSettled { outcome: ending });
+        }
+        let Some(Commit { mut appended, requests }) = self.begin_commit() else { return Ok(()) };
+        let result = match appended.append.now() {
+            Some(result) => result,
+            None => self.watch.wait_for_disk(&mut appended.append).await,
+        };
+        result?;
+        self.live.hit("driver: settled on disk");
+        let outcome =
+            self.live.with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&appended.records)));
+        conclude(&self.live, &self.session, self.progress().messages());
+        self.live.close(appended.records, requests, outcome);
+        self.live.hit("driver: settled");
+        Ok(())
+    }
+
+    /// The journal cannot be written: everything that runs is told to end, and the caller is told why. The record is
+    /// completed by recovery.
+    pub(super) fn give_up(&mut self, error: JournalError) {
+        let message = format!(
+            "{error}; the run was stopped, and its record will be completed when the journal can be read again"
+        );
+        let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
+        self.staged.clear();
+        let closing = self.progress.as_deref().map(close_lost).unwrap_or_default();
+        for event in closing {
+            if let Some(progress) = self.progress.as_deref_mut() {
+                // In memory only, so that this process can go on with the session.
+                let _ = progress.apply(&event);
+            }
+        }
+        let Some(progress) = self.progress.as_deref_mut() else { return };
+        let _ = progress.apply(&Event::RunSettled { outcome: Arc::clone(&ending) });
+        let outcome = self.live.with_log(|log| outcome_of(progress, log.facts()));
+        conclude(&self.live, &self.session, progress.messages());
+        self.live.break_off(error, outcome);
+    }
+}
+
+fn why_failed(ending: &Ending) -> Why {
+    match ending {
+        Ending::Failed(failure) => Why::Broken(Box::new(failure.clone())),
+        Ending::Completed { .. } | Ending::Cancelled { .. } | Ending::Lost => Why::Lost,
+    }
+}

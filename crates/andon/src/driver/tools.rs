@@ -1,0 +1,239 @@
+//! The step `CallTools`: start what may start, then wait for one of those that run.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use andon_core::closing::{refuse_with, stopped_result};
+use andon_core::event::{Effect, Event, HookPoint, Learnt, Refusal, ToolEnd};
+use andon_core::id::CallId;
+use andon_core::message::{Content, ResultStatus, ToolCall, ToolResult};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use super::Driver;
+use super::hooks::Verdict;
+use super::settle::REAP;
+use super::watch::Woke;
+use crate::aside::{Aside, AsideEnd, Gate};
+use crate::cord::Cord;
+use crate::fault::{Fault, planted};
+use crate::hook::What;
+use crate::journal::JournalError;
+use crate::live::{Closed, Live, News, Order};
+use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
+
+type Returned = Result<ToolOutput, ToolError>;
+
+/// A tool that was started and has not ended.
+pub(super) struct Running {
+    ticket: u32,
+    call: CallId,
+    effect: Effect,
+}
+
+impl Driver {
+    pub(super) async fn call_tools(&mut self, start: Vec<CallId>) -> Result<(), JournalError> {
+        let mut asides = Vec::with_capacity(start.len());
+        for id in start {
+            if let Some(aside) = self.prepare(&id).await? {
+                asides.push(aside);
+            }
+            if self.must_look_again() {
+                break;
+            }
+        }
+        // Intent before effect: every call is on record before its tool can do anything.
+        self.commit().await?;
+        self.live.hit("driver: before tools");
+        for aside in asides {
+            self.live.runtime.door.spawn_aside(aside.run());
+        }
+        self.wait_for_tools().await?;
+        self.run_after_tool_hooks().await?;
+        self.commit().await
+    }
+
+    /// Puts one call on record as started, or refuses it.
+    async fn prepare(&mut self, id: &CallId) -> Result<Option<Aside<Returned>>, JournalError> {
+        let Some(call) = self.open_call(id) else { return Ok(None) };
+        if self.has_hooks(HookPoint::BeforeTool) {
+            let verdict = self.run_hooks(What::BeforeTool { call: call.clone() }).await?;
+            if let Verdict::Deny(why) = verdict {
+                self.stage(refuse_with(call.id, Refusal::DeniedByHook, Some(&why)));
+                return Ok(None);
+            }
+        }
+        self.live.hit("driver: before tool intent");
+        if !self.live.lets_the_turn_go_on() {
+            return Ok(None);
+        }
+        let Some(tool) = self.tool(&call.name) else {
+            // Triage has refused calls of tools that do not exist.
+            return Ok(None);
+        };
+        let (effect, grace) = (tool.spec().effect, tool.spec().grace);
+        let input = call.input().unwrap_or(Value::Null);
+        let ticket = self.live.open_ticket(Some(call.id.clone()), grace);
+        let aside = self.aside(ticket, &call, input, tool);
+        self.running.push(Running { ticket, call: call.id.clone(), effect });
+        if planted(Fault::EffectBeforeIntent) {
+            self.live.runtime.door.spawn_aside(aside.run());
+            tokio::task::yield_now().await;
+            self.stage(Event::ToolStarted { call: call.id, effect });
+            return Ok(None);
+        }
+        self.stage(Event::ToolStarted { call: call.id, effect });
+        Ok(Some(aside))
+    }
+
+    fn open_call(&self, id: &CallId) -> Option<ToolCall> {
+        let open = self.progress().calls().iter().find(|open| open.call.id == *id);
+        open.map(|open| open.call.clone())
+    }
+
+    fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let armoured = self.agent.tools.iter().find(|armoured| armoured.tool.spec().name == name);
+        armoured.map(|armoured| Arc::clone(&armoured.tool))
+    }
+
+    fn aside(&self, ticket: u32, call: &ToolCall, input: Value, tool: Arc<dyn Tool>) -> Aside<Returned> {
+        let live = Arc::clone(&self.live);
+        let invocation = Invocation {
+            call: call.id.clone(),
+            run: live.id.clone(),
+            session: live.session.clone(),
+            input,
+            cord: Cord::new(Arc::clone(&live), Some(ticket)),
+        };
+        let late = late_result(Arc::clone(&live), call.id.clone());
+        Aside::new(live, ticket, Gate::Tool, move || tool.call(invocation), News::ToolEnded, late)
+    }
+
+    /// Waits for news of the tools that run. One that was told to stop, has had its grace and does not yield to be
+    /// dropped is given up by name.
+    pub(super) async fn wait_for_tools(&mut self) -> Result<(), JournalError> {
+        self.hear();
+        if self.running.is_empty() || !self.finished.is_empty() {
+            return Ok(());
+        }
+        let patience = self.running.iter().filter_map(|running| self.patience(running)).min();
+        let mut timer = patience.map(|until| Box::pin(sleep_until(until)));
+        let woke = self
+            .watch
+            .race(|cx| match &mut timer {
+                Some(timer) => timer.as_mut().poll(cx),
+                None => std::task::Poll::Pending,
+            })
+            .await;
+        match woke {
+            Woke::News => self.hear(),
+            Woke::Work(()) => self.give_up_overdue(),
+        }
+        Ok(())
+    }
+
+    /// Until when to wait for a tool that was told to stop.
+    fn patience(&self, running: &Running) -> Option<Instant> {
+        match self.live.order_now(running.ticket) {
+            Order::GoOn => None,
+            Order::StopNow => Some(Instant::now() + REAP),
+            Order::StopBy(end) => Some(Instant::now() + end.since(self.live.now()) + REAP),
+        }
+    }
+
+    fn give_up_overdue(&mut self) {
+        let running = std::mem::take(&mut self.running);
+        for running in running {
+            let overdue = match self.live.order_now(running.ticket) {
+                Order::GoOn => false,
+                Order::StopNow => true,
+                Order::StopBy(end) => end.since(self.live.now()).is_zero(),
+            };
+            if !overdue {
+                self.running.push(running);
+                continue;
+            }
+            self.live.close_ticket(running.ticket);
+            let result = stopped_result(running.call.clone(), ToolEnd::Leaked, Vec::new());
+            self.stage(Event::ToolFinished { call: running.call, end: ToolEnd::Leaked, result: Arc::new(result) });
+        }
+    }
+
+    pub(super) fn hear_tool_ended(&mut self, ticket: u32, end: AsideEnd<Returned>) {
+        let Some(place) = self.running.iter().position(|running| running.ticket == ticket) else { return };
+        let Running { call, effect, .. } = self.running.swap_remove(place);
+        let closed = self.live.close_ticket(ticket);
+        let was_told = closed.alone || self.live.force().is_some_and(|force| force.cuts());
+        if was_told && matches!(end, AsideEnd::Dropped) && !closed.at_once {
+            self.stage(Event::GraceEnded { calls: [call.clone()].into() });
+        }
+        let (end, result) = judge(&call, effect, end, closed, was_told);
+        let result = Arc::new(result);
+        self.stage(Event::ToolFinished { call, end, result: Arc::clone(&result) });
+        if self.has_hooks(HookPoint::AfterTool) {
+            self.finished.push(result);
+        }
+    }
+
+    async fn run_after_tool_hooks(&mut self) -> Result<(), JournalError> {
+        while let Some(result) = self.finished.pop() {
+            self.commit().await?;
+            // Its decision can only be a cancel, which pulls the cord; a panic is on record.
+            self.run_hooks(What::AfterTool { result }).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What a tool's end means, for the record and for the model.
+pub(crate) fn judge(
+    call: &CallId,
+    effect: Effect,
+    end: AsideEnd<Returned>,
+    closed: Closed,
+    was_told: bool,
+) -> (ToolEnd, ToolResult) {
+    // A tool that did not look at its cord and returned within its grace has simply finished.
+    let stopped_itself = was_told && closed.saw_it;
+    let stopped = |end, returned| (end, stopped_result(call.clone(), end, returned));
+    match end {
+        AsideEnd::Returned(_) if planted(Fault::FinishedResultLost) && was_told => stopped(ToolEnd::Cut, Vec::new()),
+        AsideEnd::Returned(Ok(output)) if stopped_itself => stopped(ToolEnd::Cut, output.0),
+        AsideEnd::Returned(Err(error)) if stopped_itself => {
+            stopped(ToolEnd::Cut, vec![Content::Text { text: error.0 }])
+        }
+        AsideEnd::Returned(Ok(output)) => {
+            let result = ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 };
+            (ToolEnd::Finished, result)
+        }
+        AsideEnd::Returned(Err(error)) => {
+            (ToolEnd::Finished, ToolResult::text(call.clone(), ResultStatus::Error, error.0))
+        }
+        AsideEnd::Panicked(text) => {
+            stopped(ToolEnd::Panicked, vec![Content::Text { text: format!(" It said: {text}") }])
+        }
+        AsideEnd::NeverStarted => stopped(ToolEnd::NeverStarted, Vec::new()),
+        AsideEnd::Dropped => match effect {
+            Effect::Effect => stopped(ToolEnd::Unknown, Vec::new()),
+            Effect::ReadOnly | Effect::Idempotent => stopped(ToolEnd::Cut, Vec::new()),
+        },
+    }
+}
+
+/// Records the end of a tool that was given up: an addendum, believed by nobody.
+fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(News) + Send + 'static {
+    move |news| {
+        let News::ToolEnded(_, end) = news else { return };
+        let result = match end {
+            AsideEnd::Returned(Ok(output)) => {
+                ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 }
+            }
+            AsideEnd::Returned(Err(error)) => ToolResult::text(call.clone(), ResultStatus::Error, error.0),
+            AsideEnd::Panicked(text) => ToolResult::text(call.clone(), ResultStatus::Error, text),
+            AsideEnd::Dropped | AsideEnd::NeverStarted => stopped_result(call.clone(), ToolEnd::Cut, Vec::new()),
+        };
+        let learnt = Learnt::LateResult { call, result: Arc::new(result) };
+        // The journal takes it at once and in order; nobody is there to wait for the disk.
+        drop(live.runtime.journal.append_addendum(&live.id, live.now(), learnt));
+    }
+}

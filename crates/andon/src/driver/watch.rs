@@ -1,0 +1,99 @@
+//! What the driver looks for in every wait: news, the caller's signal, the deadline.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use andon_core::cancel::Reason;
+use tokio::time::{Sleep, sleep};
+
+use crate::cord::Cancel;
+use crate::journal::{Append, JournalError};
+use crate::live::Live;
+use crate::tool::BoxFuture;
+
+/// What ended a wait.
+pub(super) enum Woke<T> {
+    /// Something reached the run from outside. What was waited for is untouched and can be waited for again.
+    News,
+    /// What was waited for has come.
+    Work(T),
+}
+
+pub(super) struct Watch {
+    live: Arc<Live>,
+    signal: Option<BoxFuture<()>>,
+    limit: Option<Duration>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Watch {
+    pub(super) fn new(live: Arc<Live>, deadline: Option<Duration>, signal: Option<BoxFuture<()>>) -> Self {
+        Self { live, signal, limit: deadline, deadline: None }
+    }
+
+    /// Begins to count. Called where the driver runs: who starts a run may have no timer.
+    pub(super) fn begin(&mut self) {
+        self.deadline = self.limit.map(|limit| Box::pin(sleep(limit)));
+    }
+
+    /// Waits for `work` until there is news.
+    ///
+    /// # Cancel safety
+    ///
+    /// `work` is only polled: nothing is lost when news comes first, and it can be raced again.
+    pub(super) async fn race<T>(&mut self, mut work: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Woke<T> {
+        poll_fn(|cx| {
+            self.poll_limits(cx);
+            if self.live.poll_news(cx).is_ready() {
+                return Poll::Ready(Woke::News);
+            }
+            work(cx).map(Woke::Work)
+        })
+        .await
+    }
+
+    /// Waits for news.
+    pub(super) async fn news(&mut self) {
+        self.race(|_| Poll::<()>::Pending).await;
+    }
+
+    /// Waits until a batch is durable. A limit that is reached meanwhile pulls the cord all the same.
+    pub(super) async fn wait_for_disk(&mut self, append: &mut Append) -> Result<(), JournalError> {
+        poll_fn(|cx| {
+            self.poll_limits(cx);
+            Pin::new(&mut *append).poll(cx)
+        })
+        .await
+    }
+
+    /// Looks at the caller's signal and the deadline without waiting.
+    pub(super) fn look(&mut self) {
+        if self.signal.is_some() || self.deadline.is_some() {
+            self.poll_limits(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+
+    /// Pulls the cord when the caller's signal or the deadline says so.
+    fn poll_limits(&mut self, cx: &mut Context<'_>) {
+        if let Some(signal) = &mut self.signal
+            && signal.as_mut().poll(cx).is_ready()
+        {
+            self.signal = None;
+            self.pull(Cancel::graceful().by("signal").note("the caller's signal"));
+        }
+        if let Some(deadline) = &mut self.deadline
+            && deadline.as_mut().poll(cx).is_ready()
+        {
+            let note = format!("the deadline of {:?} is reached", self.limit.unwrap_or_default());
+            self.deadline = None;
+            self.pull(Cancel::graceful().reason(Reason::Deadline).by("limit").note(note));
+        }
+    }
+
+    fn pull(&self, cancel: Cancel) {
+        self.live.pull(cancel.at(self.live.now()));
+    }
+}

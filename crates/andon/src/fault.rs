@@ -1,0 +1,97 @@
+//! Planted faults: ways in which a runtime like this one goes wrong, to show that the explorer catches them.
+//!
+//! Without the feature `faults` none can be planted, and the questions are compiled away.
+
+/// A way to go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A piece is accepted after the pull.
+    PieceAfterPull,
+    /// A tool is started after the pull.
+    ToolAfterPull,
+    /// The model is called after the pull.
+    ModelAfterPull,
+    /// An event is shown before it is durable.
+    ShownBeforeDurable,
+    /// The text of a cut answer is thrown away.
+    CutTextLost,
+    /// An open call gets no result.
+    CallWithoutResult,
+    /// Half a tool call is stored.
+    HalfCallKept,
+    /// Unknown usage is written as 0.
+    UnknownIsZero,
+    /// The run waits for a silent model and does not hear the cord.
+    DeafWhileSilent,
+    /// The run sleeps through its back-off and does not hear the cord.
+    DeafInBackoff,
+    /// The run completes although it was told to stop.
+    SealIgnoresPull,
+    /// A second terminal event is written.
+    TwoTerminals,
+    /// The session stays taken after a stop.
+    SeatKept,
+    /// The result of a tool that had finished is replaced by "cut".
+    FinishedResultLost,
+    /// Streamed text is journaled only with the next fact.
+    LumpsNotJournaled,
+    /// A tool is started before its call is on record.
+    EffectBeforeIntent,
+    /// The answer is stored without the mark that it was cut.
+    CutMarkMissing,
+    /// A back-off that is stopped is not ended in the feed.
+    BackoffNotEnded,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::PieceAfterPull,
+        Self::ToolAfterPull,
+        Self::ModelAfterPull,
+        Self::ShownBeforeDurable,
+        Self::CutTextLost,
+        Self::CallWithoutResult,
+        Self::HalfCallKept,
+        Self::UnknownIsZero,
+        Self::DeafWhileSilent,
+        Self::DeafInBackoff,
+        Self::SealIgnoresPull,
+        Self::TwoTerminals,
+        Self::SeatKept,
+        Self::FinishedResultLost,
+        Self::LumpsNotJournaled,
+        Self::EffectBeforeIntent,
+        Self::CutMarkMissing,
+        Self::BackoffNotEnded,
+    ];
+}
+
+#[cfg(feature = "faults")]
+mod planted {
+    use super::Fault;
+    use std::cell::Cell;
+
+    std::thread_local! {
+        static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
+    }
+
+    /// Plants a fault in all runtimes that this thread drives, or takes it out.
+    pub fn plant(fault: Option<Fault>) {
+        PLANTED.set(fault);
+    }
+
+    pub(crate) fn planted(fault: Fault) -> bool {
+        PLANTED.get() == Some(fault)
+    }
+}
+
+#[cfg(feature = "faults")]
+pub use planted::plant;
+#[cfg(feature = "faults")]
+pub(crate) use planted::planted;
+
+#[cfg(not(feature = "faults"))]
+pub(crate) const fn planted(_fault: Fault) -> bool {
+    false
+}

@@ -1,0 +1,194 @@
+//! A run's events for a reader: the past, then live, no gap, no repeat.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use andon_core::answer::Kind;
+use andon_core::event::{Record, Seq};
+use futures_core::Stream;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::live::Live;
+
+/// A place in a run's feed: behind event `seq`, and behind `byte` bytes of what was streamed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Cursor {
+    /// The event.
+    pub seq: Seq,
+    /// The bytes of all deltas since.
+    pub byte: usize,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.byte {
+            0 => write!(f, "{}", self.seq),
+            byte => write!(f, "{}.{byte}", self.seq),
+        }
+    }
+}
+
+/// A text that is no cursor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no place in a feed: write an event's number, such as 12, or a byte behind it, such as 12.340")]
+pub struct CursorError(String);
+
+impl FromStr for Cursor {
+    type Err = CursorError;
+
+    fn from_str(text: &str) -> Result<Self, CursorError> {
+        let number = |digits: &str| {
+            let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            plain.then(|| digits.parse::<u64>().ok()).flatten()
+        };
+        let (seq, byte) = text.split_once('.').unwrap_or((text, "0"));
+        let place = number(seq).zip(number(byte).and_then(|byte| usize::try_from(byte).ok()));
+        place.map(|(seq, byte)| Self { seq, byte }).ok_or_else(|| CursorError(text.to_owned()))
+    }
+}
+
+/// What a feed gives out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FeedItem {
+    /// An event; durable before it was shown.
+    Fact(Arc<Record>),
+    /// A live piece of an answer: all of one kind that had come when the reader looked.
+    Delta(Delta),
+    /// The reader's place is past what is stored: streamed text that it had seen was lost in a crash.
+    TextLost {
+        /// Where the reader goes on.
+        at: Cursor,
+    },
+}
+
+/// A live piece of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    /// The place behind it.
+    pub at: Cursor,
+    /// Whose bytes they are.
+    pub kind: Kind,
+    /// The bytes.
+    pub text: String,
+}
+
+impl FeedItem {
+    /// The place behind this item, from which a reader can go on.
+    pub fn cursor(&self) -> Cursor {
+        match self {
+            Self::Fact(record) => Cursor { seq: record.seq, byte: 0 },
+            Self::Delta(delta) => delta.at,
+            Self::TextLost { at } => *at,
+        }
+    }
+}
+
+impl Serialize for FeedItem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fact(record) => record.serialize(serializer),
+            Self::Delta(delta) => delta.to_json().serialize(serializer),
+            Self::TextLost { at } => json!({"type": "text_lost", "at": at.to_string()}).serialize(serializer),
+        }
+    }
+}
+
+impl Delta {
+    fn to_json(&self) -> Value {
+        let at = self.at.to_string();
+        match &self.kind {
+            Kind::Text => json!({"type": "delta", "at": at, "text": self.text}),
+            Kind::Thinking => json!({"type": "delta", "at": at, "thinking": self.text}),
+            Kind::ToolInput(head) => {
+                json!({"type": "delta", "at": at, "tool_input": self.text, "call": head.id, "tool": head.name})
+            }
+        }
+    }
+}
+
+/// A run's events for one reader. Dropping it changes nothing for the run.
+pub struct Feed {
+    live: Arc<Live>,
+    key: u64,
+    cursor: Cursor,
+    text_was_lost: bool,
+}
+
+impl Feed {
+    pub(crate) fn new(live: Arc<Live>, from: Cursor) -> Self {
+        let key = live.next_reader();
+        let (cursor, text_was_lost) = live.nearest(from);
+        Self { live, key, cursor, text_was_lost }
+    }
+
+    /// The next item; nothing once the run has settled and all was given out.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: an item is taken only when it is returned.
+    pub async fn next(&mut self) -> Option<FeedItem> {
+        poll_fn(|cx| self.poll_item(cx)).await
+    }
+
+    /// The next item, if it is there already.
+    pub fn try_next(&mut self) -> Option<FeedItem> {
+        self.lost().or_else(|| self.live.read(&mut self.cursor))
+    }
+
+    /// Where the reader is.
+    pub fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
+    fn lost(&mut self) -> Option<FeedItem> {
+        std::mem::take(&mut self.text_was_lost).then_some(FeedItem::TextLost { at: self.cursor })
+    }
+
+    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<FeedItem>> {
+        self.live.hit("feed: poll");
+        match self.lost() {
+            Some(lost) => Poll::Ready(Some(lost)),
+            None => self.live.poll_read(&mut self.cursor, self.key, cx),
+        }
+    }
+}
+
+impl Stream for Feed {
+    type Item = FeedItem;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<FeedItem>> {
+        self.get_mut().poll_item(cx)
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.live.forget_reader(self.key);
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("cursor", &self.cursor).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_it_is_written_and_anything_else_is_refused() {
+        for cursor in [Cursor { seq: 12, byte: 0 }, Cursor { seq: 12, byte: 340 }] {
+            assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        }
+        for wrong in ["", "x", "1.", ".1", "1.2.3", "-1", "+1", "1.x", "99999999999999999999"] {
+            assert_eq!(wrong.parse::<Cursor>(), Err(CursorError(wrong.into())));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The seam to the journal: where a run's truth is kept.
+//!
+//! Appending is split in two, because a wait may be dropped and an effect may not: [`Journal::append`] takes the batch at
+//! once and in order, and the [`Append`] that it returns only waits. A dropped `Append` undoes nothing.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use andon_core::event::{Addendum, Entry, Epoch, Learnt};
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::Message;
+use andon_core::time::Stamp;
+use tokio::sync::oneshot;
+
+use crate::tool::BoxFuture;
+
+/// The ordered, durable log of events.
+pub trait Journal: Send + Sync + 'static {
+    /// Takes a batch. Never blocks; batches of one run become durable in the order in which they are given, whole or not
+    /// at all. A batch whose epoch is not the run's is refused.
+    fn append(&self, batch: Batch) -> Append;
+
+    /// Takes an addendum to a run; the journal numbers it.
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append;
+
+    /// All that is durable of a run; nothing if it is unknown.
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>>;
+
+    /// A session's history: the messages of all its runs that started, in the order in which they started.
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>>;
+
+    /// The runs that have no outcome.
+    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>>;
+
+    /// Makes the caller the run's owner: older writers are refused from now on.
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Epoch, JournalError>>;
+}
+
+/// What is appended together.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The run.
+    pub run: RunId,
+    /// The writer's epoch.
+    pub epoch: Epoch,
+    /// The entries, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// What a journal holds of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Stored {
+    /// Its events and lumps, in order.
+    pub entries: Vec<Entry>,
+    /// What was learnt after its end.
+    pub addenda: Vec<Addendum>,
+}
+
+/// Why the journal did not take or give something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// Another process owns the run now.
+    #[error("the run is owned by another process now (epoch {owner}, ours is {ours})")]
+    Fenced {
+        /// The writer's epoch.
+        ours: Epoch,
+        /// The owner's.
+        owner: Epoch,
+    },
+    /// The storage failed.
+    #[error("the journal could not be written: {0}")]
+    Storage(String),
+    /// The journal's writer is gone.
+    #[error("the journal is closed")]
+    Closed,
+}
+
+/// Waits for an append to be durable.
+///
+/// # Cancel safety
+///
+/// Cancel safe: the batch was taken when the `Append` was made.
+#[must_use = "an append is durable only once this has been awaited"]
+pub struct Append(AppendState);
+
+enum AppendState {
+    Ready(Result<(), JournalError>),
+    Pending(oneshot::Receiver<Result<(), JournalError>>),
+}
+
+/// The journal's end of a pending [`Append`].
+#[derive(Debug)]
+pub struct AppendDone(oneshot::Sender<Result<(), JournalError>>);
+
+impl AppendDone {
+    /// Tells whoever waits.
+    pub fn done(self, result: Result<(), JournalError>) {
+        // Nobody may be waiting any more, and that changes nothing.
+        let _ = self.0.send(result);
+    }
+}
+
+impl Append {
+    /// An append that is over.
+    pub fn ready(result: Result<(), JournalError>) -> Self {
+        Self(AppendState::Ready(result))
+    }
+
+    /// An append that is not over, and the handle that ends it.
+    pub fn pending() -> (Self, AppendDone) {
+        let (sender, receiver) = oneshot::channel();
+        (Self(AppendState::Pending(receiver)), AppendDone(sender))
+    }
+
+    /// The result, if it is there without waiting.
+    pub fn now(&self) -> Option<Result<(), JournalError>> {
+        match &self.0 {
+            AppendState::Ready(result) => Some(result.clone()),
+            AppendState::Pending(_) => None,
+        }
+    }
+}
+
+impl Future for Append {
+    type Output = Result<(), JournalError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            AppendState::Ready(result) => Poll::Ready(result.clone()),
+            AppendState::Pending(receiver) => {
+                Pin::new(receiver).poll(cx).map(|result| result.unwrap_or(Err(JournalError::Closed)))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Append {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            AppendState::Ready(_) => "Append(ready)",
+            AppendState::Pending(_) => "Append(pending)",
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! What a live run has to show: its facts, and between them the text that streams.
+//!
+//! There is no channel. Readers hold a position and copy what stands behind it, so a slow one gets more at a time, a
+//! stopped one costs nothing, and none of them can hold the run up.
+//!
+//! # Invariants
+//!
+//! 1. `facts[n]` has seq `n + 1`, and is durable.
+//! 2. Spans are ordered by the event that they follow; `open` follows the last fact.
+//! 3. What is journaled of `open` is a prefix of it.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use andon_core::answer::{Kind, Lump, Span, What};
+use andon_core::event::{Entry, Event, Record, Seq};
+use andon_core::time::Stamp;
+
+use crate::fault::{Fault, planted};
+use crate::feed::{Cursor, Delta, FeedItem};
+
+/// How long streamed text may be shown without being durable, in microseconds.
+pub(crate) const UNJOURNALED_US: u64 = 50_000;
+
+#[derive(Default)]
+pub(crate) struct Log {
+    facts: Vec<Arc<Record>>,
+    /// What was streamed between facts, where something was.
+    spans: Vec<Span>,
+    open: Span,
+    /// How much of `open` was handed to the journal.
+    journaled: Position,
+    /// The place in `spans` where the current answer began.
+    answer: usize,
+    /// Since when some shown text has not been durable.
+    unjournaled_since: Option<Stamp>,
+    readers: Vec<(u64, Waker)>,
+    closed: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Position {
+    bytes: usize,
+    marks: usize,
+}
+
+/// A lump on its way to the journal, and how far it reaches.
+pub(crate) struct Flush {
+    pub(crate) lump: Lump,
+    to: Position,
+    after: Seq,
+    at: Stamp,
+}
+
+impl Log {
+    pub(crate) fn seq(&self) -> Seq {
+        // A run has fewer events than a u64 has numbers.
+        self.facts.len() as Seq
+    }
+
+    pub(crate) fn facts(&self) -> &[Arc<Record>] {
+        &self.facts
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Adds streamed bytes; says whether they are the first that wait for the journal.
+    pub(crate) fn push(&mut self, kind: &Kind, text: &str, now: Stamp) -> bool {
+        self.open.push(kind, text);
+        self.has_unjournaled(now)
+    }
+
+    /// Adds a mark to what streams; says whether it is the first thing that waits for the journal.
+    pub(crate) fn mark(&mut self, what: What, now: Stamp) -> bool {
+        self.open.mark(what);
+        self.has_unjournaled(now)
+    }
+
+    fn has_unjournaled(&mut self, now: Stamp) -> bool {
+        let first = self.unjournaled_since.is_none();
+        self.unjournaled_since.get_or_insert(now);
+        first
+    }
+
+    /// Whether showing must wait, because text that was shown has not been durable for too long.
+    pub(crate) fn must_wait(&self, now: Stamp) -> bool {
+        let is_old = |since: Stamp| now.mono_us.saturating_sub(since.mono_us) >= UNJOURNALED_US;
+        self.unjournaled_since.is_some_and(is_old) && !planted(Fault::LumpsNotJournaled)
+    }
+
+    /// What the journal has not been given yet of what streams.
+    pub(crate) fn take_flush(&mut self, now: Stamp) -> Option<Flush> {
+        let lump = self.open.lump_from(self.journaled.bytes, self.journaled.marks)?;
+        let to = Position { bytes: self.open.text.len(), marks: self.open.marks.len() };
+        self.journaled = to;
+        Some(Flush { lump, to, after: self.open.after, at: now })
+    }
+
+    /// Whether something streams that the journal has not been given.
+    pub(crate) fn has_text_to_flush(&self) -> bool {
+        self.open.text.len() > self.journaled.bytes || self.open.marks.len() > self.journaled.marks
+    }
+
+    /// A flush is durable. What came after it has waited since it was taken, at the longest.
+    pub(crate) fn flushed(&mut self, flush: &Flush) {
+        if self.open.after != flush.after {
+            // A fact came between, and with it everything before it became durable.
+            return;
+        }
+        let is_all = self.open.text.len() == flush.to.bytes && self.open.marks.len() == flush.to.marks;
+        self.unjournaled_since = if is_all { None } else { Some(flush.at) };
+    }
+
+    /// What of `open` is not among these entries of the journal.
+    pub(crate) fn missing_text(&self, entries: &[Entry]) -> Option<Lump> {
+        let lumps = entries.iter().filter_map(|entry| match entry {
+            Entry::Lump(lump) if lump.span.after == self.open.after => Some(&lump.span),
+            Entry::Lump(_) | Entry::Fact(_) => None,
+        });
+        let have = lumps.fold(Position::default(), |have, span| Position {
+            bytes: have.bytes + span.text.len(),
+            marks: have.marks + span.marks.len(),
+        });
+        self.open.lump_from(have.bytes, have.marks)
+    }
+
+    /// Shows facts that are durable.
+    pub(crate) fn publish(&mut self, records: Vec<Arc<Record>>) {
+        for record in records {
+            if !self.open.is_empty() {
+                self.spans.push(std::mem::take(&mut self.open));
+            }
+            if matches!(record.event, Event::ModelStarted { .. }) {
+                self.answer = self.spans.len();
+            }
+            self.open = Span::new(record.seq);
+            self.journaled = Position::default();
+            self.unjournaled_since = None;
+            self.facts.push(record);
+        }
+    }
+
+    /// All that was accepted of the current answer.
+    pub(crate) fn answer(&self) -> impl Iterator<Item = &Span> {
+        self.spans.iter().skip(self.answer).chain(std::iter::once(&self.open))
+    }
+
+    /// What stands behind the cursor, which moves on.
+    pub(crate) fn next(&self, cursor: &mut Cursor) -> Option<FeedItem> {
+        if let Some(delta) = self.span_after(cursor.seq).and_then(|span| delta(span, cursor)) {
+            return Some(FeedItem::Delta(delta));
+        }
+        let place = usize::try_from(cursor.seq).unwrap_or(usize::MAX);
+        let record = Arc::clone(self.facts.get(place)?);
+        *cursor = Cursor { seq: record.seq, byte: 0 };
+        Some(FeedItem::Fact(record))
+    }
+
+    fn span_after(&self, seq: Seq) -> Option<&Span> {
+        if self.open.after == seq {
+            return Some(&self.open);
+        }
+        let place = self.spans.binary_search_by_key(&seq, |span| span.after).ok()?;
+        self.spans.get(place)
+    }
+
+    /// How many bytes were streamed since an event.
+    pub(crate) fn bytes_after(&self, seq: Seq) -> usize {
+        self.span_after(seq).map_or(0, |span| span.text.len())
+    }
+
+    /// Wakes this reader when there is something new.
+    pub(crate) fn register(&mut self, reader: u64, waker: &Waker) {
+        match self.readers.iter_mut().find(|(key, _)| *key == reader) {
+            Some((_, old)) => old.clone_from(waker),
+            None => self.readers.push((reader, waker.clone())),
+        }
+    }
+
+    pub(crate) fn unregister(&mut self, reader: u64) {
+        self.readers.retain(|(key, _)| *key != reader);
+    }
+
+    /// The readers that wait, to be woken once the lock is let go.
+    pub(crate) fn wake_list(&mut self) -> Vec<(u64, Waker)> {
+        std::mem::take(&mut self.readers)
+    }
+
+    /// A log of a run that is not live, made from its journal.
+    pub(crate) fn from_entries(entries: &[Entry]) -> Self {
+        let mut log = Self { closed: true, ..Self::default() };
+        for entry in entries {
+            match entry {
+                Entry::Fact(record) => log.publish(vec![Arc::clone(record)]),
+                // A gap means that a lump was lost; what is there is shown.
+                Entry::Lump(lump) => drop(log.open.join(lump)),
+            }
+        }
+        log
+    }
+}
+
+/// The bytes of one kind behind the cursor.
+fn delta(span: &Span, cursor: &mut Cursor) -> Option<Delta> {
+    let stretch = span.stretch(cursor.byte)?;
+    let from = span.text.floor_char_boundary(cursor.byte);
+    cursor.byte = from + stretch.text.len();
+    Some(Delta { at: *cursor, kind: stretch.kind.clone(), text: stretch.text.to_owned() })
+}

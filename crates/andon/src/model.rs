@@ -1,0 +1,135 @@
+//! The seam to models: what an adapter implements.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use andon_core::answer::Piece;
+use andon_core::id::RunId;
+use andon_core::message::Message;
+use andon_core::outcome::FailureKind;
+use andon_core::prompt::prompt;
+use andon_core::usage::Usage;
+
+use crate::tool::ToolSpec;
+
+/// A language model.
+///
+/// Neither [`call`](Model::call) nor the answer's [`poll_piece`](Answer::poll_piece) may block: they run where runs are
+/// driven, and a stop waits for nobody.
+pub trait Model: Send + Sync + 'static {
+    /// The model's name, for events and receipts.
+    fn name(&self) -> &str;
+
+    /// Begins a call. Nothing happens before the answer is polled; dropping the answer closes the connection.
+    fn call(&self, request: Request) -> Box<dyn Answer>;
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        (**self).call(request)
+    }
+}
+
+/// A model's answer as it comes.
+///
+/// # Cancel safety
+///
+/// The driver drops an answer when the cord is pulled, at any point between two polls: whatever it holds must be let go
+/// in `drop`, without blocking.
+pub trait Answer: Send + 'static {
+    /// The next piece. `None` after anything but [`Piece::End`] means that the answer broke off.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>>;
+
+    /// The best that is known about the call's usage at this moment. Asked before a cut answer is dropped.
+    fn usage_so_far(&self) -> Usage {
+        Usage::UNKNOWN
+    }
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The run that asks.
+    pub run: RunId,
+    /// The number of this model call in its run, from 1.
+    pub number: u32,
+    /// The agent's instructions.
+    pub instructions: Option<Arc<str>>,
+    /// The conversation as it is stored, cut answers included. Most adapters want [`Request::prompt`].
+    pub history: Vec<Arc<Message>>,
+    /// The tools that the model may ask for.
+    pub tools: Arc<[Arc<ToolSpec>]>,
+}
+
+impl Request {
+    /// The conversation as a model may be sent it: see [`andon_core::prompt`].
+    pub fn prompt(&self) -> Vec<Message> {
+        prompt(self.history.iter().map(|message| &**message))
+    }
+}
+
+/// Why a model call failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelError {
+    /// What can be done about it.
+    pub kind: ModelErrorKind,
+    /// What happened and what to do, for people. Never a secret.
+    pub message: String,
+}
+
+/// What can be done about a failed model call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelErrorKind {
+    /// Trying again may help: overload, rate limit, a lost connection.
+    Retryable {
+        /// How long the provider asked us to wait.
+        after: Option<Duration>,
+    },
+    /// Trying again will not help: a wrong key, an unknown model, a request that is refused.
+    Fatal,
+    /// The conversation is too long for the model.
+    ContextOverflow,
+}
+
+impl ModelError {
+    /// An error that may pass.
+    pub fn retryable(message: impl Into<String>) -> Self {
+        Self { kind: ModelErrorKind::Retryable { after: None }, message: message.into() }
+    }
+
+    /// An error that may pass after a while that the provider named.
+    pub fn retry_after(after: Duration, message: impl Into<String>) -> Self {
+        Self { kind: ModelErrorKind::Retryable { after: Some(after) }, message: message.into() }
+    }
+
+    /// An error that will not pass.
+    pub fn fatal(message: impl Into<String>) -> Self {
+        Self { kind: ModelErrorKind::Fatal, message: message.into() }
+    }
+
+    /// The conversation is too long.
+    pub fn context_overflow(message: impl Into<String>) -> Self {
+        Self { kind: ModelErrorKind::ContextOverflow, message: message.into() }
+    }
+
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        match self.kind {
+            ModelErrorKind::Retryable { .. } | ModelErrorKind::Fatal => FailureKind::Model,
+            ModelErrorKind::ContextOverflow => FailureKind::ContextOverflow,
+        }
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ModelError {}

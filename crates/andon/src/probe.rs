@@ -1,0 +1,24 @@
+//! A seam for test kits: a place where a test can step in, synchronously, between any two things that happen.
+//!
+//! Polls alone are not enough to stop a run at every point: forty pieces that are ready are one poll. So the runtime
+//! names the places where the order of things matters, and calls the probe there, never while it holds a lock.
+
+use std::sync::Arc;
+
+/// Is told each time a run passes a seam.
+pub trait Probe: Send + Sync + 'static {
+    /// A run is here. The probe may pull cords, drop handles or panic.
+    fn hit(&self, seam: &'static str);
+}
+
+/// The probe that a runtime was built with, if any.
+#[derive(Clone, Default)]
+pub(crate) struct Probes(pub(crate) Option<Arc<dyn Probe>>);
+
+impl Probes {
+    pub(crate) fn hit(&self, seam: &'static str) {
+        if let Some(probe) = &self.0 {
+            probe.hit(seam);
+        }
+    }
+}

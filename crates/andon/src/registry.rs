@@ -1,0 +1,86 @@
+//! Which runs are in progress, so that a cancel finds exactly what it names.
+//!
+//! # Invariants
+//!
+//! 1. A run is here from before its driver starts until it has settled.
+//! 2. Whether an agent is armed and which of its runs are in progress is one question under one lock: a run that starts
+//!    while its agent is cancelled is either found by the cancel or takes the arm, never neither.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use andon_core::id::RunId;
+
+use crate::cord::Cancel;
+use crate::live::Live;
+use crate::sync::Mutex;
+
+/// Names an agent within its process; clones of an agent share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct AgentId(pub(crate) u64);
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    /// By the order in which they came.
+    runs: BTreeMap<u64, (AgentId, Arc<Live>)>,
+    by_id: HashMap<RunId, u64>,
+    armed: BTreeMap<AgentId, Cancel>,
+}
+
+/// The id is another run's.
+#[derive(Debug)]
+pub(crate) struct IdTaken;
+
+impl Registry {
+    pub(crate) fn add(&self, agent: AgentId, live: &Arc<Live>) -> Result<(), IdTaken> {
+        let mut state = self.state.lock();
+        let number = state.next;
+        if state.by_id.contains_key(&live.id) {
+            return Err(IdTaken);
+        }
+        state.next += 1;
+        state.by_id.insert(live.id.clone(), number);
+        state.runs.insert(number, (agent, Arc::clone(live)));
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, run: &RunId) {
+        let mut state = self.state.lock();
+        if let Some(number) = state.by_id.remove(run) {
+            state.runs.remove(&number);
+        }
+    }
+
+    pub(crate) fn find(&self, run: &RunId) -> Option<Arc<Live>> {
+        let state = self.state.lock();
+        let number = state.by_id.get(run)?;
+        state.runs.get(number).map(|(_, live)| Arc::clone(live))
+    }
+
+    /// All runs in progress, in the order in which they came.
+    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
+        self.state.lock().runs.values().map(|(_, live)| Arc::clone(live)).collect()
+    }
+
+    /// An agent's runs in progress; with none, arms the agent (invariant 2).
+    pub(crate) fn of_agent_or_arm(&self, agent: AgentId, cancel: &Cancel) -> Vec<Arc<Live>> {
+        let mut state = self.state.lock();
+        let own = state.runs.values().filter(|(of, _)| *of == agent);
+        let runs: Vec<Arc<Live>> = own.map(|(_, live)| Arc::clone(live)).collect();
+        if runs.is_empty() {
+            state.armed.insert(agent, cancel.clone());
+        }
+        runs
+    }
+
+    /// Takes an agent's arm, if it is armed.
+    pub(crate) fn take_arm(&self, agent: AgentId) -> Option<Cancel> {
+        self.state.lock().armed.remove(&agent)
+    }
+}

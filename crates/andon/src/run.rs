@@ -1,0 +1,169 @@
+//! A handle on one run.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use andon_core::cancel::{Reason, ReplyKind};
+use andon_core::event::{Approval, Record, Seq};
+use andon_core::id::{CallId, RunId, SessionKey};
+use andon_core::outcome::Outcome;
+use andon_core::progress::{Progress, State};
+use andon_core::receipt::Receipt;
+
+use crate::cord::{Cancel, Cord, Reader, Reply};
+use crate::feed::{Cursor, Feed};
+use crate::live::{DecideError, Live, Passed};
+
+/// A handle on one run: its id, its feed, its cord, its outcome.
+///
+/// Dropping it does not cancel the run, unless the run was started with
+/// [`cancel_on_drop`](crate::Prompt::cancel_on_drop).
+pub struct Run {
+    live: Arc<Live>,
+    cancels_on_drop: bool,
+}
+
+impl Run {
+    pub(crate) fn new(live: Arc<Live>) -> Self {
+        Self { live, cancels_on_drop: false }
+    }
+
+    pub(crate) fn cancelling_on_drop(live: Arc<Live>) -> Self {
+        Self { live, cancels_on_drop: true }
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> &RunId {
+        &self.live.id
+    }
+
+    /// The session that it belongs to.
+    pub fn session(&self) -> &SessionKey {
+        &self.live.session
+    }
+
+    /// Its events, from the beginning.
+    pub fn feed(&self) -> Feed {
+        self.feed_from(Cursor::default())
+    }
+
+    /// Its events, from a place in it. A place past what is stored gets [`FeedItem::TextLost`](crate::FeedItem::TextLost)
+    /// and then what follows.
+    pub fn feed_from(&self, from: Cursor) -> Feed {
+        Feed::new(Arc::clone(&self.live), from)
+    }
+
+    /// A handle that only stops: cheap to clone and to send to another thread.
+    pub fn cord(&self) -> Cord {
+        Cord::new(Arc::clone(&self.live), None)
+    }
+
+    /// Stops the run. Synchronous, from any thread, never blocks and cannot fail: once it has returned, no piece is
+    /// accepted, no tool starts and no model is called.
+    pub fn cancel(&self, cancel: Cancel) -> Reply {
+        self.cord().pull(cancel)
+    }
+
+    /// Stops one tool call alone; the run goes on, and the model is told.
+    pub fn cancel_call(&self, call: &CallId, cancel: Cancel) -> Reply {
+        let kind = self.live.pull_call(call, cancel.at(self.live.now()));
+        Reply::unrecorded(self.live.id.clone(), kind)
+    }
+
+    /// A person says yes to a call that waits for it.
+    pub fn approve(&self, call: &CallId, by: Option<&str>) -> Result<(), DecideError> {
+        self.live.decide(call, Approval::Approved { by: by.map(str::to_owned) })
+    }
+
+    /// A person says no to a call that waits for a yes; the model is told why.
+    pub fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) -> Result<(), DecideError> {
+        self.live.decide(call, Approval::Denied { by: by.map(str::to_owned), why: why.map(str::to_owned) })
+    }
+
+    /// Waits until the run has settled, and says how.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub async fn outcome(&self) -> Arc<Outcome> {
+        let reader = Reader { live: &self.live, key: self.live.next_reader() };
+        poll_fn(|cx| self.live.poll_outcome(reader.key, cx)).await
+    }
+
+    /// The outcome, if the run has settled.
+    pub fn try_outcome(&self) -> Option<Arc<Outcome>> {
+        self.live.outcome()
+    }
+
+    /// The run's state, as its durable events tell it. A pull shows here as soon as it is delivered.
+    pub fn state(&self) -> State {
+        let records = self.records();
+        let Some((first, rest)) = records.split_first() else { return State::Queued };
+        let andon_core::event::Event::RunAccepted { accepted } = &first.event else { return State::Queued };
+        let mut progress = Progress::new(Arc::clone(accepted));
+        for record in rest {
+            // Facts that were published have been folded by the driver before.
+            let _ = progress.apply_record(record);
+        }
+        progress.state()
+    }
+
+    /// The account of the run so far; of its end, once it has settled.
+    pub fn receipt(&self) -> Option<Receipt> {
+        match self.live.outcome() {
+            Some(outcome) => Some(outcome.receipt.clone()),
+            None => Receipt::fold(&self.records(), []),
+        }
+    }
+
+    /// The durable events so far.
+    pub fn records(&self) -> Vec<Arc<Record>> {
+        self.live.with_log(|log| log.facts().to_vec())
+    }
+
+    /// The place of the last durable event.
+    pub fn seq(&self) -> Seq {
+        self.live.with_log(|log| log.seq())
+    }
+
+    /// How often each of the three things that a pull forbids has happened. For tests of the gate.
+    pub fn passed(&self) -> Passed {
+        self.live.passed()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if self.cancels_on_drop {
+            let cancel = Cancel::graceful().reason(Reason::ClientDisconnected).note("the run's handle was dropped");
+            self.cancel(cancel);
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("id", &self.live.id).finish_non_exhaustive()
+    }
+}
+
+/// What `agent.cancel()` did.
+#[derive(Debug, Clone)]
+pub enum AgentReply {
+    /// Runs were in progress: what the cancel did to each.
+    Runs(Vec<Reply>),
+    /// None was: the agent's next run will be cancelled before it calls its model, unless
+    /// [`disarm`](crate::Agent::disarm) is called first.
+    Armed,
+}
+
+impl AgentReply {
+    /// The one word for it: `armed`, or the first run's.
+    pub fn kind(&self) -> ReplyKind {
+        match self {
+            Self::Runs(replies) => replies.first().map_or(ReplyKind::NotRunning, |reply| reply.kind().clone()),
+            Self::Armed => ReplyKind::Armed,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What runs have in common: the journal, the clock, the registry, the threads.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use andon_core::cancel::{Reason, ReplyKind};
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::Message;
+use uuid::Uuid;
+
+use crate::clock::{Clock, SystemClock};
+use crate::cord::{Cancel, Cord, Reply};
+use crate::door::{Door, Lanes};
+use crate::feed::{Cursor, Feed};
+use crate::flusher::Flusher;
+use crate::journal::{Journal, JournalError};
+use crate::live::Live;
+use crate::log::Log;
+use crate::memory::MemoryJournal;
+use crate::probe::{Probe, Probes};
+use crate::recovery::{self, Recovered};
+use crate::registry::Registry;
+use crate::run::Run;
+use crate::session::SessionCore;
+use crate::sync::Mutex;
+
+/// What runs have in common. Cheap to clone.
+///
+/// Most programs never name it: agents share one with a journal in memory.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) core: Arc<RuntimeCore>,
+}
+
+pub(crate) struct RuntimeCore {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) probes: Probes,
+    pub(crate) door: Door,
+    pub(crate) registry: Registry,
+    pub(crate) flusher: Flusher,
+    sessions: Mutex<HashMap<SessionKey, Weak<SessionCore>>>,
+    ids: Ids,
+    pub(crate) seed: Option<u64>,
+    agents: AtomicU64,
+}
+
+/// Where ids come from.
+enum Ids {
+    /// Unique in the world and ordered by time.
+    Unique,
+    /// Counted from 1 under a seed, so that a test can be repeated.
+    Counted(u64, AtomicU64),
+}
+
+impl Runtime {
+    /// The runtime of agents that name none: a journal in memory, the system's clock.
+    pub fn shared() -> Self {
+        static SHARED: OnceLock<Runtime> = OnceLock::new();
+        SHARED.get_or_init(|| Self::builder().build()).clone()
+    }
+
+    /// Builds a runtime of one's own.
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder::default()
+    }
+
+    /// Settles every run that a dead process left open in the journal: open calls are closed as unknown and not run
+    /// again, and each run ends as `lost`, or as `cancelled` where a request was on record. Call it before anything runs.
+    pub async fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
+        recovery::recover_all(&self.core).await
+    }
+
+    /// The runs in progress, in the order in which they came.
+    pub fn runs(&self) -> Vec<RunId> {
+        self.core.registry.all().iter().map(|live| live.id.clone()).collect()
+    }
+
+    /// Cancels one run by its id. A run that has settled answers `too_late`, an id that is not known `not_found`.
+    pub async fn cancel(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
+        if let Some(live) = self.core.registry.find(run) {
+            return Ok(Cord::new(live, None).pull(cancel));
+        }
+        let known = self.find(run).await?;
+        let kind = match known.and_then(|run| run.try_outcome()) {
+            Some(outcome) => ReplyKind::TooLate { outcome: Arc::clone(&outcome.ending) },
+            None => ReplyKind::NotFound,
+        };
+        Ok(Reply::unrecorded(run.clone(), kind))
+    }
+
+    /// A run by its id: live, or as the journal tells it.
+    pub async fn find(&self, run: &RunId) -> Result<Option<Run>, JournalError> {
+        if let Some(live) = self.core.registry.find(run) {
+            return Ok(Some(Run::new(live)));
+        }
+        let Some(stored) = self.core.journal.read(run).await? else { return Ok(None) };
+        let told = recovery::tell(&stored).map_err(|error| JournalError::Storage(error.to_string()))?;
+        let log = Log::from_entries(&stored.entries);
+        let live = Live::settled(run.clone(), told.session, Arc::clone(&self.core), log, told.outcome);
+        Ok(Some(Run::new(Arc::new(live))))
+    }
+
+    /// A run's feed from a place in it; nothing if the run is not known.
+    pub async fn feed(&self, run: &RunId, from: Cursor) -> Result<Option<Feed>, JournalError> {
+        Ok(self.find(run).await?.map(|run| run.feed_from(from)))
+    }
+
+    /// What was said in a session: the messages of all its runs that have settled.
+    pub async fn history(&self, session: &SessionKey) -> Result<Vec<Arc<Message>>, JournalError> {
+        let session = self.core.session(session);
+        match session.history() {
+            Some(history) => Ok(history),
+            None => self.core.journal.history(&session.key).await,
+        }
+    }
+
+    /// Cancels everything that runs and waits until all is settled. Gives up after `within`, and says how many tasks
+    /// are left.
+    pub async fn shutdown(&self, within: Duration) -> Result<(), usize> {
+        for live in self.core.registry.all() {
+            let cancel = Cancel::graceful().reason(Reason::Shutdown).by("runtime");
+            live.pull(cancel.at(live.now()));
+        }
+        let all_over = tokio::time::timeout(within, self.core.door.all_over()).await;
+        all_over.map_err(|_| self.core.door.tasks())
+    }
+
+    /// Waits until nothing runs any more, without stopping anything.
+    pub async fn idle(&self) {
+        self.core.door.all_over().await;
+    }
+
+    /// How many tasks of this runtime are alive: drivers, tools, hooks and the flusher.
+    pub fn tasks(&self) -> usize {
+        self.core.door.tasks()
+    }
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self::shared()
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("tasks", &self.tasks()).finish_non_exhaustive()
+    }
+}
+
+impl RuntimeCore {
+    /// A session by its key; the same one as long as anybody holds it.
+    pub(crate) fn session(&self, key: &SessionKey) -> Arc<SessionCore> {
+        let mut sessions = self.sessions.lock();
+        if let Some(session) = sessions.get(key).and_then(Weak::upgrade) {
+            return session;
+        }
+        // Sessions that nobody holds live on in the journal; their places are given back now and then.
+        if sessions.len().is_power_of_two() {
+            sessions.retain(|_, session| session.strong_count() > 0);
+        }
+        let session = Arc::new(SessionCore::new(key.clone()));
+        sessions.insert(key.clone(), Arc::downgrade(&session));
+        session
+    }
+
+    pub(crate) fn next_agent(&self) -> u64 {
+        self.agents.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A new id, as text that is one by construction.
+    pub(crate) fn next_id(&self, kind: &str) -> String {
+        match &self.ids {
+            Ids::Unique => Uuid::now_v7().to_string(),
+            Ids::Counted(seed, next) => format!("{kind}-{seed}-{}", next.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+}
+
+/// Builds a [`Runtime`].
+pub struct RuntimeBuilder {
+    journal: Option<Arc<dyn Journal>>,
+    clock: Option<Arc<dyn Clock>>,
+    probe: Option<Arc<dyn Probe>>,
+    lanes: Lanes,
+    seed: Option<u64>,
+}
+
+impl Default for RuntimeBuilder {
+    fn default() -> Self {
+        Self { journal: None, clock: None, probe: None, lanes: Lanes::Two, seed: None }
+    }
+}
+
+impl RuntimeBuilder {
+    /// Where runs are recorded; in memory unless told otherwise.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Where the time comes from.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Is told each time a run passes a seam. For test kits.
+    #[must_use]
+    pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Tools and hooks run with the drivers, in the caller's runtime, instead of on threads of their own. For tests with
+    /// a paused clock: a tool that blocks delays every stop.
+    #[must_use]
+    pub fn one_lane(mut self) -> Self {
+        self.lanes = Lanes::One;
+        self
+    }
+
+    /// Ids are counted and chance is seeded, so that a test can be repeated.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The runtime.
+    pub fn build(self) -> Runtime {
+        let core = RuntimeCore {
+            journal: self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new())),
+            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+            door: Door::new(self.lanes),
+            probes: Probes(self.probe),
+            registry: Registry::default(),
+            flusher: Flusher::default(),
+            sessions: Mutex::default(),
+            ids: self.seed.map_or(Ids::Unique, |seed| Ids::Counted(seed, AtomicU64::new(1))),
+            seed: self.seed,
+            agents: AtomicU64::new(0),
+        };
+        Runtime { core: Arc::new(core) }
+    }
+}
+
+impl fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeBuilder").field("lanes", &self.lanes).field("seed", &self.seed).finish_non_exhaustive()
+    }
+}

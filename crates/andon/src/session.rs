@@ -1,0 +1,132 @@
+//! A conversation: one run at a time, and the history that they leave.
+//!
+//! # Invariants
+//!
+//! 1. At most one run is seated; only a seated run starts, and only its messages join the history.
+//! 2. A run leaves before its end is shown: who has seen the end finds the seat free.
+//! 3. A prompt that comes while the seated run is on its way out waits for it, whatever the policy.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use andon_core::cancel::Reason;
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::Message;
+
+use crate::cord::Cancel;
+use crate::fault::{Fault, planted};
+use crate::live::{Live, News};
+use crate::sync::Mutex;
+
+/// How many runs may wait for one session.
+pub(crate) const MAX_QUEUED: usize = 64;
+
+/// What a prompt does when a run is in progress in its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenBusy {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// It waits until the run is over.
+    Queue,
+    /// The run in progress, and those that wait, are cancelled with reason `superseded`; then it starts.
+    Supersede,
+}
+
+pub(crate) struct SessionCore {
+    pub(crate) key: SessionKey,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was said; nothing until it was read from the journal.
+    history: Option<Vec<Arc<Message>>>,
+    seated: Option<Arc<Live>>,
+    queue: VecDeque<Arc<Live>>,
+}
+
+/// Why a run cannot enter a session.
+#[derive(Debug)]
+pub(crate) enum Turned {
+    Busy(RunId),
+    QueueFull,
+}
+
+/// Whether a run has its session or waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seat {
+    Taken,
+    Queued,
+}
+
+impl SessionCore {
+    pub(crate) fn new(key: SessionKey) -> Self {
+        Self { key, state: Mutex::new(State::default()) }
+    }
+
+    /// A run comes in: it is seated, waits, or is turned away.
+    pub(crate) fn enter(&self, live: &Arc<Live>, when_busy: WhenBusy) -> Result<Seat, Turned> {
+        let mut state = self.state.lock();
+        let Some(seated) = state.seated.clone() else {
+            state.seated = Some(Arc::clone(live));
+            return Ok(Seat::Taken);
+        };
+        let on_its_way_out = seated.is_ending();
+        match when_busy {
+            WhenBusy::Reject if !on_its_way_out => return Err(Turned::Busy(seated.id.clone())),
+            WhenBusy::Reject | WhenBusy::Queue | WhenBusy::Supersede => {}
+        }
+        if state.queue.len() >= MAX_QUEUED {
+            return Err(Turned::QueueFull);
+        }
+        let superseded: Vec<Arc<Live>> = match when_busy {
+            WhenBusy::Supersede => std::iter::once(seated).chain(state.queue.iter().cloned()).collect(),
+            WhenBusy::Reject | WhenBusy::Queue => Vec::new(),
+        };
+        state.queue.push_back(Arc::clone(live));
+        drop(state);
+        for old in superseded {
+            let note = format!("superseded by run {}", live.id);
+            let cancel = Cancel::graceful().reason(Reason::Superseded).by("session").note(note);
+            old.pull(cancel.at(old.now()));
+        }
+        Ok(Seat::Queued)
+    }
+
+    /// A run leaves, with what it has added to the conversation; the next one is seated.
+    pub(crate) fn leave(&self, live: &Arc<Live>, messages: &[Arc<Message>]) {
+        let mut state = self.state.lock();
+        if !state.seated.as_ref().is_some_and(|seated| Arc::ptr_eq(seated, live)) {
+            state.queue.retain(|queued| !Arc::ptr_eq(queued, live));
+            return;
+        }
+        if let Some(history) = &mut state.history {
+            history.extend(messages.iter().cloned());
+        }
+        if planted(Fault::SeatKept) && live.force().is_some() {
+            return;
+        }
+        state.seated = state.queue.pop_front();
+        let next = state.seated.clone();
+        drop(state);
+        if let Some(next) = next {
+            next.post(News::Seated);
+        }
+    }
+
+    /// What was said before, if it was read already.
+    pub(crate) fn history(&self) -> Option<Vec<Arc<Message>>> {
+        self.state.lock().history.clone()
+    }
+
+    /// What was said before, as the journal tells it.
+    pub(crate) fn set_history(&self, history: Vec<Arc<Message>>) {
+        self.state.lock().history.get_or_insert(history);
+    }
+
+    /// The run in progress, if there is one.
+    pub(crate) fn seated(&self) -> Option<Arc<Live>> {
+        self.state.lock().seated.clone()
+    }
+}

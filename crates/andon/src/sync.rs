@@ -1,0 +1,28 @@
+//! The locks. One place, so that the model checker can put its own in.
+
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use parking_lot::Mutex;
+
+#[cfg(feature = "shuttle")]
+pub(crate) use checked::Mutex;
+
+#[cfg(feature = "shuttle")]
+mod checked {
+    use std::sync::PoisonError;
+
+    use shuttle::sync::MutexGuard;
+
+    /// Shuttle's lock with the shape of the one that is used outside tests: a panic does not poison it.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}
