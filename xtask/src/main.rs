@@ -1,2 +1,48 @@
-//! .
-fn main() {}
+//! The project's own chores: `cargo xtask test | points | bench`.
+
+mod bench;
+mod stages;
+mod tests;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+The project's own chores.
+
+Usage: cargo xtask <COMMAND>
+
+Commands:
+  test [--long]      formatting, clippy, all tests, doc tests, examples, the explorer and its planted faults;
+                     --long adds what takes longer
+  points [WORD..]    stops every script (or those whose name contains a WORD) at every point, in every mode;
+                     the last line is `N scripts, M points, V violations`
+  bench core         the benchmarks of the core, as a table
+  help               this text";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => tests::test(tests::Length::Short),
+        ["test", "--long"] => tests::test(tests::Length::Long),
+        ["points", words @ ..] => tests::points(words),
+        ["bench", "core"] => bench::core(),
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        other => bail!("`{}` is no command; `cargo xtask help` lists them", other.join(" ")),
+    }
+}

@@ -321,11 +321,15 @@ impl Assembly {
             AnswerEnd::Whole(ModelStop::MaxTokens | ModelStop::Refused) | AnswerEnd::Cut => false,
         };
         if !keeps_open_calls {
-            let half: Vec<usize> = self.calls.iter().filter(|(_, whole)| !whole).map(|(place, _)| *place).collect();
-            let mut place = 0;
-            self.parts.retain(|_| {
-                place += 1;
-                !half.contains(&(place - 1))
+            let whole: Vec<usize> = self.calls.iter().filter(|(_, whole)| *whole).map(|(place, _)| *place).collect();
+            let mut places = 0..;
+            self.parts.retain(|part| {
+                let place = places.next();
+                match part {
+                    // Some providers end a call that they had to break off: what is no JSON is half a call, too.
+                    Part::ToolCall(call) => place.is_some_and(|place| whole.contains(&place)) && call.input().is_ok(),
+                    Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => true,
+                }
             });
         }
         self.parts

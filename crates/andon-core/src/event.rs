@@ -106,7 +106,8 @@ pub enum Event {
         /// The decision.
         verdict: Box<Approval>,
     },
-    /// A tool is about to be started: on record before it can have any effect.
+    /// A tool is about to be started: on record before it can have any effect. A pull right behind it may still keep it
+    /// from running, and then it finishes as `never_started`.
     ToolStarted {
         /// The call.
         call: CallId,

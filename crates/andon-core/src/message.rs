@@ -217,14 +217,12 @@ impl ToolResult {
         Self { call, status, content: vec![Content::Text { text: text.into() }] }
     }
 
-    /// All text of the result, joined.
+    /// All text of the result, a line each.
     pub fn to_text(&self) -> String {
-        self.content
-            .iter()
-            .filter_map(|content| match content {
-                Content::Text { text } => Some(text.as_str()),
-                Content::Image(_) => None,
-            })
-            .collect()
+        let texts = self.content.iter().filter_map(|content| match content {
+            Content::Text { text } => Some(text.as_str()),
+            Content::Image(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
     }
 }

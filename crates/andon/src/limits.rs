@@ -17,7 +17,8 @@ pub struct Limits {
     pub silence: Option<Duration>,
     /// How many answers the model may give.
     pub turns: Option<u32>,
-    /// How many tokens may be read and written in all. Only what is known to be used counts.
+    /// How many tokens may be read and written in all. Only what is known to be used counts: a provider that reports only
+    /// at the end of an answer lets that answer come to its end, and the next one is not asked for.
     pub tokens: Option<u64>,
 }
 

@@ -46,7 +46,8 @@ pub trait Answer: Send + 'static {
     /// The next piece. `None` after anything but [`Piece::End`] means that the answer broke off.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>>;
 
-    /// The best that is known about the call's usage at this moment. Asked before a cut answer is dropped.
+    /// The best that is known about the call's usage at this moment. Asked before a cut answer is dropped. It may count a
+    /// piece more than was kept: one that was handed out and met a closed gate.
     fn usage_so_far(&self) -> Usage {
         Usage::UNKNOWN
     }

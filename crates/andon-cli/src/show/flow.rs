@@ -14,6 +14,11 @@ impl Flow {
         Self { width, column: 0, in_word: false }
     }
 
+    /// Lines end here from now on.
+    pub(super) fn set_width(&mut self, width: Option<usize>) {
+        self.width = width;
+    }
+
     /// Whether the cursor is at the beginning of a line.
     pub(super) fn at_start(&self) -> bool {
         self.column == 0

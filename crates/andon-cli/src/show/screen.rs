@@ -85,6 +85,8 @@ impl Screen {
         if std::mem::take(&mut self.is_after_result) {
             self.write_beside("\n")?;
         }
+        // A terminal may change its size. The last column is left free: a space there would begin the next line.
+        self.flow.set_width(crate::terminal::columns().map(|columns| columns.saturating_sub(1)));
         let text = self.flow.broken(text);
         match voice {
             Voice::Answer => write_now(&mut anstream::stdout(), &text),

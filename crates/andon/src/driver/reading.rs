@@ -46,6 +46,8 @@ pub(super) struct Reading {
     limits: Limits,
     /// Tokens that the run had used before.
     used_before: u64,
+    /// The stop that is due if the answer goes on.
+    over_budget: Option<Cancel>,
 }
 
 /// Watches for a model that sends nothing.
@@ -86,6 +88,7 @@ impl Reading {
             silence: limits.silence.map(Silence::new),
             limits,
             used_before,
+            over_budget: None,
         }
     }
 
@@ -154,6 +157,10 @@ impl Reading {
     }
 
     fn take(&mut self, piece: Piece, live: &Arc<Live>, is_taken: &impl Fn(&CallId) -> bool) -> Taken {
+        if let Some(cancel) = self.over_budget.take_if(|_| !matches!(piece, Piece::End(_) | Piece::Usage(_))) {
+            live.pull(cancel.at(live.now()));
+            return Taken::Over(Read::Refused);
+        }
         let offer = match &piece {
             Piece::Text(text) => live.offer(&Kind::Text, text),
             Piece::Thinking(text) => live.offer(&Kind::Thinking, text),
@@ -195,9 +202,8 @@ impl Reading {
         }
         if matches!(piece, Piece::Usage(_)) {
             let used = self.used_before.saturating_add(self.usage.at_least());
-            if let Some(cancel) = self.limits.tokens_spent(used) {
-                live.pull(cancel.at(live.now()));
-            }
+            // An answer that is whole is whole: the stop is due only if more of it comes.
+            self.over_budget = self.limits.tokens_spent(used.saturating_sub(1));
         }
         live.hit("driver: piece accepted");
         Taken::On

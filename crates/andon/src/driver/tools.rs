@@ -210,7 +210,7 @@ pub(crate) fn judge(
             (ToolEnd::Finished, ToolResult::text(call.clone(), ResultStatus::Error, error.0))
         }
         AsideEnd::Panicked(text) => {
-            stopped(ToolEnd::Panicked, vec![Content::Text { text: format!(" It said: {text}") }])
+            stopped(ToolEnd::Panicked, vec![Content::Text { text: format!("It said: {text}") }])
         }
         AsideEnd::NeverStarted => stopped(ToolEnd::NeverStarted, Vec::new()),
         AsideEnd::Dropped => match effect {

@@ -1,0 +1,69 @@
+//! Stages: commands that are run one after the other, with the minutes that each took.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// Over this the whole is too slow for everyday use, on two cores from cold.
+const SLOW: Duration = Duration::from_secs(25 * 60);
+/// Over this it fails.
+const TOO_SLOW: Duration = Duration::from_secs(60 * 60);
+
+/// What was run, and how long it took.
+#[derive(Debug, Default)]
+pub(crate) struct Stages {
+    done: Vec<(String, Duration)>,
+}
+
+impl Stages {
+    /// Runs one stage; an error ends the whole.
+    pub(crate) fn run(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        println!("\n=== {name}");
+        let began = now();
+        let status = command.status().with_context(|| format!("{name}: the command could not be started"))?;
+        self.done.push((name.to_owned(), began.elapsed()));
+        if !status.success() {
+            bail!("{name} failed; run it alone with:\n  {}", shown(command));
+        }
+        Ok(())
+    }
+
+    /// Prints the minutes of each stage.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let total: Duration = self.done.iter().map(|(_, took)| *took).sum();
+        println!("\n{:<44} minutes", "stage");
+        for (name, took) in &self.done {
+            println!("{name:<44} {:>7.1}", minutes(*took));
+        }
+        println!("{:<44} {:>7.1}", "in all", minutes(total));
+        if total > TOO_SLOW {
+            bail!("the whole took over {:.0} minutes: move work to --long", minutes(TOO_SLOW));
+        }
+        if total > SLOW {
+            println!("warning: the whole took over {:.0} minutes", minutes(SLOW));
+        }
+        Ok(())
+    }
+}
+
+/// A cargo command.
+pub(crate) fn cargo(words: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    command.args(words);
+    command
+}
+
+#[expect(clippy::disallowed_methods, reason = "a stage takes real time, and nothing is decided by it but a warning")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn minutes(duration: Duration) -> f64 {
+    duration.as_secs_f64() / 60.0
+}
+
+fn shown(command: &Command) -> String {
+    let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("cargo".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}

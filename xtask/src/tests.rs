@@ -1,0 +1,65 @@
+//! `cargo xtask test` and `cargo xtask points`.
+
+use anyhow::{Result, bail};
+
+use crate::stages::{Stages, cargo};
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// What everybody runs before every commit.
+    Short,
+    /// What takes longer, too.
+    Long,
+}
+
+/// Everything.
+pub(crate) fn test(length: Length) -> Result<()> {
+    let mut stages = Stages::default();
+    stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    stages.run("clippy", &mut cargo(&clippy))?;
+    stages.run("tests", &mut cargo(&["test", "--workspace", "--all-targets"]))?;
+    stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
+    let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
+    stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
+    for example in ["stop_from_thread", "stop_from_task", "stop_from_web_handler", "stop_on_timeout", "stop_on_ctrl_c"]
+    {
+        let words = ["run", "--quiet", "--package", "andon", "--example", example];
+        stages.run(&format!("example {example}"), &mut cargo(&words))?;
+    }
+    stages.run("points", &mut points_command(&[]))?;
+    stages.run("planted faults", &mut faults_command("test"))?;
+    stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
+    let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--test", "shuttle"];
+    let iterations = if length == Length::Long { "100000" } else { "3000" };
+    stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))?;
+    let stress = ["test", "--package", "andon", "--release", "--test", "stress"];
+    if length == Length::Long {
+        stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))?;
+    }
+    stages.finish()
+}
+
+/// Every script at every point. The explorer prints the last line itself.
+pub(crate) fn points(words: &[&str]) -> Result<()> {
+    let status = points_command(words).status()?;
+    if !status.success() {
+        bail!("a promise was broken");
+    }
+    Ok(())
+}
+
+fn points_command(words: &[&str]) -> std::process::Command {
+    let mut command = cargo(&["run", "--quiet", "--package", "andon-testkit", "--example", "points", "--"]);
+    command.args(words);
+    command
+}
+
+fn faults_command(what: &str) -> std::process::Command {
+    let mut command = cargo(&[what, "--package", "andon-testkit", "--features", "faults", "--test", "faults"]);
+    if what == "clippy" {
+        command.args(["--", "-D", "warnings"]);
+    }
+    command
+}
