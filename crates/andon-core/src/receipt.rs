@@ -125,7 +125,7 @@ pub struct Receipt {
     /// Microseconds from call to piece, of the first model call that had a piece. Earlier calls that failed without
     /// one do not count.
     pub first_piece_us: Option<u64>,
-    /// Tools that went on after the run, by name and call.
+    /// Tools and hooks that went on after the run, by name and call.
     pub leaked: Vec<String>,
     /// How many addenda are folded in.
     pub revision: u32,

@@ -117,7 +117,7 @@ impl Cord {
     pub fn pull(&self, cancel: Cancel) -> Reply {
         let request = cancel.at(self.live.now());
         let (kind, number) = self.live.pull(request);
-        Reply { run: self.live.id.clone(), kind, about: Some((Arc::clone(&self.live), number)) }
+        Reply::about(&self.live, kind, number)
     }
 
     /// Whether work in progress has been told to stop: the run's, or this call's alone. `after_turn` does not count,
@@ -173,6 +173,10 @@ pub struct Reply {
 }
 
 impl Reply {
+    pub(crate) fn about(live: &Arc<Live>, kind: ReplyKind, number: u32) -> Self {
+        Self { run: live.id.clone(), kind, about: Some((Arc::clone(live), number)) }
+    }
+
     pub(crate) fn unrecorded(run: RunId, kind: ReplyKind) -> Self {
         Self { run, kind, about: None }
     }

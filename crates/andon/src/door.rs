@@ -63,6 +63,13 @@ static TOOLS: OnceLock<Option<Runtime>> = OnceLock::new();
 
 /// A runtime of our own, shared by the whole process and started when it is first needed.
 fn own(cell: &'static OnceLock<Option<Runtime>>, name: &str) -> Option<&'static Handle> {
-    let runtime = cell.get_or_init(|| Builder::new_multi_thread().thread_name(name).enable_time().build().ok());
+    let runtime = cell.get_or_init(|| {
+        Builder::new_multi_thread().thread_name(name).worker_threads(threads()).enable_all().build().ok()
+    });
     runtime.as_ref().map(Runtime::handle)
+}
+
+/// More threads than cores: a tool that blocks takes one of them away from the others.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(8, |cores| (2 * cores.get()).max(8))
 }

@@ -48,14 +48,14 @@ impl Limits {
         {
             return Some(budget(format!("the limit of {turns} turns is reached")));
         }
-        self.tokens_spent(progress.used().delivered.at_least())
+        let used = progress.used().delivered.at_least();
+        self.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
     }
+}
 
-    /// The stop that is due when this many tokens are used.
-    pub(crate) fn tokens_spent(&self, used: u64) -> Option<Cancel> {
-        let limit = self.tokens?;
-        (used >= limit).then(|| budget(format!("the limit of {limit} tokens is reached: {used} are used")))
-    }
+/// The stop that is due when the tokens are used up.
+pub(crate) fn tokens_spent(limit: u64, used: u64) -> Cancel {
+    budget(format!("the limit of {limit} tokens is reached: {used} are used"))
 }
 
 fn budget(note: String) -> Cancel {

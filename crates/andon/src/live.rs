@@ -21,9 +21,10 @@ use std::time::Duration;
 
 use andon_core::answer::{Kind, Lump, What};
 use andon_core::cancel::{CancelRequest, Force, ReplyKind, Stop};
-use andon_core::event::{Approval, Entry, Epoch, Record};
+use andon_core::event::{Addendum, Approval, Entry, Epoch, Learnt, Record};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::{Ending, Outcome};
+use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 
 use crate::aside::AsideEnd;
@@ -94,6 +95,8 @@ struct Ticket {
     since: Stamp,
     /// The call was cancelled alone.
     cancelled: Option<Arc<CancelRequest>>,
+    /// It has passed the gate.
+    started: bool,
     /// The tool has looked at its cord and seen it pulled.
     saw_it: bool,
 }
@@ -117,6 +120,8 @@ struct Inner {
     ready: Vec<CallId>,
     passed: Passed,
     outcome: Option<Arc<Outcome>>,
+    /// What was learnt after the end.
+    addenda: Vec<Addendum>,
     /// The driver is gone.
     orphaned: bool,
     /// The journal failed and the run could not be settled in it.
@@ -173,6 +178,7 @@ impl Live {
             ready: Vec::new(),
             passed: Passed::default(),
             outcome: None,
+            addenda: Vec::new(),
             orphaned: false,
             broken: None,
         };
@@ -241,35 +247,39 @@ impl Live {
     }
 
     /// Cancels one call alone.
-    pub(crate) fn pull_call(&self, call: &CallId, request: CancelRequest) -> ReplyKind {
+    pub(crate) fn pull_call(&self, call: &CallId, request: CancelRequest) -> (ReplyKind, u32) {
         let request = Arc::new(request);
         let mut inner = self.inner.lock();
         if let Stop::Sealed(ending) = &inner.stop {
-            return ReplyKind::TooLate { outcome: Arc::clone(ending) };
+            return (ReplyKind::TooLate { outcome: Arc::clone(ending) }, 0);
         }
         let has_not_started = inner.approvals.contains(call) || inner.ready.contains(call);
         let Some(ticket) = inner.tickets.iter_mut().find(|ticket| ticket.call.as_ref() == Some(call)) else {
             if !has_not_started {
-                return ReplyKind::NotRunning;
+                return (ReplyKind::NotRunning, 0);
             }
             inner.approvals.retain(|open| open != call);
             inner.ready.retain(|open| open != call);
+            inner.requests += 1;
+            let number = inner.requests;
             let wake = inner.post(News::CallPulled(call.clone(), request));
             drop(inner);
             wake.wake();
-            return ReplyKind::Accepted;
+            return (ReplyKind::Accepted, number);
         };
         let reply = match &ticket.cancelled {
             None => ReplyKind::Accepted,
             Some(earlier) if request.force > earlier.force => ReplyKind::Hardened,
-            Some(_) => return ReplyKind::AlreadyCancelling,
+            Some(_) => return (ReplyKind::AlreadyCancelling, inner.requests),
         };
         ticket.cancelled = Some(Arc::clone(&request));
+        inner.requests += 1;
+        let number = inner.requests;
         let mut wake = inner.post(News::CallPulled(call.clone(), request));
         wake.others = std::mem::take(&mut inner.watchers);
         drop(inner);
         wake.wake();
-        reply
+        (reply, number)
     }
 
     /// How hard the cord was pulled, if it was, without taking the lock.
@@ -310,8 +320,10 @@ impl Live {
     /// Passes the gate before a tool starts.
     pub(crate) fn may_start_tool(&self, ticket: u32) -> bool {
         let mut inner = self.inner.lock();
-        let cancelled = inner.tickets.iter().any(|open| open.number == ticket && open.cancelled.is_some());
-        let open = (inner.stop.lets_the_turn_go_on() && !cancelled) || planted(Fault::ToolAfterPull);
+        let goes_on = inner.stop.lets_the_turn_go_on();
+        let Some(ticket) = inner.tickets.iter_mut().find(|open| open.number == ticket) else { return false };
+        let open = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull);
+        ticket.started = open;
         inner.passed.tools += u64::from(open);
         open
     }
@@ -456,7 +468,7 @@ impl Live {
         inner.next_ticket += 1;
         let number = inner.next_ticket;
         inner.ready.retain(|ready| Some(ready) != call.as_ref());
-        inner.tickets.push(Ticket { number, call, grace, since, cancelled: None, saw_it: false });
+        inner.tickets.push(Ticket { number, call, grace, since, cancelled: None, started: false, saw_it: false });
         number
     }
 
@@ -532,6 +544,13 @@ impl Live {
             inner.watch(key, waker);
         }
         order
+    }
+
+    /// Whether a tool was told to stop and has not begun: the gate is closed to it, so nobody has to wait for it.
+    pub(crate) fn will_never_start(&self, number: u32) -> bool {
+        let inner = self.inner.lock();
+        let has_begun = inner.tickets.iter().any(|ticket| ticket.number == number && ticket.started);
+        !has_begun && inner.order(number) != Order::GoOn
     }
 
     /// When a task beside the driver must be over at the latest, as things stand.
@@ -653,6 +672,30 @@ impl Live {
 
     pub(crate) fn outcome(&self) -> Option<Arc<Outcome>> {
         self.inner.lock().outcome.clone()
+    }
+
+    /// Something was learnt after the end: it is journaled, and in the receipt from now on.
+    pub(crate) fn learn(&self, what: Learnt) {
+        let at = self.now();
+        // The journal takes it at once and in order; nobody is there to wait for the disk.
+        drop(self.runtime.journal.append_addendum(&self.id, at, what.clone()));
+        let mut inner = self.inner.lock();
+        let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
+        inner.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+    }
+
+    /// The account of the run as it is known now.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        let inner = self.inner.lock();
+        match &inner.outcome {
+            Some(outcome) if inner.addenda.is_empty() => Some(outcome.receipt.clone()),
+            _ => Receipt::fold(inner.log.facts(), inner.addenda.iter().cloned()),
+        }
+    }
+
+    /// Calls whose tools have not reported: given up when the driver is gone.
+    pub(crate) fn unreported_calls(&self) -> Vec<CallId> {
+        self.inner.lock().tickets.iter().filter_map(|ticket| ticket.call.clone()).collect()
     }
 
     /// Ready when this many requests are durable, or never will be.

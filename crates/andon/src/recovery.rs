@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use andon_core::closing::close_lost;
-use andon_core::event::{Accepted, Entry, Epoch, Event, Record, Seq};
+use andon_core::closing::{close_lost, stopped_result};
+use andon_core::event::{Accepted, Entry, Epoch, Event, Record, Seq, ToolEnd};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
-use andon_core::progress::{CallState, FoldError, Progress};
+use andon_core::progress::{Call, CallState, FoldError, Progress};
 use andon_core::receipt::Receipt;
 
 use crate::aside::AsideEnd;
@@ -178,7 +178,8 @@ fn went_on(
         progress.apply(&event).map_err(unreadable)?;
         events.push(event);
     }
-    let news = if progress.ending().is_none() { live.take_news() } else { Vec::new() };
+    let has_settled = progress.ending().is_some();
+    let news = if has_settled { Vec::new() } else { live.take_news() };
     for news in news {
         let event = match news {
             News::Pulled(request) => Some(Event::CancelRequested { request, delivered_at: live.now() }),
@@ -186,6 +187,15 @@ fn went_on(
             News::CallPulled(..) | News::Decided(..) | News::HookEnded(..) | News::Seated => None,
         };
         if let Some(event) = event {
+            progress.apply(&event).map_err(unreadable)?;
+            events.push(event);
+        }
+    }
+    for call in live.unreported_calls() {
+        let is_running = |open: &Call| open.call.id == call && matches!(open.state, CallState::Running(_));
+        if progress.calls().iter().any(is_running) {
+            let result = Arc::new(stopped_result(call.clone(), ToolEnd::Leaked, Vec::new()));
+            let event = Event::ToolFinished { call, end: ToolEnd::Leaked, result };
             progress.apply(&event).map_err(unreadable)?;
             events.push(event);
         }

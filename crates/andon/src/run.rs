@@ -67,8 +67,8 @@ impl Run {
 
     /// Stops one tool call alone; the run goes on, and the model is told.
     pub fn cancel_call(&self, call: &CallId, cancel: Cancel) -> Reply {
-        let kind = self.live.pull_call(call, cancel.at(self.live.now()));
-        Reply::unrecorded(self.live.id.clone(), kind)
+        let (kind, number) = self.live.pull_call(call, cancel.at(self.live.now()));
+        Reply::about(&self.live, kind, number)
     }
 
     /// A person says yes to a call that waits for it.
@@ -109,12 +109,9 @@ impl Run {
         progress.state()
     }
 
-    /// The account of the run so far; of its end, once it has settled.
+    /// The account of the run so far; of its end, once it has settled, with what was learnt later folded in.
     pub fn receipt(&self) -> Option<Receipt> {
-        match self.live.outcome() {
-            Some(outcome) => Some(outcome.receipt.clone()),
-            None => Receipt::fold(&self.records(), []),
-        }
+        self.live.receipt()
     }
 
     /// The durable events so far.

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use andon::core::event::Event;
 use andon::core::message::ResultStatus;
 use andon::core::progress::Phase;
-use andon::{
-    Cancel, Ending, Figure, Force, ModelStop, Provenance, Reason, ReplyKind, State, Usage, Used, Verdict,
-};
+use andon::{Cancel, Ending, Figure, Force, ModelStop, Provenance, Reason, ReplyKind, State, Usage, Used, Verdict};
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, ScriptedModel};
 use tokio::time::Instant;
@@ -101,11 +99,10 @@ async fn the_receipt_says_who_why_when_and_where_it_was_cut() {
     let at = Some(andon::core::time::Wall(receipt.accepted_at.0 + 3_000_000));
     let instants = (receipt.requested_at, receipt.delivered_at, receipt.quiet_at, receipt.settled_at);
     assert_eq!(instants, (at, at, at, at));
-    assert_eq!(receipt.took, andon::core::receipt::Took {
-        delivered_us: Some(0),
-        quiet_us: Some(0),
-        settled_us: Some(0)
-    });
+    assert_eq!(
+        receipt.took,
+        andon::core::receipt::Took { delivered_us: Some(0), quiet_us: Some(0), settled_us: Some(0) }
+    );
     assert_eq!((receipt.cut_in, receipt.run_us), (Some(Phase::Model), 3_000_000));
     assert_eq!(receipt.first_piece_us, Some(0));
     assert_eq!((receipt.leaked, receipt.revision), (Vec::<String>::new(), 0));
@@ -142,8 +139,10 @@ async fn usage_that_nobody_reported_is_unknown_and_never_zero() {
     until_shown(&run, "Half").await;
     run.cancel(Cancel::graceful());
     let outcome = cancelled(&agent, &run).await;
-    assert_eq!(outcome.usage.delivered, Usage::UNKNOWN);
-    assert_eq!(outcome.usage.billed, Usage::UNKNOWN);
+    assert_eq!(outcome.receipt.model_calls[0].usage, Used::UNKNOWN);
+    for figure in [outcome.usage.delivered.input, outcome.usage.delivered.output, outcome.usage.billed.output] {
+        assert_eq!((figure.value, figure.high), (None, None));
+    }
     let json = serde_json::to_value(&outcome.receipt).unwrap();
     assert_eq!(json["usage"]["billed"]["output"]["value"], serde_json::Value::Null);
 }

@@ -274,13 +274,10 @@ fn check_seq(expected: Seq, found: Seq) -> Result<(), FoldError> {
 
 /// A hook that panics ends the call that it belongs to: a tool hook's is one tool call, any other's is the run.
 fn hook_failure(point: HookPoint, end: HookEnd) -> Option<Failure> {
-    let name = match point {
-        HookPoint::BeforeTool | HookPoint::AfterTool => return None,
-        HookPoint::BeforeRun => "before_run",
-        HookPoint::AfterRun => "after_run",
-        HookPoint::BeforeModel => "before_model",
-        HookPoint::AfterModel => "after_model",
+    let ends_the_run = match point {
+        HookPoint::BeforeTool | HookPoint::AfterTool => false,
+        HookPoint::BeforeRun | HookPoint::AfterRun | HookPoint::BeforeModel | HookPoint::AfterModel => true,
     };
-    let message = format!("the {name} hook panicked");
-    (end == HookEnd::Panicked).then_some(Failure { error: FailureKind::Hook, message })
+    let message = format!("the {} hook panicked", point.as_str());
+    (ends_the_run && end == HookEnd::Panicked).then_some(Failure { error: FailureKind::Hook, message })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cancel::CancelRequest;
-use crate::event::{Accepted, Addendum, Epoch, Event, Learnt, Record, Refusal, ToolEnd};
+use crate::event::{Accepted, Addendum, Epoch, Event, HookEnd, Learnt, Record, Refusal, ToolEnd};
 use crate::id::CallId;
 use crate::progress::Progress;
 use crate::time::Stamp;
@@ -76,6 +76,9 @@ impl Fold {
             Event::ToolStarted { call, .. } => self.tool_starts.push((call.clone(), now)),
             Event::ToolFinished { call, end, .. } => self.tool_finished(call, *end, now),
             Event::ToolRefused { call, why, .. } => self.tool_closed(call, Verdict::NeverStarted, Some(*why), None),
+            Event::HookFinished { point, end: HookEnd::Leaked } => {
+                self.receipt.leaked.push(format!("{} hook", point.as_str()));
+            }
             Event::RunAccepted { .. }
             | Event::RunStarted
             | Event::HookStarted { .. }

@@ -3,6 +3,10 @@
 //! Machines are shared and noisy: each figure is the median of several rounds, and CPU time is counted where the figure
 //! is one of CPU.
 
+/// The allocator that the program uses, too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod machine;
 mod models;
 mod scenes;

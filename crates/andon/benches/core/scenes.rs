@@ -86,12 +86,12 @@ fn trivial_runs() -> Vec<Line> {
             let runtime = Runtime::builder().build();
             let began = now();
             let mut callers = Vec::new();
-            for _ in 0..CALLERS {
+            for caller in 0..CALLERS {
                 let agent = agent(&runtime, Does::Flood(1));
                 #[expect(clippy::disallowed_methods, reason = "callers are no part of the runtime")]
                 callers.push(tokio::spawn(async move {
                     for number in 0..RUNS {
-                        let agent = agent.session(format!("s{}", number % 64)).expect("a session");
+                        let agent = agent.session(format!("{caller}-{number}")).expect("a session");
                         agent.run("Hi.").await.expect("an outcome");
                     }
                 }));
@@ -134,11 +134,8 @@ fn memory_of_a_waiting_run() -> Vec<Line> {
             readers.push(feed);
         }
         let with = memory() - before;
-        drop((warm, readers));
-        for run in runs {
-            run.cancel(Cancel::now());
-        }
-        runtime.idle().await;
+        drop((warm, readers, runs));
+        runtime.shutdown(Duration::from_secs(60)).await.expect("all is over");
         (without, with)
     });
     let each = |bytes: u64| bytes as f64 / RUNS as f64 / 1024.0;

@@ -29,6 +29,10 @@ impl Driver {
 
     /// Calls the hooks at one point, until one denies, or the run is to stop.
     pub(super) async fn run_hooks(&mut self, what: What) -> Result<Verdict, JournalError> {
+        Box::pin(self.run_hooks_in_turn(what)).await
+    }
+
+    async fn run_hooks_in_turn(&mut self, what: What) -> Result<Verdict, JournalError> {
         let point = what.point();
         let agent = Arc::clone(&self.agent);
         for hook in agent.hooks.iter().filter(|hook| hook.point == point) {

@@ -160,7 +160,8 @@ impl Driver {
             let Some(step) = self.progress().next_step(self.agent.tools_at_once) else { return Ok(()) };
             match step {
                 Step::CallModel => self.call_model().await?,
-                Step::CallTools { start } => self.call_tools(start).await?,
+                // Boxed, like everything that not every run comes to: a run that waits on its model is to be small.
+                Step::CallTools { start } => Box::pin(self.call_tools(start)).await?,
                 Step::AwaitApproval => self.await_news().await?,
                 Step::Settle(ending) => self.settle(ending).await?,
             }
@@ -311,6 +312,7 @@ impl Driver {
     fn hear_call_pulled(&mut self, call: CallId, request: Arc<andon_core::cancel::CancelRequest>) {
         let open = self.progress().calls().iter().find(|open| open.call.id == call);
         let state = open.map(|open| open.state.clone());
+        self.staged_requests += 1;
         self.stage(Event::CallCancelRequested { call: call.clone(), request });
         match state {
             Some(CallState::AwaitingApproval) => {

@@ -99,7 +99,7 @@ impl Driver {
             if self.is_cut() {
                 return Ok(Read::Refused);
             }
-            self.commit_beside(reading).await?;
+            Box::pin(self.commit_beside(reading)).await?;
         }
     }
 
@@ -136,7 +136,7 @@ impl Driver {
                 self.stage_cut(number, reading, usage, &Why::Broken(Box::new(failure)));
                 Ok(())
             }
-            Read::Failed(error) => self.fail_or_retry(number, usage, &error).await,
+            Read::Failed(error) => Box::pin(self.fail_or_retry(number, usage, &error)).await,
         }
     }
 

@@ -15,7 +15,7 @@ use andon_core::usage::Usage;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::cord::Cancel;
-use crate::limits::Limits;
+use crate::limits::{Limits, tokens_spent};
 use crate::live::{Live, Offer};
 use crate::model::{Answer, ModelError};
 
@@ -38,16 +38,15 @@ pub(super) struct Reading {
     heads: Vec<Arc<CallHead>>,
     /// Calls whose id the model had used in this answer already.
     pub(super) duplicates: Vec<CallId>,
-    /// What the provider has reported.
-    usage: Usage,
+    /// What the provider has reported; nothing as long as that is nothing.
+    usage: Option<Box<Usage>>,
     started: Stamp,
     pub(super) first_piece: Option<Stamp>,
-    silence: Option<Silence>,
-    limits: Limits,
-    /// Tokens that the run had used before.
-    used_before: u64,
-    /// The stop that is due if the answer goes on.
-    over_budget: Option<Cancel>,
+    silence: Option<Box<Silence>>,
+    /// How many tokens the run may use, and how many it had used before this call.
+    tokens: Option<(u64, u64)>,
+    /// The tokens that are used, if they are too many and the answer goes on.
+    over_budget: Option<u64>,
 }
 
 /// Watches for a model that sends nothing.
@@ -82,12 +81,11 @@ impl Reading {
             held: None,
             heads: Vec::new(),
             duplicates: Vec::new(),
-            usage: Usage::UNKNOWN,
+            usage: None,
             started,
             first_piece: None,
-            silence: limits.silence.map(Silence::new),
-            limits,
-            used_before,
+            silence: limits.silence.map(|limit| Box::new(Silence::new(limit))),
+            tokens: limits.tokens.map(|limit| (limit, used_before)),
             over_budget: None,
         }
     }
@@ -95,9 +93,19 @@ impl Reading {
     /// Closes the connection, at once, and says what is known about the usage.
     pub(super) fn close(&mut self) -> Usage {
         if let Some(answer) = self.answer.take() {
-            self.usage = self.usage.corrected_by(answer.usage_so_far());
+            self.report(answer.usage_so_far());
         }
-        self.usage
+        self.usage()
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage.as_deref().copied().unwrap_or(Usage::UNKNOWN)
+    }
+
+    fn report(&mut self, later: Usage) {
+        if later != Usage::UNKNOWN {
+            self.usage = Some(Box::new(self.usage().corrected_by(later)));
+        }
     }
 
     pub(super) fn first_piece_us(&self) -> Option<u64> {
@@ -157,8 +165,9 @@ impl Reading {
     }
 
     fn take(&mut self, piece: Piece, live: &Arc<Live>, is_taken: &impl Fn(&CallId) -> bool) -> Taken {
-        if let Some(cancel) = self.over_budget.take_if(|_| !matches!(piece, Piece::End(_) | Piece::Usage(_))) {
-            live.pull(cancel.at(live.now()));
+        if let Some(used) = self.over_budget.take_if(|_| !matches!(piece, Piece::End(_) | Piece::Usage(_))) {
+            let limit = self.tokens.map_or(0, |(limit, _)| limit);
+            live.pull(tokens_spent(limit, used).at(live.now()));
             return Taken::Over(Read::Refused);
         }
         let offer = match &piece {
@@ -176,7 +185,7 @@ impl Reading {
             Piece::CallEnd { index } if *index < self.heads.len() => live.offer_mark(What::CallEnded { index: *index }),
             Piece::CallEnd { index } => return Taken::unknown_call(*index),
             Piece::Usage(usage) => {
-                self.usage = self.usage.corrected_by(**usage);
+                self.report(**usage);
                 live.offer_mark(What::Used(usage.clone()))
             }
             Piece::End(stop) => return Taken::Over(Read::End(*stop)),
@@ -201,9 +210,13 @@ impl Reading {
             self.first_piece = Some(live.now());
         }
         if matches!(piece, Piece::Usage(_)) {
-            let used = self.used_before.saturating_add(self.usage.at_least());
             // An answer that is whole is whole: the stop is due only if more of it comes.
-            self.over_budget = self.limits.tokens_spent(used.saturating_sub(1));
+            let used = |before: u64| before.saturating_add(self.usage().at_least());
+            self.over_budget = self
+                .tokens
+                .map(|(limit, before)| (limit, used(before)))
+                .filter(|(limit, used)| used > limit)
+                .map(|(_, used)| used);
         }
         live.hit("driver: piece accepted");
         Taken::On

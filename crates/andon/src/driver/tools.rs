@@ -113,6 +113,7 @@ impl Driver {
     /// dropped is given up by name.
     pub(super) async fn wait_for_tools(&mut self) -> Result<(), JournalError> {
         self.hear();
+        self.close_never_started();
         if self.running.is_empty() || !self.finished.is_empty() {
             return Ok(());
         }
@@ -130,6 +131,19 @@ impl Driver {
             Woke::Work(()) => self.give_up_overdue(),
         }
         Ok(())
+    }
+
+    /// Closes tools that were told to stop before a thread was free to begin them.
+    fn close_never_started(&mut self) {
+        let (never, running) = std::mem::take(&mut self.running)
+            .into_iter()
+            .partition::<Vec<_>, _>(|running| self.live.will_never_start(running.ticket));
+        self.running = running;
+        for Running { ticket, call, .. } in never {
+            self.live.close_ticket(ticket);
+            let result = stopped_result(call.clone(), ToolEnd::NeverStarted, Vec::new());
+            self.stage(Event::ToolFinished { call, end: ToolEnd::NeverStarted, result: Arc::new(result) });
+        }
     }
 
     /// Until when to wait for a tool that was told to stop.
@@ -224,6 +238,10 @@ pub(crate) fn judge(
 fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(News) + Send + 'static {
     move |news| {
         let News::ToolEnded(_, end) = news else { return };
+        if let AsideEnd::NeverStarted = end {
+            // It was closed as such, and there is nothing to add.
+            return;
+        }
         let result = match end {
             AsideEnd::Returned(Ok(output)) => {
                 ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 }
@@ -232,8 +250,6 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(News) + Send + 'sta
             AsideEnd::Panicked(text) => ToolResult::text(call.clone(), ResultStatus::Error, text),
             AsideEnd::Dropped | AsideEnd::NeverStarted => stopped_result(call.clone(), ToolEnd::Cut, Vec::new()),
         };
-        let learnt = Learnt::LateResult { call, result: Arc::new(result) };
-        // The journal takes it at once and in order; nobody is there to wait for the disk.
-        drop(live.runtime.journal.append_addendum(&live.id, live.now(), learnt));
+        live.learn(Learnt::LateResult { call, result: Arc::new(result) });
     }
 }

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use andon::core::event::Event;
 use andon::core::message::{Message, ToolResult};
-use andon::{
-    Agent, AgentBuilder, CallId, Ending, FeedItem, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock,
-};
+use andon::{Agent, AgentBuilder, CallId, Ending, FeedItem, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock};
 use andon_testkit::wire::check_history;
 use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
 

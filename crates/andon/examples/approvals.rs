@@ -1,0 +1,56 @@
+//! A tool that needs a person's yes: approved, denied, and stopped while it waits.
+
+use std::time::Duration;
+
+use andon::{Agent, CallId, Cancel, DecideError, Event, FeedItem, FnTool, Practice, Run, State, Verdict};
+use serde_json::json;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let schema = json!({"type": "object", "properties": {}});
+    let launch = FnTool::new("launch", "Launches it.", schema, |_| async { Ok("launched".into()) }).needs_approval();
+    let model = Practice::new().pace(Duration::from_millis(2));
+    let agent = Agent::builder().model(model).tool(launch).build()?;
+
+    let run = agent.start("Launch")?;
+    let call = question(&run).await.ok_or("nobody was asked")?;
+    run.approve(&call, Some("ada"))?;
+    let outcome = run.outcome().await;
+    println!("yes: {:?}, the run ended {}", verdict(&outcome.receipt), outcome.stop_reason());
+    assert_eq!(verdict(&outcome.receipt), Some(Verdict::Finished));
+
+    let run = agent.start("Launch")?;
+    let call = question(&run).await.ok_or("nobody was asked")?;
+    run.deny(&call, Some("ada"), Some("The weather is bad."))?;
+    let outcome = run.outcome().await;
+    println!("no: {:?}, the run ended {}", verdict(&outcome.receipt), outcome.stop_reason());
+    assert_eq!(verdict(&outcome.receipt), Some(Verdict::NeverStarted));
+    assert!(outcome.text().contains("The weather is bad."));
+
+    let run = agent.start("Launch")?;
+    let call = question(&run).await.ok_or("nobody was asked")?;
+    println!("while it waits its state is {:?}", run.state());
+    assert_eq!(run.state(), State::Waiting);
+    run.cancel(Cancel::graceful().by("ada"));
+    assert_eq!(run.approve(&call, Some("bob")), Err(DecideError::TooLate));
+    let outcome = run.outcome().await;
+    println!("stop: {:?}, the run ended {}", verdict(&outcome.receipt), outcome.stop_reason());
+    assert_eq!(verdict(&outcome.receipt), Some(Verdict::NeverStarted));
+    Ok(())
+}
+
+/// Waits until a call asks for a yes.
+async fn question(run: &Run) -> Option<CallId> {
+    let mut feed = run.feed();
+    while let Some(item) = feed.next().await {
+        let FeedItem::Fact(record) = item else { continue };
+        if let Event::ApprovalRequested { call } = &record.event {
+            return Some(call.clone());
+        }
+    }
+    None
+}
+
+fn verdict(receipt: &andon::Receipt) -> Option<Verdict> {
+    receipt.calls.first().map(|call| call.verdict)
+}

@@ -1,0 +1,47 @@
+//! Sessions, and what a prompt does when one is busy: it is refused, waits, or takes over.
+
+use std::time::Duration;
+
+use andon::core::cancel::ReplyKind;
+use andon::{Agent, AgentReply, Cancel, Practice, Reason, StartError, WhenBusy};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let model = Practice::new().pace(Duration::from_millis(5));
+    let agent = Agent::builder().name("teller").model(model).build()?;
+    let ada = agent.session_of("ada", "monday")?;
+    let bob = agent.session_of("bob", "monday")?;
+
+    // Sessions do not wait for each other; one session has one run at a time.
+    let first = ada.start("Tell me a long story")?;
+    let other = bob.start("Tell me a long story")?;
+    let refused = ada.start("Hello");
+    println!("a second prompt: {}", refused.as_ref().err().map(ToString::to_string).unwrap_or_default());
+    assert!(matches!(refused, Err(StartError::Busy { .. })));
+
+    let second = ada.prompt("Hello").when_busy(WhenBusy::Supersede).start()?;
+    let (first, second) = (first.outcome().await, second.outcome().await);
+    println!("the first ended {} ({:?})", first.stop_reason(), first.receipt.reason);
+    println!("the second ended {}", second.stop_reason());
+    assert_eq!(first.receipt.reason, Some(Reason::Superseded));
+    assert_eq!(second.stop_reason(), "end_turn");
+    assert!(other.try_outcome().is_none());
+
+    // A prompt that comes while the run is stopping waits for it, whatever the policy.
+    other.cancel(Cancel::graceful());
+    let next = bob.run("Hello").await?;
+    println!("bob's next prompt ended {}", next.stop_reason());
+    assert_eq!(next.stop_reason(), "end_turn");
+    assert_eq!(bob.history().await?.len(), 4);
+
+    // With nothing in progress, `agent.cancel()` arms: the next run is cancelled before it calls its model.
+    let reply: AgentReply = agent.cancel();
+    println!("with nothing in progress: {}", reply.kind().as_str());
+    assert_eq!(reply.kind(), ReplyKind::Armed);
+    let stopped = agent.run("Hello").await?;
+    let normal = agent.run("Hello").await?;
+    println!("then: {}, then: {}", stopped.stop_reason(), normal.stop_reason());
+    assert!(stopped.is_cancelled() && stopped.receipt.model_calls.is_empty());
+    assert_eq!(normal.stop_reason(), "end_turn");
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Testing your own agent: a scripted model, the promises checked on one run, and your own script stopped at every
+//! point. In your project these are tests; here they are a program.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use andon::{Agent, Cancel, Effect, FeedItem, FnTool};
+use andon_testkit::explore::{Script, World, explore};
+use andon_testkit::{Act, ScriptedModel, assert_nothing_lost};
+use serde_json::json;
+use tokio::time::sleep;
+
+type Error = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Error> {
+    one_stop()?;
+    every_stop()
+}
+
+/// The tool under test.
+fn lookup() -> FnTool {
+    let schema = json!({"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]});
+    let lookup = FnTool::new("lookup", "Looks a word up.", schema, |call| async move {
+        tokio::select! {
+            () = call.cord.pulled() => Ok("stopped looking".into()),
+            () = sleep(Duration::from_millis(300)) => Ok("a cord that stops the line".into()),
+        }
+    });
+    lookup.effect(Effect::ReadOnly)
+}
+
+/// What the model will say: it looks a word up, and then answers.
+fn answers() -> [Vec<Act>; 2] {
+    let mut first = vec![Act::text("Let me "), Act::text("see. ")];
+    first.extend(Act::call(0, "call-1", "lookup", r#"{"word": "andon"}"#));
+    first.extend([Act::usage(12, 9), Act::tool_use()]);
+    let second = vec![Act::text("It is "), Act::text("a cord."), Act::usage(30, 6), Act::end()];
+    [first, second]
+}
+
+/// One stop, at a place that you choose, with every promise checked on what is left.
+#[tokio::main]
+async fn one_stop() -> Result<(), Error> {
+    let model = ScriptedModel::new(answers());
+    let agent = Agent::builder().model(model.clone()).tool(lookup()).build()?;
+    let run = agent.start("What is an andon?")?;
+    let mut feed = run.feed();
+    while let Some(item) = feed.next().await {
+        if matches!(item, FeedItem::Delta(_)) {
+            break;
+        }
+    }
+    run.cancel(Cancel::graceful());
+    run.outcome().await;
+    assert_nothing_lost(&run, &agent.history().await?).await;
+    assert_eq!(model.open(), 0, "every connection is closed");
+    println!("one stop: nothing lost");
+    Ok(())
+}
+
+/// Every stop: the explorer plays your script, counts every place where it can be stopped, and stops it at each.
+fn every_stop() -> Result<(), Error> {
+    fn play(world: World) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            let model = world.model(answers());
+            let agent = world.open(world.agent(&model).tool(lookup()));
+            if let Ok(run) = world.start(agent.prompt("What is an andon?")) {
+                world.follow(&run).await;
+            }
+        })
+    }
+    // A stop may take as long as the tool's grace, which is two seconds unless the tool says otherwise.
+    let script = Script { name: "look a word up", settles_within: Duration::from_millis(2_100), disk: None, play };
+    let report = explore(&script);
+    println!("every stop: {} points, {} violations", report.points, report.violations.len());
+    assert!(report.points > 0);
+    assert_eq!(report.violations, Vec::<String>::new());
+    Ok(())
+}

@@ -1,0 +1,336 @@
+//! A disk that fails or stalls: the stop takes effect all the same, the caller is told, and nothing that was durable
+//! becomes unreadable (P1, P10).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use andon::core::event::{Entry, Epoch, Event, Learnt};
+use andon::core::message::Message;
+use andon::core::time::Stamp;
+use andon::{
+    Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, Journal, JournalError, Run, RunId, Runtime,
+    SessionKey, Stored, TestClock,
+};
+use andon_testkit::check::read_all;
+use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::wire::check_history;
+use andon_testkit::{Act, ScriptedModel, TestJournal};
+use tokio::time::Instant;
+
+use common::*;
+
+fn disk_full() -> JournalError {
+    JournalError::Storage("disk full".to_owned())
+}
+
+async fn assert_failed_by_the_journal(run: &Run) {
+    let message = "the journal could not be written: disk full; the run was stopped, and its record will be completed \
+                   when the journal can be read again";
+    let failure = Failure { error: FailureKind::Journal, message: message.to_owned() };
+    assert_eq!(*run.outcome().await.ending, Ending::Failed(failure));
+}
+
+/// A journal that refuses one batch with such an entry, once, and is well again.
+struct Hiccup {
+    journal: TestJournal,
+    is_it: fn(&Entry) -> bool,
+    over: AtomicBool,
+}
+
+impl Hiccup {
+    fn on(is_it: fn(&Entry) -> bool) -> (Arc<Self>, Runtime) {
+        let journal = Arc::new(Self { journal: memory(), is_it, over: AtomicBool::new(false) });
+        let shared = Arc::clone(&journal) as Arc<dyn Journal>;
+        let builder = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new()));
+        (journal, builder.seed(1).build())
+    }
+}
+
+impl Journal for Hiccup {
+    fn append(&self, batch: Batch) -> Append {
+        if batch.entries.iter().any(self.is_it) && !self.over.swap(true, Ordering::SeqCst) {
+            return Append::ready(Err(disk_full()));
+        }
+        self.journal.append(batch)
+    }
+
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+        self.journal.append_addendum(run, at, what)
+    }
+
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+        self.journal.read(run)
+    }
+
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+        self.journal.history(session)
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        self.journal.unsettled()
+    }
+
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Epoch, JournalError>> {
+        self.journal.claim(run)
+    }
+}
+
+fn is_lump(entry: &Entry) -> bool {
+    matches!(entry, Entry::Lump(_))
+}
+
+fn is_answer(entry: &Entry) -> bool {
+    matches!(entry, Entry::Fact(record) if matches!(record.event, Event::Message { .. }))
+}
+
+/// What a later process finds: the same agent and session on what is durable.
+async fn next_process(journal: &TestJournal, agent: &Agent) -> (Agent, ScriptedModel) {
+    let runtime = next_runtime_on(&TestJournal::new(journal.durable(), None));
+    runtime.recover().await.expect("what is durable can be read");
+    let model = ScriptedModel::new([]);
+    let next = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
+    (next.session(agent.session_key().session.as_str()).unwrap(), model)
+}
+
+// ---- a disk that fails ----
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_fails_from_the_beginning_fails_the_run_before_any_model_call() {
+    let journal = memory();
+    journal.fail(disk_full());
+    let model = ScriptedModel::new([]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    assert_failed_by_the_journal(&run).await;
+    assert_eq!(model.calls(), 0);
+    assert!(agent.current().is_none(), "the session is free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_fails_while_tools_run_tells_them_to_end() {
+    let journal = memory();
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("k", "kind"), ("q", "slow")])]);
+    let agent = Agent::builder()
+        .model(model.clone())
+        .runtime(&runtime_on(&journal))
+        .tool(tools::cooperative("kind", secs(600), &log))
+        .tool(tools::slow("slow", secs(1), &log))
+        .build()
+        .unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_tool_started(&run, "q").await;
+    journal.fail(disk_full());
+    assert_failed_by_the_journal(&run).await;
+    settle_down().await;
+    assert_eq!((log.running(), model.open(), model.calls()), (0, 0, 1));
+    agent.runtime().idle().await;
+    assert_eq!(agent.runtime().tasks(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_cannot_be_recorded_says_so_and_stops_the_spending_all_the_same() {
+    let journal = memory();
+    let model = ScriptedModel::new([says_and_hangs("Shown")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Shown").await;
+    journal.fail(disk_full());
+    let reply = run.cancel(Cancel::graceful());
+    assert_eq!(reply.kind().as_str(), "accepted");
+    assert_eq!(reply.recorded().await, Err(disk_full()));
+    assert_eq!(model.open(), 0);
+    run.outcome().await;
+    assert!(agent.current().is_none(), "the session is free");
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "defect: give_up() cannot overwrite the ending that close() has folded, so the run claims to be completed"]
+async fn a_run_whose_end_cannot_be_recorded_has_failed_and_is_neither_completed_nor_cancelled() {
+    let journal = memory();
+    let model =
+        ScriptedModel::new([vec![Act::text("Shown"), Act::Pause(secs(1)), Act::end()], says_and_hangs("Again")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let elsewhere = agent.session("elsewhere").unwrap();
+    let (completes, stops) = (agent.start("Go.").unwrap(), elsewhere.start("Go.").unwrap());
+    until_shown(&completes, "Shown").await;
+    until_shown(&stops, "Again").await;
+    journal.fail(disk_full());
+    stops.cancel(Cancel::graceful());
+    assert_failed_by_the_journal(&stops).await;
+    assert_failed_by_the_journal(&completes).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_of_a_run_that_cannot_be_recorded_ends() {
+    let journal = memory();
+    let model = ScriptedModel::new([says_and_hangs("Shown")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Shown").await;
+    journal.fail(disk_full());
+    run.cancel(Cancel::graceful());
+    let items = read_all(&mut run.feed()).await;
+    assert!(!items.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "defect: give_up() closes the answer from the spans of the fold, which are empty in a live run"]
+async fn text_that_was_shown_is_in_the_outcome_also_if_it_could_not_be_recorded() {
+    let journal = memory();
+    let model = ScriptedModel::new([says_and_hangs("Shown")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Shown").await;
+    journal.fail(disk_full());
+    // A fact in the middle of the answer, which cannot be recorded.
+    run.cancel(Cancel::after_turn());
+    assert_failed_by_the_journal(&run).await;
+    assert_eq!(model.open(), 0);
+    assert_eq!(run.outcome().await.text(), "Shown");
+    assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Shown [cut]"]);
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "defect: flush_all() ignores the error and calls the text durable"]
+async fn a_journal_that_fails_while_text_streams_stops_the_run_and_not_only_at_its_next_fact() {
+    let journal = memory();
+    let drip = || vec![Act::text("drip "), Act::Pause(millis(20))];
+    let model = ScriptedModel::new([answer((0..1_000).map(|_| drip()))]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Drip.").unwrap();
+    until_shown(&run, "drip").await;
+    journal.fail(disk_full());
+    let failed = Instant::now();
+    assert_failed_by_the_journal(&run).await;
+    assert!(failed.elapsed() <= millis(200), "{:?} of text were shown that nobody can keep", failed.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "defect: a lump that failed is never handed over again, and the gap makes the journal unreadable for ever"]
+async fn a_disk_that_fails_once_under_streamed_text_leaves_a_session_that_goes_on() {
+    let (hiccup, runtime) = Hiccup::on(is_lump);
+    let drip = |text: &str| vec![Act::text(text), Act::Pause(millis(60))];
+    let model = ScriptedModel::new([answer([drip("One "), drip("two "), drip("three "), vec![Act::end()]])]);
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    let run = agent.start("Count.").unwrap();
+    run.outcome().await;
+    assert!(hiccup.over.load(Ordering::SeqCst));
+
+    let (next, _) = next_process(&hiccup.journal, &agent).await;
+    let history = next.history().await.expect("the session can be read");
+    assert_eq!(check_history(&history), Vec::<String>::new());
+    assert_usable(&next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_fails_once_under_an_answer_fails_that_run_and_the_next_prompt_works() {
+    let (hiccup, runtime) = Hiccup::on(is_answer);
+    let log = ToolLog::new();
+    let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&runtime);
+    let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
+    let run = agent.start("First.").unwrap();
+    assert_failed_by_the_journal(&run).await;
+    assert_eq!(log.started(), 0, "no effect without its intent on record");
+    assert_usable(&agent).await;
+
+    let (next, _) = next_process(&hiccup.journal, &agent).await;
+    let found = next.runtime().find(run.id()).await.unwrap().unwrap();
+    assert_eq!(*found.try_outcome().unwrap().ending, Ending::Lost, "its record is completed by recovery");
+    assert_usable(&next).await;
+}
+
+// ---- a disk that stalls ----
+
+/// An agent on a disk that takes ten seconds for each append.
+fn stalling(model: &ScriptedModel) -> (Agent, TestJournal) {
+    let journal = TestJournal::slow(None, secs(10));
+    (Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap(), journal)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_takes_effect_at_once_although_the_disk_stalls() {
+    let model = ScriptedModel::new([vec![Act::text("Shown "), Act::Pause(millis(10)), Act::Flood("more ", 100)]]);
+    let (agent, _) = stalling(&model);
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Shown").await;
+    let pulled = Instant::now();
+    let reply = run.cancel(Cancel::graceful());
+    let at_the_pull = run.passed();
+    settle_down().await;
+    assert_eq!((pulled.elapsed(), model.open()), (secs(0), 0), "the connection does not wait for the disk");
+    assert!(run.try_outcome().is_none(), "the outcome does");
+    assert_eq!(reply.recorded().await, Ok(()));
+    assert!(pulled.elapsed() >= secs(10));
+    assert_eq!(cancelled(&agent, &run).await.text(), "Shown ");
+    assert_eq!(run.passed(), at_the_pull);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_while_a_fact_waits_for_the_stalling_disk_lets_no_model_be_called() {
+    let model = ScriptedModel::new([]);
+    let (agent, _) = stalling(&model);
+    let run = agent.start("Go.").unwrap();
+    settle_down().await;
+    run.cancel(Cancel::graceful());
+    cancelled(&agent, &run).await;
+    assert_eq!((model.calls(), run.passed().models), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_while_a_tools_intent_waits_for_the_stalling_disk_lets_no_tool_start() {
+    let log = ToolLog::new();
+    let journal = TestJournal::slow(None, secs(10));
+    let model = ScriptedModel::new([calls(&[("a", "look")])]);
+    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    while model.calls() == 0 || model.open() > 0 {
+        tokio::time::sleep(millis(1)).await;
+    }
+    settle_down().await;
+    run.cancel(Cancel::graceful());
+    cancelled(&agent, &run).await;
+    assert_eq!((log.started(), run.passed().tools), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_gets_its_grace_and_no_more_although_the_disk_stalls() {
+    let log = ToolLog::new();
+    let journal = TestJournal::slow(None, secs(10));
+    let model = ScriptedModel::new([calls(&[("m", "mule")])]);
+    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    let agent = builder.tool(tools::stubborn("mule", secs(600), &log)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_tool_started(&run, "m").await;
+    run.cancel(Cancel::graceful());
+    tokio::time::sleep(millis(501)).await;
+    assert_eq!((log.running(), run.try_outcome().is_none()), (0, true));
+    cancelled(&agent, &run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn showing_waits_once_fifty_milliseconds_of_text_are_not_durable_and_then_goes_on() {
+    let drip = || vec![Act::text("."), Act::Pause(millis(10))];
+    let model = ScriptedModel::new([answer((0..20).map(|_| drip()).chain([vec![Act::end()]]))]);
+    let (agent, _) = stalling(&model);
+    let run = agent.start("Drip.").unwrap();
+    until_shown(&run, ".").await;
+    tokio::time::sleep(secs(9)).await;
+    let shown = usize::try_from(run.passed().pieces).unwrap();
+    assert!((5..=6).contains(&shown), "{shown} pieces were shown in the first 50 ms and none after");
+    assert_eq!(settled(&agent, &run).await.text(), ".".repeat(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_while_the_disk_stalls() {
+    let model = ScriptedModel::new([]);
+    let (agent, _) = stalling(&model);
+    let limits = andon::Limits { deadline: Some(secs(3)), ..andon::Limits::NONE };
+    let run = agent.prompt("Go.").limits(limits).start().unwrap();
+    cancelled_because(&agent, &run, andon::Reason::Deadline).await;
+    assert_eq!(model.calls(), 0);
+}
