@@ -242,6 +242,13 @@ impl Progress {
         self.model.as_ref()
     }
 
+    /// Gives the open model call what was streamed of its answer: a live run keeps that in its log.
+    pub fn set_streamed(&mut self, spans: Vec<Span>) {
+        if let Some(model) = &mut self.model {
+            model.spans = spans;
+        }
+    }
+
     /// The hook that is open, if one is.
     pub fn open_hook(&self) -> Option<HookPoint> {
         self.hook

@@ -64,9 +64,9 @@ pub enum BuildError {
     /// Two tools have one name.
     #[error("two tools are called {0:?}: rename one of them, the model asks for tools by name")]
     TwoToolsOfOneName(String),
-    /// A tool has no name.
-    #[error("a tool has no name: give it one of letters, digits, '_' and '-'")]
-    NamelessTool,
+    /// A tool's name is none that every provider takes.
+    #[error("{0:?} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'")]
+    BadToolName(String),
     /// A tool's schema does not describe an object.
     #[error("the schema of tool {tool:?} must describe an object: {why}")]
     BadSchema {
@@ -415,8 +415,9 @@ impl fmt::Debug for AgentBuilder {
 
 /// Makes the guard that checks a tool's arguments.
 fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
-    if spec.name.is_empty() {
-        return Err(BuildError::NamelessTool);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if spec.name.is_empty() || spec.name.len() > 64 || !spec.name.bytes().all(is_plain) {
+        return Err(BuildError::BadToolName(spec.name.clone()));
     }
     let bad = |why: String| BuildError::BadSchema { tool: spec.name.clone(), why };
     let describes_object = spec.schema.get("type").and_then(Value::as_str) == Some("object");

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use andon_core::time::Stamp;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::live::{Live, News, Order};
@@ -47,7 +48,8 @@ pub(crate) struct Aside<T> {
     gate: Gate,
     seam: &'static str,
     work: Work<T>,
-    grace: Option<Pin<Box<Sleep>>>,
+    /// When the grace ends, and the timer for it.
+    grace: Option<(Stamp, Pin<Box<Sleep>>)>,
     tell: fn(u32, AsideEnd<T>) -> News,
     /// What to do with an end that nobody waits for any more.
     late: Box<dyn FnOnce(News) + Send>,
@@ -119,8 +121,13 @@ impl<T: Send + 'static> Aside<T> {
             Order::StopNow => Poll::Ready(()),
             Order::StopBy(end) => {
                 let at = Instant::now() + end.since(self.live.now());
-                // Made once: the end of a grace does not move, unless the force rises and it is now.
-                self.grace.get_or_insert_with(|| Box::pin(sleep_until(at))).as_mut().poll(cx)
+                let (until, timer) = self.grace.get_or_insert_with(|| (end, Box::pin(sleep_until(at))));
+                // A second request may end the grace sooner.
+                if *until != end {
+                    *until = end;
+                    timer.as_mut().reset(at);
+                }
+                timer.as_mut().poll(cx)
             }
         }
     }

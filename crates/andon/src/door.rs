@@ -1,6 +1,7 @@
 //! The one door through which tasks are started: so a shutdown can await every task.
 
 use std::future::Future;
+use std::num::NonZero;
 use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -28,18 +29,32 @@ impl Door {
     /// Starts a task where drivers run: in the caller's runtime, or in one of our own if the caller has none.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let caller = Handle::try_current().ok();
-        match caller.as_ref().or_else(|| own(&DRIVERS, "andon")) {
+        match caller.as_ref().or_else(|| own_drivers()) {
             Some(handle) => drop(self.tasks.spawn_on(task, handle)),
             // No thread can be had: the run stays where it is, and its handle says so by never settling.
             None => drop(task),
         }
     }
 
+    /// Starts a task that other runs depend on, and that must not end with the caller's runtime.
+    pub(crate) fn spawn_keeper(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match (self.lanes, own_drivers()) {
+            (Lanes::Two, Some(handle)) => drop(self.tasks.spawn_on(task, handle)),
+            (Lanes::One, _) | (_, None) => self.spawn(task),
+        }
+    }
+
+    /// Whether a run may be settled on threads that are not its caller's.
+    pub(crate) fn has_own_threads(&self) -> bool {
+        self.lanes == Lanes::Two
+    }
+
     /// Starts a task where tools and hooks run.
     pub(crate) fn spawn_aside(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.lanes {
             Lanes::One => self.spawn(task),
-            Lanes::Two => match own(&TOOLS, "andon-tools") {
+            // More threads than a run has tools at once: one that blocks takes a thread away from the others.
+            Lanes::Two => match own(&TOOLS, "andon-tools", (2 * cores()).max(16)) {
                 Some(handle) => drop(self.tasks.spawn_on(task, handle)),
                 None => self.spawn(task),
             },
@@ -61,15 +76,18 @@ impl Door {
 static DRIVERS: OnceLock<Option<Runtime>> = OnceLock::new();
 static TOOLS: OnceLock<Option<Runtime>> = OnceLock::new();
 
+fn own_drivers() -> Option<&'static Handle> {
+    own(&DRIVERS, "andon", cores())
+}
+
 /// A runtime of our own, shared by the whole process and started when it is first needed.
-fn own(cell: &'static OnceLock<Option<Runtime>>, name: &str) -> Option<&'static Handle> {
+fn own(cell: &'static OnceLock<Option<Runtime>>, name: &str, threads: usize) -> Option<&'static Handle> {
     let runtime = cell.get_or_init(|| {
-        Builder::new_multi_thread().thread_name(name).worker_threads(threads()).enable_all().build().ok()
+        Builder::new_multi_thread().thread_name(name).worker_threads(threads).enable_all().build().ok()
     });
     runtime.as_ref().map(Runtime::handle)
 }
 
-/// More threads than cores: a tool that blocks takes one of them away from the others.
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(8, |cores| (2 * cores.get()).max(8))
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, NonZero::get)
 }

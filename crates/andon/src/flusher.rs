@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::fault::{Fault, planted};
 use crate::journal::Append;
-use crate::live::Live;
+use crate::live::{Live, News};
 use crate::log::Flush;
 use crate::runtime::RuntimeCore;
 use crate::sync::Mutex;
@@ -38,7 +38,7 @@ impl Flusher {
         }
         drop(state);
         let runtime = Arc::clone(&live.runtime);
-        live.runtime.door.spawn(flush_all(Running { runtime, is_over: false }));
+        live.runtime.door.spawn_keeper(flush_all(Running { runtime, is_over: false }));
     }
 
     /// The runs to flush; `None` when there are none, and then no task is running any more.
@@ -88,8 +88,10 @@ async fn flush_all(mut running: Running) {
             })
             .collect();
         for (live, flush, append) in flushes {
-            // A journal that fails says so again when the driver next records; here only the wait ends.
-            let _ = append.await;
+            if let Err(error) = append.await {
+                live.post(News::JournalFailed(error));
+                continue;
+            }
             live.flushed(&flush);
             if live.with_log(|log| log.has_text_to_flush()) {
                 running.runtime.flusher.add(&live);

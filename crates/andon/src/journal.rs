@@ -73,6 +73,12 @@ pub enum JournalError {
     /// The storage failed.
     #[error("the journal could not be written: {0}")]
     Storage(String),
+    /// What is stored makes no sense.
+    #[error("the journal cannot be read: {0}")]
+    Unreadable(String),
+    /// A run of this id is on record already.
+    #[error("run id {0} is used by a run that is on record already: choose another, or leave it out")]
+    RunExists(RunId),
     /// The journal's writer is gone.
     #[error("the journal is closed")]
     Closed,

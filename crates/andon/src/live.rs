@@ -51,6 +51,8 @@ pub(crate) enum News {
     HookEnded(u32, AsideEnd<Decision>),
     /// The session is this run's now.
     Seated,
+    /// Streamed text could not be journaled.
+    JournalFailed(JournalError),
 }
 
 /// What a task that runs beside the driver is to do.
@@ -712,6 +714,11 @@ impl Live {
     }
 
     // ---- the flusher's side ----
+
+    /// A call was refused: it can no longer be cancelled alone.
+    pub(crate) fn forget_call(&self, call: &CallId) {
+        self.inner.lock().ready.retain(|ready| ready != call);
+    }
 
     /// Hands the text that streams to the journal.
     pub(crate) fn flush(&self) -> Option<(Flush, Append)> {

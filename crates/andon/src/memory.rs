@@ -71,8 +71,11 @@ impl StoredRun {
 impl State {
     fn append(&mut self, batch: Batch) -> Result<(), JournalError> {
         let Batch { run, epoch, entries } = batch;
-        if !self.runs.contains_key(&run) {
-            self.order.push(run.clone());
+        let begins = matches!(entries.first(), Some(Entry::Fact(record)) if record.seq == 1);
+        match (self.runs.contains_key(&run), begins) {
+            (true, true) => return Err(JournalError::RunExists(run)),
+            (true, false) => {}
+            (false, _) => self.order.push(run.clone()),
         }
         let stored = self.runs.entry(run.clone()).or_default();
         if stored.epoch > epoch || stored.settled {
@@ -122,7 +125,7 @@ impl Journal for MemoryJournal {
         let stored = runs.filter_map(|run| state.runs.get(run));
         let messages = stored.map(|run| Progress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
         let history = messages.collect::<Result<Vec<_>, _>>().map(|runs| runs.concat());
-        Box::pin(ready(history.map_err(|error| JournalError::Storage(error.to_string()))))
+        Box::pin(ready(history.map_err(|error| JournalError::Unreadable(error.to_string()))))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {

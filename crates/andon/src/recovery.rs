@@ -62,38 +62,56 @@ pub(crate) fn conclude(live: &Arc<Live>, session: &SessionCore, messages: &[Arc<
     session.leave(live, messages);
 }
 
-/// Settles every unsettled run of a journal.
-pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recovered>, JournalError> {
-    let mut recovered = Vec::new();
-    for run in runtime.journal.unsettled().await? {
-        let epoch = runtime.journal.claim(&run).await?;
-        let Some(stored) = runtime.journal.read(&run).await? else { continue };
-        let mut progress = fold(&stored)?;
-        let mut events = close_lost(&progress);
-        let outcome = Arc::new(match progress.cancel() {
-            Some((reason, _)) => Ending::Cancelled { reason },
-            None => Ending::Lost,
-        });
-        events.push(Event::RunSettled { outcome: Arc::clone(&outcome) });
-        let records = number(runtime, &mut progress, epoch, events)?;
-        append(&*runtime.journal, &run, epoch, &records).await?;
-        recovered.push(Recovered { run, session: progress.accepted().session.clone(), outcome });
-    }
-    Ok(recovered)
+/// Why a live run has no driver.
+#[derive(Debug)]
+pub(crate) enum Gone {
+    /// It panicked, and said this.
+    Panicked(String),
+    /// It was dropped with the tokio runtime that it ran in.
+    Dropped,
 }
 
-/// Settles a run whose driver panicked, in the process that is still alive: the text that was shown and the results that
+/// Settles every unsettled run of a journal. One that cannot be read keeps no other from being settled.
+pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recovered>, JournalError> {
+    let mut recovered = Vec::new();
+    let mut unreadable = Vec::new();
+    for run in runtime.journal.unsettled().await? {
+        match recover(runtime, &run).await {
+            Ok(settled) => recovered.extend(settled),
+            Err(JournalError::Unreadable(why)) => unreadable.push(format!("{run}: {why}")),
+            Err(other) => return Err(other),
+        }
+    }
+    if unreadable.is_empty() { Ok(recovered) } else { Err(JournalError::Unreadable(unreadable.join("; "))) }
+}
+
+async fn recover(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Recovered>, JournalError> {
+    let epoch = runtime.journal.claim(run).await?;
+    let Some(stored) = runtime.journal.read(run).await? else { return Ok(None) };
+    let mut progress = fold(&stored)?;
+    let mut events = close_lost(&progress);
+    let outcome = Arc::new(match progress.cancel() {
+        Some((reason, _)) => Ending::Cancelled { reason },
+        None => Ending::Lost,
+    });
+    events.push(Event::RunSettled { outcome: Arc::clone(&outcome) });
+    let records = number(runtime, &mut progress, epoch, events)?;
+    append(&*runtime.journal, run, epoch, &records).await?;
+    Ok(Some(Recovered { run: run.clone(), session: progress.accepted().session.clone(), outcome }))
+}
+
+/// Settles a run whose driver is gone, in the process that is still alive: the text that was shown and the results that
 /// tools have returned are kept.
 pub(crate) async fn recover_live(
     live: &Arc<Live>,
     session: &Arc<SessionCore>,
     accepted: &Arc<Accepted>,
     unwritten: Vec<Event>,
-    panic: &str,
+    gone: Gone,
 ) {
     live.stop_asides();
     live.asides_over().await;
-    if let Err(error) = settle_panicked(live, session, accepted, unwritten, panic).await {
+    if let Err(error) = settle_orphan(live, session, accepted, unwritten, &gone).await {
         let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message: error.to_string() }));
         let receipt = live.with_log(|log| Receipt::fold(log.facts(), []));
         conclude(live, session, &[]);
@@ -102,12 +120,12 @@ pub(crate) async fn recover_live(
     }
 }
 
-async fn settle_panicked(
+async fn settle_orphan(
     live: &Arc<Live>,
     session: &Arc<SessionCore>,
     accepted: &Arc<Accepted>,
     unwritten: Vec<Event>,
-    panic: &str,
+    gone: &Gone,
 ) -> Result<(), JournalError> {
     let runtime = &live.runtime;
     let (epoch, stored) = take_over(live, accepted).await?;
@@ -123,7 +141,7 @@ async fn settle_panicked(
     let (mut events, closed) = went_on(live, &progress, unwritten)?;
     if closed.ending().is_none() {
         events.extend(close_lost(&closed));
-        events.push(Event::RunSettled { outcome: ending_after(live, &closed, panic) });
+        events.push(Event::RunSettled { outcome: ending_after(live, &closed, gone) });
     }
     let records = number(runtime, &mut progress, epoch, events)?;
     append(&*runtime.journal, &live.id, epoch, &records).await?;
@@ -156,12 +174,16 @@ async fn take_over(live: &Arc<Live>, accepted: &Arc<Accepted>) -> Result<(Epoch,
     Ok((epoch, stored))
 }
 
-/// How a run ends whose driver panicked: as it was sealed, cancelled if that was asked for, or else failed.
-fn ending_after(live: &Live, progress: &Progress, panic: &str) -> Arc<Ending> {
-    let message = format!("the run's driver panicked: {panic}; this is a defect in the model adapter or in Andon");
-    live.seal_after_panic(Arc::new(match progress.cancel() {
-        Some((reason, _)) => Ending::Cancelled { reason },
-        None => Ending::Failed(Failure { error: FailureKind::Internal, message }),
+/// How a run ends whose driver is gone: as it was sealed, cancelled if that was asked for, or else failed or lost.
+fn ending_after(live: &Live, progress: &Progress, gone: &Gone) -> Arc<Ending> {
+    live.seal_after_panic(Arc::new(match (progress.cancel(), gone) {
+        (Some((reason, _)), _) => Ending::Cancelled { reason },
+        (None, Gone::Dropped) => Ending::Lost,
+        (None, Gone::Panicked(text)) => {
+            let message =
+                format!("the run's driver panicked: {text}; this is a defect in the model adapter or in Andon");
+            Ending::Failed(Failure { error: FailureKind::Internal, message })
+        }
     }))
 }
 
@@ -184,7 +206,9 @@ fn went_on(
         let event = match news {
             News::Pulled(request) => Some(Event::CancelRequested { request, delivered_at: live.now() }),
             News::ToolEnded(ticket, end) => tool_ended(live, &progress, ticket, end),
-            News::CallPulled(..) | News::Decided(..) | News::HookEnded(..) | News::Seated => None,
+            News::CallPulled(..) | News::Decided(..) | News::HookEnded(..) | News::Seated | News::JournalFailed(_) => {
+                None
+            }
         };
         if let Some(event) = event {
             progress.apply(&event).map_err(unreadable)?;
@@ -222,7 +246,7 @@ fn fold(stored: &Stored) -> Result<Progress, JournalError> {
 }
 
 fn unreadable(error: FoldError) -> JournalError {
-    JournalError::Storage(format!("the journal makes no sense: {error}"))
+    JournalError::Unreadable(error.to_string())
 }
 
 /// Numbers events behind those of the journal, and folds them in.

@@ -77,7 +77,8 @@ impl SessionCore {
             WhenBusy::Reject if !on_its_way_out => return Err(Turned::Busy(seated.id.clone())),
             WhenBusy::Reject | WhenBusy::Queue | WhenBusy::Supersede => {}
         }
-        if state.queue.len() >= MAX_QUEUED {
+        // One that supersedes empties the queue.
+        if state.queue.len() >= MAX_QUEUED && when_busy != WhenBusy::Supersede {
             return Err(Turned::QueueFull);
         }
         let superseded: Vec<Arc<Live>> = match when_busy {

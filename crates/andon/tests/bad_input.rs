@@ -116,12 +116,11 @@ async fn names_that_cannot_be_ids_are_refused() {
     let agent = plain().build().unwrap();
     assert_eq!(agent.session("").unwrap_err().to_string(), "an id must not be empty");
     assert!(agent.session_of("a\nb", "s").is_err());
-    let expected = "a tool has no name: give it one of letters, digits, '_' and '-'";
+    let expected = "\"\" cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'";
     assert_eq!(build_error(plain().tool(tool("", json!({"type": "object"})))), expected);
 }
 
 #[tokio::test]
-#[ignore = "defect: guard() refuses only an empty name, although its error says letters, digits, _ and -"]
 async fn a_tools_name_that_no_provider_takes_is_refused() {
     for name in ["look around", "schön", "a.b", "a/b", &"x".repeat(65)] {
         let built = plain().tool(tool(name, json!({"type": "object"}))).build();
@@ -174,7 +173,6 @@ async fn arguments_of_ten_megabytes_are_taken_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: the refusal quotes the whole argument, so 10 MB go into the history a second time"]
 async fn an_error_result_for_huge_bad_arguments_stays_small() {
     let long = format!("{{\"n\": \"{}\"}}", "x".repeat(10_000_000));
     let (_, _, history, _) = play(call("x", "look", &long)).await;

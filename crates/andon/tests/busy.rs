@@ -158,7 +158,6 @@ async fn a_queue_that_is_full_turns_the_next_prompt_away_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: enter() looks at the length of the queue before it looks at the policy"]
 async fn a_prompt_that_supersedes_is_not_turned_away_by_those_that_it_replaces() {
     let (agent, first, _) = busy().await;
     let queued: Vec<Run> = (0..64).map(|number| queue(&agent, &format!("{number}"))).collect();

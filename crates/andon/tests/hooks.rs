@@ -113,7 +113,6 @@ async fn hooks_of_one_point_are_called_in_the_order_in_which_they_were_given() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: run_after_tool_hooks pops, so the last result comes first"]
 async fn after_tool_is_called_in_the_order_in_which_the_tools_finished() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = ToolLog::new();

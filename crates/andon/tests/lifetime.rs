@@ -17,7 +17,7 @@ fn slow_answer() -> ScriptedModel {
 }
 
 fn current_thread() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,9 +159,8 @@ async fn a_signal_of_the_caller_is_heard_whatever_the_run_waits_for() {
 }
 
 #[test]
-#[ignore = "defect: the one flusher of a Runtime lives in whichever tokio runtime came first"]
 fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_driven() {
-    let runtime = Runtime::builder().one_lane().build();
+    let runtime = Runtime::builder().build();
     let build =
         |model: ScriptedModel, name: &str| Agent::builder().name(name).model(model).runtime(&runtime).build().unwrap();
     // This one has ended its run, and its owner now does something else for a long while.
@@ -178,9 +177,8 @@ fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_dri
 }
 
 #[test]
-#[ignore = "defect: a driver that is dropped with its tokio runtime settles nothing"]
 fn a_run_whose_tokio_runtime_was_shut_down_is_settled_and_its_session_is_free() {
-    let runtime = Runtime::builder().one_lane().build();
+    let runtime = Runtime::builder().build();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime).build().unwrap();
     let gone = current_thread();
     let run = gone.block_on(async {

@@ -100,7 +100,6 @@ async fn a_model_that_is_silent_from_the_beginning_is_stopped_too() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: the time in which showing waits for the disk counts as silence of the model"]
 async fn a_slow_disk_is_not_taken_for_a_silent_model() {
     let drip = |text: &str| vec![Act::text(text), Act::Pause(millis(60))];
     let model = ScriptedModel::new([answer([drip("a "), drip("b "), drip("c "), vec![Act::end()]])]);
@@ -167,7 +166,6 @@ async fn a_running_usage_that_passes_the_limit_cuts_the_answer_in_mid_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: Reading::offered passes used - 1 to tokens_spent, and the note repeats it"]
 async fn the_note_of_a_budget_says_how_many_tokens_are_used() {
     let agent = agent(&dear_answer()).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
     let run = agent.start("Go.").unwrap();

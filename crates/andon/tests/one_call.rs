@@ -66,7 +66,6 @@ async fn a_call_that_has_not_started_in_a_sequential_turn_can_be_cancelled_alone
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: the aside keeps its first grace timer, so the tool outlives the run and is called leaked"]
 async fn a_stop_with_a_shorter_grace_than_a_call_was_given_alone_waits_only_for_the_shorter() {
     let log = ToolLog::new();
     let agent = agent(&ScriptedModel::new([calls(&[("m", "mule")])]))
@@ -86,7 +85,6 @@ async fn a_stop_with_a_shorter_grace_than_a_call_was_given_alone_waits_only_for_
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: the driver panics, because prepare() starts a call that was closed while its hook waited"]
 async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_run_goes_on() {
     let log = ToolLog::new();
     let agent = agent(&ScriptedModel::new([calls(&[("a", "look"), ("b", "look")]), says("Well.")]))
@@ -108,7 +106,6 @@ async fn a_call_that_is_cancelled_alone_while_its_hook_waits_is_not_run_and_the_
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: the reply of cancel_call says recorded at once"]
 async fn recorded_after_a_cancel_of_one_call_waits_until_that_is_durable() {
     let journal = TestJournal::slow(None, secs(1));
     let model = ScriptedModel::new([calls(&[("m", "mule")])]);
@@ -124,7 +121,6 @@ async fn recorded_after_a_cancel_of_one_call_waits_until_that_is_durable() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: a refused call stays in the ready list, so cancel_call answers accepted"]
 async fn a_call_that_a_hook_denied_is_not_running_any_more() {
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("no", "look"), ("yes", "slow")])]);

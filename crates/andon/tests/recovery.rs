@@ -238,7 +238,6 @@ async fn the_writer_that_was_thought_dead_can_write_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "defect: give_up() cannot overwrite the ending that close() has folded"]
 async fn a_run_that_was_taken_over_is_not_told_as_cancelled_by_the_one_and_lost_by_the_other() {
     let journal = memory();
     let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));

@@ -45,7 +45,7 @@ use crate::hook::Decision;
 use crate::journal::JournalError;
 use crate::limits::Limits;
 use crate::live::{Appended, Live, News};
-use crate::recovery;
+use crate::recovery::{self, Gone};
 use crate::runtime::RuntimeCore;
 use crate::session::SessionCore;
 use crate::tool::BoxFuture;
@@ -67,6 +67,7 @@ pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
 /// Drives a run to its end. A panic on the way ends the run and not the process: it is settled from its journal.
 pub(crate) async fn drive(mut driver: Driver, accepted: Arc<Accepted>) {
     let (live, session) = (Arc::clone(&driver.live), Arc::clone(&driver.session));
+    let mut unfinished = Unfinished::new(&live, &session, &accepted);
     let panicked = {
         let mut work = pin!(driver.work(&accepted));
         std::future::poll_fn(|cx| {
@@ -81,11 +82,40 @@ pub(crate) async fn drive(mut driver: Driver, accepted: Arc<Accepted>) {
         })
         .await
     };
+    unfinished.is_over = true;
     let Some(panic) = panicked else { return };
     // What had happened and was not yet journaled is still true.
     let unwritten = std::mem::take(&mut driver.staged);
     drop(driver);
-    recovery::recover_live(&live, &session, &accepted, unwritten, &panic).await;
+    recovery::recover_live(&live, &session, &accepted, unwritten, Gone::Panicked(panic)).await;
+}
+
+/// Settles a run whose driver is dropped in the middle, as happens when the caller's tokio runtime is shut down.
+struct Unfinished {
+    live: Arc<Live>,
+    session: Arc<SessionCore>,
+    accepted: Arc<Accepted>,
+    is_over: bool,
+}
+
+impl Unfinished {
+    fn new(live: &Arc<Live>, session: &Arc<SessionCore>, accepted: &Arc<Accepted>) -> Self {
+        let (live, session, accepted) = (Arc::clone(live), Arc::clone(session), Arc::clone(accepted));
+        Self { live, session, accepted, is_over: false }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let door = &self.live.runtime.door;
+        if self.is_over || !door.has_own_threads() {
+            return;
+        }
+        let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
+        door.spawn_keeper(async move {
+            recovery::recover_live(&live, &session, &accepted, Vec::new(), Gone::Dropped).await;
+        });
+    }
 }
 
 pub(crate) struct Driver {
@@ -112,6 +142,8 @@ pub(crate) struct Driver {
     ran_after_run: bool,
     /// Model calls that failed one after the other.
     failed_attempts: u32,
+    /// Streamed text could not be journaled: the run cannot go on.
+    journal_failed: Option<JournalError>,
 }
 
 impl Driver {
@@ -141,6 +173,7 @@ impl Driver {
             ran_before_run: false,
             ran_after_run: false,
             failed_attempts: 0,
+            journal_failed: None,
         }
     }
 
@@ -157,6 +190,7 @@ impl Driver {
             self.live.hit("driver: step");
             self.watch.look();
             self.hear();
+            self.check_journal()?;
             let Some(step) = self.progress().next_step(self.agent.tools_at_once) else { return Ok(()) };
             match step {
                 Step::CallModel => self.call_model().await?,
@@ -287,6 +321,11 @@ impl Driver {
         Ok(())
     }
 
+    /// An error once streamed text could not be journaled.
+    fn check_journal(&self) -> Result<(), JournalError> {
+        self.journal_failed.clone().map_or(Ok(()), Err)
+    }
+
     /// Takes in what has reached the run from outside.
     fn hear(&mut self) {
         for news in self.live.take_news() {
@@ -306,6 +345,7 @@ impl Driver {
             News::ToolEnded(ticket, end) => self.hear_tool_ended(ticket, end),
             News::HookEnded(ticket, end) => self.hook_end = Some((ticket, end)),
             News::Seated => self.seated = true,
+            News::JournalFailed(error) => self.journal_failed = Some(error),
         }
     }
 

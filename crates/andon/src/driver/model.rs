@@ -20,6 +20,9 @@ use crate::hook::What;
 use crate::journal::JournalError;
 use crate::model::{ModelError, Request};
 
+/// How much of what is wrong with a call's arguments the model is told, in characters.
+const MAX_DETAIL: usize = 600;
+
 impl Driver {
     pub(super) async fn call_model(&mut self) -> Result<(), JournalError> {
         if let Some(cancel) = self.limits.spent(self.progress()) {
@@ -96,6 +99,7 @@ impl Driver {
                 Woke::Work(read) => return Ok(read),
             }
             self.hear();
+            self.check_journal()?;
             if self.is_cut() {
                 return Ok(Read::Refused);
             }
@@ -231,6 +235,8 @@ impl Driver {
             }),
             Err(error) => Some(format!("They are no JSON: {error}")),
         }?;
+        // The error quotes the arguments, and they may be long.
+        let wrong: String = wrong.chars().take(MAX_DETAIL).collect();
         Some(refuse_with(call.id.clone(), Refusal::BadArguments, Some(&wrong)))
     }
 
@@ -269,6 +275,7 @@ impl Driver {
                 Woke::Work(()) => break,
                 Woke::News => self.hear(),
             }
+            self.check_journal()?;
         }
         if planted(Fault::BackoffNotEnded) && self.is_stopping() {
             self.stage_unseen(&Event::BackoffFinished);

@@ -142,9 +142,6 @@ impl Reading {
         let Some(answer) = &mut self.answer else { return Poll::Ready(Err(Read::Refused)) };
         let Poll::Ready(piece) = answer.poll_piece(cx) else { return self.poll_silence(cx, live).map(Err) };
         budget.made_progress();
-        if let Some(silence) = &mut self.silence {
-            silence.last_piece = Instant::now();
-        }
         Poll::Ready(match piece {
             Some(Ok(piece)) => Ok(piece),
             Some(Err(error)) => Err(Read::Failed(error)),
@@ -205,6 +202,10 @@ impl Reading {
             }
             Offer::Accepted { first_unjournaled: true } => live.runtime.flusher.add(live),
             Offer::Accepted { first_unjournaled: false } => {}
+        }
+        // Counted from when it was taken: a piece that had to wait for the disk is no silence of the model's.
+        if let Some(silence) = &mut self.silence {
+            silence.last_piece = Instant::now();
         }
         if self.first_piece.is_none() && !matches!(piece, Piece::Usage(_)) {
             self.first_piece = Some(live.now());

@@ -50,6 +50,8 @@ impl Driver {
             self.commit().await?;
             self.live.hit("driver: before grace");
             self.wait_for_tools().await?;
+            // After a pull no hook is called but the last one.
+            self.finished.clear();
         }
         self.run_last_hook(&ending).await?;
         self.live.hit("driver: before seal");
@@ -109,16 +111,15 @@ impl Driver {
         );
         let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
         self.staged.clear();
-        let closing = self.progress.as_deref().map(close_lost).unwrap_or_default();
-        for event in closing {
-            if let Some(progress) = self.progress.as_deref_mut() {
-                // In memory only, so that this process can go on with the session.
-                let _ = progress.apply(&event);
-            }
-        }
         let Some(progress) = self.progress.as_deref_mut() else { return };
-        let _ = progress.apply(&Event::RunSettled { outcome: Arc::clone(&ending) });
-        let outcome = self.live.with_log(|log| outcome_of(progress, log.facts()));
+        // In memory only, so that this process can go on with the session.
+        progress.set_streamed(self.live.with_log(|log| log.answer().cloned().collect()));
+        for event in close_lost(progress) {
+            let _ = progress.apply(&event);
+        }
+        let mut outcome = self.live.with_log(|log| outcome_of(progress, log.facts()));
+        outcome.receipt.outcome = Some(Arc::clone(&ending));
+        outcome.ending = ending;
         conclude(&self.live, &self.session, progress.messages());
         self.live.break_off(error, outcome);
     }

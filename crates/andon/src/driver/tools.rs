@@ -7,6 +7,7 @@ use andon_core::closing::{refuse_with, stopped_result};
 use andon_core::event::{Effect, Event, HookPoint, Learnt, Refusal, ToolEnd};
 use andon_core::id::CallId;
 use andon_core::message::{Content, ResultStatus, ToolCall, ToolResult};
+use andon_core::progress::CallState;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
@@ -59,9 +60,16 @@ impl Driver {
         if self.has_hooks(HookPoint::BeforeTool) {
             let verdict = self.run_hooks(What::BeforeTool { call: call.clone() }).await?;
             if let Verdict::Deny(why) = verdict {
-                self.stage(refuse_with(call.id, Refusal::DeniedByHook, Some(&why)));
+                if self.is_ready(id) {
+                    self.live.forget_call(id);
+                    self.stage(refuse_with(call.id, Refusal::DeniedByHook, Some(&why)));
+                }
                 return Ok(None);
             }
+        }
+        // It may have been cancelled alone while a hook waited.
+        if !self.is_ready(id) {
+            return Ok(None);
         }
         self.live.hit("driver: before tool intent");
         if !self.live.lets_the_turn_go_on() {
@@ -84,6 +92,10 @@ impl Driver {
         }
         self.stage(Event::ToolStarted { call: call.id, effect });
         Ok(Some(aside))
+    }
+
+    fn is_ready(&self, id: &CallId) -> bool {
+        self.progress().calls().iter().any(|open| open.call.id == *id && open.state == CallState::Ready)
     }
 
     fn open_call(&self, id: &CallId) -> Option<ToolCall> {
@@ -130,7 +142,7 @@ impl Driver {
             Woke::News => self.hear(),
             Woke::Work(()) => self.give_up_overdue(),
         }
-        Ok(())
+        self.check_journal()
     }
 
     /// Closes tools that were told to stop before a thread was free to begin them.
@@ -190,7 +202,8 @@ impl Driver {
     }
 
     async fn run_after_tool_hooks(&mut self) -> Result<(), JournalError> {
-        while let Some(result) = self.finished.pop() {
+        while !self.finished.is_empty() {
+            let result = self.finished.remove(0);
             self.commit().await?;
             // Its decision can only be a cancel, which pulls the cord; a panic is on record.
             self.run_hooks(What::AfterTool { result }).await?;
