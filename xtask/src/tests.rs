@@ -31,7 +31,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("points", &mut points_command(&[]))?;
     stages.run("planted faults", &mut faults_command("test"))?;
     stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
-    let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--test", "shuttle"];
+    let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--lib", "threads"];
     let iterations = if length == Length::Long { "100000" } else { "3000" };
     stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))?;
     let stress = ["test", "--package", "andon", "--release", "--test", "stress"];

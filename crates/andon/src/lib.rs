@@ -45,6 +45,8 @@ mod run;
 mod runtime;
 mod session;
 mod sync;
+#[cfg(all(test, feature = "shuttle"))]
+mod threads;
 mod tool;
 
 pub use agent::{Agent, AgentBuilder, BuildError, Prompt, StartError};

@@ -15,7 +15,6 @@
 //! 4. Locks are taken in the order session, writer, run; never the other way.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ use crate::hook::Decision;
 use crate::journal::{Append, Batch, JournalError};
 use crate::log::{Flush, Log};
 use crate::runtime::RuntimeCore;
-use crate::sync::Mutex;
+use crate::sync::{AtomicU8, AtomicU64, Mutex, Ordering};
 use crate::tool::{ToolError, ToolOutput};
 
 /// What reaches the driver from outside.

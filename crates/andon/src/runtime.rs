@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ use crate::recovery::{self, Recovered};
 use crate::registry::Registry;
 use crate::run::Run;
 use crate::session::SessionCore;
-use crate::sync::Mutex;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// What runs have in common. Cheap to clone.
 ///

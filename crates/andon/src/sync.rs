@@ -2,9 +2,13 @@
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use parking_lot::Mutex;
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 #[cfg(feature = "shuttle")]
 pub(crate) use checked::Mutex;
+#[cfg(feature = "shuttle")]
+pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 #[cfg(feature = "shuttle")]
 mod checked {

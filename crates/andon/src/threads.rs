@@ -1,0 +1,178 @@
+//! What the explorer cannot see: threads. The cord, the registry and the race of finish against pull, checked by shuttle
+//! in many orders. Run by `cargo xtask test`; the number of orders is `ANDON_SHUTTLE`.
+
+use std::sync::Arc;
+
+use andon_core::answer::Kind;
+use andon_core::cancel::{Reason, ReplyKind};
+use andon_core::event::Approval;
+use andon_core::id::{CallId, RunId, SessionId, SessionKey};
+use andon_core::outcome::{Ending, ModelStop};
+use shuttle::thread;
+
+use crate::cord::Cancel;
+use crate::live::{Live, News, Offer};
+use crate::registry::AgentId;
+use crate::runtime::{Runtime, RuntimeCore};
+use crate::session::{Seat, SessionCore, WhenBusy};
+
+/// Tries many orders, half of them at random and half by priorities, which find rarer ones.
+fn check(test: impl Fn() + Send + Sync + 'static) {
+    let orders = std::env::var("ANDON_SHUTTLE").ok().and_then(|orders| orders.parse().ok()).unwrap_or(2_000);
+    let test = Arc::new(test);
+    let again = Arc::clone(&test);
+    shuttle::check_random(move || test(), orders / 2);
+    shuttle::check_pct(move || again(), orders / 2, 3);
+}
+
+fn key() -> SessionKey {
+    SessionKey { app: "a".into(), user: "u".into(), session: SessionId::new("s").unwrap() }
+}
+
+fn runtime() -> Arc<RuntimeCore> {
+    Runtime::builder().one_lane().seed(1).build().core
+}
+
+fn live_in(runtime: &Arc<RuntimeCore>, id: &str) -> Arc<Live> {
+    Arc::new(Live::new(RunId::new(id).unwrap(), key(), Arc::clone(runtime), 1))
+}
+
+fn live() -> Arc<Live> {
+    live_in(&runtime(), "r")
+}
+
+fn pull(live: &Live, cancel: Cancel) -> ReplyKind {
+    live.pull(cancel.at(live.now())).0
+}
+
+fn completed() -> Arc<Ending> {
+    Arc::new(Ending::Completed { stop: ModelStop::EndTurn })
+}
+
+#[test]
+fn after_a_pull_has_returned_nothing_passes_the_gate() {
+    check(|| {
+        let live = live();
+        let ticket = live.open_ticket(None, std::time::Duration::ZERO);
+        let worker = {
+            let live = Arc::clone(&live);
+            thread::spawn(move || {
+                live.may_call_model();
+                while live.offer(&Kind::Text, "piece") != Offer::Refused {
+                    thread::yield_now();
+                }
+                live.may_start_tool(ticket);
+                live.may_call_model();
+            })
+        };
+        assert_eq!(pull(&live, Cancel::graceful()), ReplyKind::Accepted);
+        let when_it_returned = live.passed();
+        worker.join().unwrap();
+        assert_eq!(live.passed(), when_it_returned);
+    });
+}
+
+#[test]
+fn a_run_is_completed_or_cancelled_and_the_reply_says_which() {
+    check(|| {
+        let live = live();
+        let driver = {
+            let live = Arc::clone(&live);
+            thread::spawn(move || live.seal(&completed()).is_ok())
+        };
+        let reply = pull(&live, Cancel::now());
+        let sealed = driver.join().unwrap();
+        let expected = if sealed { ReplyKind::TooLate { outcome: completed() } } else { ReplyKind::Accepted };
+        assert_eq!(reply, expected);
+        let cancelled = Arc::new(Ending::Cancelled { reason: Reason::Requested });
+        assert!(sealed || live.seal(&cancelled).is_ok(), "a pulled run can be sealed as cancelled");
+    });
+}
+
+#[test]
+fn of_many_pulls_one_is_accepted_and_force_only_rises() {
+    check(|| {
+        let live = live();
+        let cancels = [Cancel::after_turn(), Cancel::graceful(), Cancel::now(), Cancel::graceful()];
+        let callers = cancels.map(|cancel| {
+            let live = Arc::clone(&live);
+            thread::spawn(move || pull(&live, cancel))
+        });
+        let replies = callers.map(|caller| caller.join().unwrap());
+        assert_eq!(replies.iter().filter(|reply| **reply == ReplyKind::Accepted).count(), 1);
+        let pulled = live.take_news().iter().filter(|news| matches!(news, News::Pulled(_))).count();
+        let hardened = replies.iter().filter(|reply| **reply == ReplyKind::Hardened).count();
+        assert_eq!(pulled, 1 + hardened, "each request that changed something reaches the driver");
+        assert_eq!(live.force(), Some(andon_core::cancel::Force::Now));
+    });
+}
+
+#[test]
+fn a_run_that_starts_while_its_agent_is_cancelled_is_found_or_takes_the_arm() {
+    check(|| {
+        let runtime = runtime();
+        let live = live_in(&runtime, "r");
+        let caller = {
+            let runtime = Arc::clone(&runtime);
+            thread::spawn(move || {
+                let found = runtime.registry.of_agent_or_arm(AgentId(1), &Cancel::graceful());
+                for live in found {
+                    pull(&live, Cancel::graceful());
+                }
+            })
+        };
+        runtime.registry.add(AgentId(1), &live).expect("the id is free");
+        if let Some(cancel) = runtime.registry.take_arm(AgentId(1)) {
+            pull(&live, cancel);
+        }
+        caller.join().unwrap();
+        let armed = runtime.registry.take_arm(AgentId(1)).is_some();
+        assert!(live.force().is_some() && !armed, "the cancel has hit this run, and only this one");
+    });
+}
+
+#[test]
+fn a_queued_run_is_seated_whenever_the_run_before_it_leaves() {
+    check(|| {
+        let runtime = runtime();
+        let session = Arc::new(SessionCore::new(key()));
+        let (first, second) = (live_in(&runtime, "1"), live_in(&runtime, "2"));
+        assert_eq!(session.enter(&first, WhenBusy::Reject).unwrap(), Seat::Taken);
+        let driver = {
+            let (session, first) = (Arc::clone(&session), Arc::clone(&first));
+            thread::spawn(move || {
+                pull(&first, Cancel::graceful());
+                session.leave(&first, &[]);
+            })
+        };
+        let seat = session.enter(&second, WhenBusy::Queue).unwrap();
+        driver.join().unwrap();
+        let told = second.take_news().iter().any(|news| matches!(news, News::Seated));
+        assert_eq!((seat == Seat::Taken) as u8 + u8::from(told), 1, "{seat:?}, told {told}");
+    });
+}
+
+#[test]
+fn an_approval_is_taken_before_the_pull_or_refused() {
+    check(|| {
+        let live = live();
+        let call = CallId::new("c").unwrap();
+        live.open_calls(vec![call.clone()], Vec::new());
+        let person = {
+            let (live, call) = (Arc::clone(&live), call.clone());
+            thread::spawn(move || live.decide(&call, Approval::Approved { by: None }).is_ok())
+        };
+        pull(&live, Cancel::graceful());
+        let taken = person.join().unwrap();
+        let order: Vec<&str> = live
+            .take_news()
+            .iter()
+            .filter_map(|news| match news {
+                News::Pulled(_) => Some("pulled"),
+                News::Decided(..) => Some("approved"),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(order, if taken { vec!["approved", "pulled"] } else { vec!["pulled"] });
+    });
+}
