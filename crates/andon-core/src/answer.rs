@@ -275,15 +275,23 @@ impl Assembly {
         match kind {
             Kind::Text => match self.parts.last_mut() {
                 Some(Part::Text { text }) => text.push_str(more),
-                _ => self.parts.push(Part::text(more)),
+                _ => self.add_part(Part::text(more)),
             },
             Kind::Thinking => match self.parts.last_mut() {
                 Some(Part::Thinking { text, .. }) if self.thought_is_open => text.push_str(more),
-                _ => self.parts.push(Part::Thinking { text: more.to_owned(), signature: None }),
+                _ => self.add_part(Part::Thinking { text: more.to_owned(), signature: None }),
             },
             Kind::ToolInput(head) => self.input(head, more),
         }
         self.thought_is_open = *kind == Kind::Thinking;
+    }
+
+    /// Most answers have one part, and answers are kept: no room is taken for more.
+    fn add_part(&mut self, part: Part) {
+        if self.parts.is_empty() {
+            self.parts.reserve_exact(1);
+        }
+        self.parts.push(part);
     }
 
     fn input(&mut self, head: &Arc<CallHead>, more: &str) {

@@ -4,7 +4,7 @@
 //! run has something, and then ends.
 
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::fault::{Fault, planted};
@@ -24,7 +24,8 @@ pub(crate) struct Flusher {
 
 #[derive(Default)]
 struct State {
-    dirty: Vec<Arc<Live>>,
+    /// Weak: a run that has settled has nothing to hand over, and is not kept for it.
+    dirty: Vec<Weak<Live>>,
     running: bool,
 }
 
@@ -32,7 +33,7 @@ impl Flusher {
     /// This run has text that the journal has not.
     pub(crate) fn add(&self, live: &Arc<Live>) {
         let mut state = self.state.lock();
-        state.dirty.push(Arc::clone(live));
+        state.dirty.push(Arc::downgrade(live));
         if mem::replace(&mut state.running, true) {
             return;
         }
@@ -42,7 +43,7 @@ impl Flusher {
     }
 
     /// The runs to flush; `None` when there are none, and then no task is running any more.
-    fn take(&self) -> Option<Vec<Arc<Live>>> {
+    fn take(&self) -> Option<Vec<Weak<Live>>> {
         let mut state = self.state.lock();
         state.running = !state.dirty.is_empty();
         state.running.then(|| mem::take(&mut state.dirty))
@@ -83,6 +84,7 @@ async fn flush_all(mut running: Running) {
         let flushes: Vec<(Arc<Live>, Flush, Append)> = dirty
             .into_iter()
             .filter_map(|live| {
+                let live = live.upgrade()?;
                 let (flush, append) = live.flush()?;
                 Some((live, flush, append))
             })

@@ -1,6 +1,5 @@
 //! A journal in memory: as strict as one on disk, and gone with the process.
 
-use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use andon_core::progress::Progress;
 use andon_core::time::Stamp;
 
 use crate::journal::{Append, Batch, Journal, JournalError, Stored};
-use crate::sync::Mutex;
+use crate::sync::{HashMap, Mutex};
 use crate::tool::BoxFuture;
 
 /// A journal in memory.
@@ -33,7 +32,6 @@ struct State {
 struct StoredRun {
     epoch: Epoch,
     stored: Stored,
-    session: Option<SessionKey>,
     settled: bool,
 }
 
@@ -64,7 +62,7 @@ impl MemoryJournal {
 
 impl StoredRun {
     fn copy(&self) -> Self {
-        Self { epoch: self.epoch, stored: self.stored.clone(), session: self.session.clone(), settled: self.settled }
+        Self { epoch: self.epoch, stored: self.stored.clone(), settled: self.settled }
     }
 }
 
@@ -85,10 +83,9 @@ impl State {
         for entry in &entries {
             let Entry::Fact(record) = entry else { continue };
             match &record.event {
-                Event::RunAccepted { accepted } => stored.session = Some(accepted.session.clone()),
                 Event::RunStarted => {
-                    if let Some(session) = stored.session.clone() {
-                        self.sessions.entry(session).or_default().push(run.clone());
+                    if let Some(session) = session_of(&stored.stored.entries).or(session_of(&entries)) {
+                        self.sessions.entry(session.clone()).or_default().push(run.clone());
                     }
                 }
                 Event::RunSettled { .. } => stored.settled = true,
@@ -97,6 +94,17 @@ impl State {
         }
         stored.stored.entries.extend(entries);
         Ok(())
+    }
+}
+
+/// The session that a run's journal names in its first entry.
+fn session_of(entries: &[Entry]) -> Option<&SessionKey> {
+    match entries.first()? {
+        Entry::Fact(record) => match &record.event {
+            Event::RunAccepted { accepted } => Some(&accepted.session),
+            _ => None,
+        },
+        Entry::Lump(_) => None,
     }
 }
 

@@ -6,14 +6,14 @@
 //! 2. Whether an agent is armed and which of its runs are in progress is one question under one lock: a run that starts
 //!    while its agent is cancelled is either found by the cancel or takes the arm, never neither.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use andon_core::id::RunId;
 
 use crate::cord::Cancel;
 use crate::live::Live;
-use crate::sync::Mutex;
+use crate::sync::{HashMap, Mutex};
 
 /// Names an agent within its process; clones of an agent share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

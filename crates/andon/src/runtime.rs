@@ -1,6 +1,5 @@
 //! What runs have in common: the journal, the clock, the registry, the threads.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -24,7 +23,7 @@ use crate::recovery::{self, Recovered};
 use crate::registry::Registry;
 use crate::run::Run;
 use crate::session::SessionCore;
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU64, HashMap, Mutex, Ordering};
 
 /// What runs have in common. Cheap to clone.
 ///

@@ -1,4 +1,7 @@
-//! The locks. One place, so that the model checker can put its own in.
+//! The locks and the tables behind them. One place, so that the model checker can put its own locks in.
+
+/// A table with a quick hash. Nothing depends on its order.
+pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use parking_lot::Mutex;

@@ -25,10 +25,11 @@ mod settle;
 mod tools;
 mod watch;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 
 use andon_core::cancel::Reason;
 use andon_core::closing::{refuse, refuse_with};
@@ -65,29 +66,36 @@ pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
 }
 
 /// Drives a run to its end. A panic on the way ends the run and not the process: it is settled from its journal.
-pub(crate) async fn drive(mut driver: Driver, accepted: Arc<Accepted>) {
-    let (live, session) = (Arc::clone(&driver.live), Arc::clone(&driver.session));
-    let mut unfinished = Unfinished::new(&live, &session, &accepted);
-    let panicked = {
-        let mut work = pin!(driver.work(&accepted));
-        std::future::poll_fn(|cx| {
-            let polled = catch_unwind(AssertUnwindSafe(|| {
-                live.hit("driver: poll");
-                work.as_mut().poll(cx)
-            }));
-            match polled {
-                Ok(poll) => poll.map(|()| None),
-                Err(panic) => std::task::Poll::Ready(Some(panic_text(&*panic))),
-            }
-        })
-        .await
-    };
-    unfinished.is_over = true;
-    let Some(panic) = panicked else { return };
-    // What had happened and was not yet journaled is still true.
-    let unwritten = std::mem::take(&mut driver.staged);
-    drop(driver);
-    recovery::recover_live(&live, &session, &accepted, unwritten, Gone::Panicked(panic)).await;
+///
+/// Not an `async fn`, whose future would hold its arguments twice.
+pub(crate) fn drive(mut driver: Driver, accepted: Arc<Accepted>) -> impl Future<Output = ()> + Send {
+    async move {
+        let (live, session) = (Arc::clone(&driver.live), Arc::clone(&driver.session));
+        let mut unfinished = Unfinished::new(&live, &session, &accepted);
+        let panicked = until_over_or_panic(&live, pin!(driver.work(&accepted))).await;
+        unfinished.is_over = true;
+        let Some(panic) = panicked else { return };
+        // What had happened and was not yet journaled is still true.
+        let unwritten = std::mem::take(&mut driver.staged);
+        drop(driver);
+        let gone = Gone::Panicked(panic);
+        Box::pin(recovery::recover_live(&live, &session, &accepted, unwritten, gone)).await;
+    }
+}
+
+/// Polls the work until it is over; says what a panic said.
+async fn until_over_or_panic(live: &Live, mut work: Pin<&mut (impl Future<Output = ()> + Send)>) -> Option<String> {
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            live.hit("driver: poll");
+            work.as_mut().poll(cx)
+        }));
+        match polled {
+            Ok(poll) => poll.map(|()| None),
+            Err(panic) => Poll::Ready(Some(panic_text(&*panic))),
+        }
+    })
+    .await
 }
 
 /// Settles a run whose driver is dropped in the middle, as happens when the caller's tokio runtime is shut down.
@@ -308,7 +316,8 @@ impl Driver {
             let seq = first + place as Seq;
             Arc::new(Record { v: andon_core::FORMAT_VERSION, seq, epoch: self.live.epoch, at, event })
         };
-        self.staged.drain(..).enumerate().map(number).collect()
+        // Taken with its room: a run that waits is to be small.
+        std::mem::take(&mut self.staged).into_iter().enumerate().map(number).collect()
     }
 
     // ---- news ----
