@@ -4,25 +4,24 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use andon_core::event::{Accepted, HookPoint};
-use andon_core::id::{IdError, RunId, SessionId, SessionKey};
+use andon_core::event::HookPoint;
+use andon_core::id::{IdError, SessionId, SessionKey};
 use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::cord::{Cancel, Cord};
-use crate::driver::{self, Driver};
 use crate::hook::{Decision, Hook, Moment};
 use crate::journal::JournalError;
 use crate::limits::{Limits, Retry};
-use crate::live::Live;
 use crate::model::Model;
+use crate::prompt::{Prompt, StartError};
 use crate::registry::AgentId;
 use crate::run::{AgentReply, Run};
 use crate::runtime::Runtime;
-use crate::session::{MAX_QUEUED, Seat, SessionCore, Turned, WhenBusy};
-use crate::tool::{BoxFuture, Tool, ToolSpec};
+use crate::session::SessionCore;
+use crate::tool::{Tool, ToolSpec};
 
 /// A model, instructions, tools and limits. Cheap to clone, usable from many threads.
 ///
@@ -30,8 +29,8 @@ use crate::tool::{BoxFuture, Tool, ToolSpec};
 /// [`session`](Agent::session) gives others.
 #[derive(Clone)]
 pub struct Agent {
-    core: Arc<AgentCore>,
-    session: Arc<SessionCore>,
+    pub(crate) core: Arc<AgentCore>,
+    pub(crate) session: Arc<SessionCore>,
 }
 
 pub(crate) struct AgentCore {
@@ -84,33 +83,6 @@ pub enum BuildError {
     /// The name cannot be one.
     #[error("the agent's name cannot be used: {0}")]
     BadName(IdError),
-}
-
-/// Why a run was not started.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StartError {
-    /// Another run is in progress in this session.
-    #[error(
-        "session {session} is busy with run {run}: wait for its outcome, cancel it, or start with when_busy(Queue) or when_busy(Supersede)"
-    )]
-    Busy {
-        /// The session.
-        session: SessionKey,
-        /// The run in progress.
-        run: RunId,
-    },
-    /// Too many runs wait for this session.
-    #[error("{MAX_QUEUED} runs wait for session {session} already: try again later")]
-    QueueFull {
-        /// The session.
-        session: SessionKey,
-    },
-    /// The id is another run's.
-    #[error("run id {0} is in use: choose another, or leave it out")]
-    RunIdTaken(RunId),
-    /// A limit is zero.
-    #[error("the limit {0:?} is zero, so the run would stop before it began: raise it, or leave it out")]
-    ZeroLimit(&'static str),
 }
 
 impl Agent {
@@ -425,97 +397,4 @@ fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
         return Err(bad("write {\"type\": \"object\", \"properties\": {..}}".to_owned()));
     }
     jsonschema::validator_for(&spec.schema).map_err(|error| bad(error.to_string()))
-}
-
-/// A prompt that is about to be run.
-#[must_use = "a prompt does nothing until it is started or run"]
-pub struct Prompt {
-    agent: Agent,
-    input: Message,
-    run_id: Option<RunId>,
-    when_busy: WhenBusy,
-    limits: Limits,
-    signal: Option<BoxFuture<()>>,
-    cancels_on_drop: bool,
-}
-
-impl Prompt {
-    fn new(agent: Agent, input: Message) -> Self {
-        let limits = agent.core.limits;
-        Self { agent, input, run_id: None, when_busy: WhenBusy::Reject, limits, signal: None, cancels_on_drop: false }
-    }
-
-    /// What to do when a run is in progress in this conversation; it is refused unless told otherwise.
-    pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
-        self.when_busy = when_busy;
-        self
-    }
-
-    /// What this run may use, in place of the agent's limits.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// The run's id; a new one unless told otherwise.
-    pub fn run_id(mut self, id: RunId) -> Self {
-        self.run_id = Some(id);
-        self
-    }
-
-    /// Cancels the run when this future ends: a caller's own signal, which is observed and left untouched. With a
-    /// `CancellationToken` it is `token.cancelled_owned()`.
-    pub fn cancel_when(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.signal = Some(Box::pin(signal));
-        self
-    }
-
-    /// Dropping the run's handle cancels the run.
-    pub fn cancel_on_drop(mut self) -> Self {
-        self.cancels_on_drop = true;
-        self
-    }
-
-    /// Starts it and waits for the outcome. Dropping this future does not cancel the run, unless
-    /// [`cancel_on_drop`](Prompt::cancel_on_drop) was asked for.
-    pub async fn run(self) -> Result<Arc<Outcome>, StartError> {
-        let run = self.start()?;
-        Ok(run.outcome().await)
-    }
-
-    /// Starts it.
-    pub fn start(self) -> Result<Run, StartError> {
-        if let Some(limit) = self.limits.zero() {
-            return Err(StartError::ZeroLimit(limit));
-        }
-        let Agent { core, session } = self.agent;
-        let runtime = &core.runtime.core;
-        let id = self.run_id.unwrap_or_else(|| driver::new_run_id(runtime));
-        let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(runtime), 1));
-        if runtime.registry.add(core.id, &live).is_err() {
-            return Err(StartError::RunIdTaken(live.id.clone()));
-        }
-        let seat = session.enter(&live, self.when_busy).map_err(|turned| {
-            runtime.registry.remove(&live.id);
-            match turned {
-                Turned::Busy(run) => StartError::Busy { session: session.key.clone(), run },
-                Turned::QueueFull => StartError::QueueFull { session: session.key.clone() },
-            }
-        })?;
-        if let Some(cancel) = runtime.registry.take_arm(core.id) {
-            live.pull(cancel.at(live.now()));
-        }
-        let seated = seat == Seat::Taken;
-        let driver = Driver::new(Arc::clone(&core), session, Arc::clone(&live), self.limits, self.signal, seated);
-        let (run, session) = (live.id.clone(), live.session.clone());
-        let accepted = Arc::new(Accepted { run, session, input: Arc::new(self.input) });
-        runtime.door.spawn(driver::drive(driver, accepted));
-        Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
-    }
-}
-
-impl fmt::Debug for Prompt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt").field("agent", &self.agent).field("when_busy", &self.when_busy).finish_non_exhaustive()
-    }
 }

@@ -1,5 +1,7 @@
 //! P1 on threads, which the explorer cannot see: after `pull` has returned, not one piece, tool or model call.
 
+#![expect(clippy::expect_used, reason = "a test that cannot start has failed")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,6 +3,8 @@
 //! Machines are shared and noisy: each figure is the median of several rounds, and CPU time is counted where the figure
 //! is one of CPU.
 
+#![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
+
 /// The allocator that the program uses, too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

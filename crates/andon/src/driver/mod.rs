@@ -66,8 +66,7 @@ pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
 }
 
 /// Drives a run to its end. A panic on the way ends the run and not the process: it is settled from its journal.
-///
-/// Not an `async fn`, whose future would hold its arguments twice.
+#[expect(clippy::manual_async_fn, reason = "the future of an async fn would hold its arguments twice")]
 pub(crate) fn drive(mut driver: Driver, accepted: Arc<Accepted>) -> impl Future<Output = ()> + Send {
     async move {
         let (live, session) = (Arc::clone(&driver.live), Arc::clone(&driver.session));

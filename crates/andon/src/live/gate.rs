@@ -1,0 +1,92 @@
+//! The gate: the three things that a pull forbids pass through here, under the run's lock (invariant 1).
+
+use andon_core::answer::{Kind, What};
+use andon_core::time::Stamp;
+
+use super::Live;
+use crate::fault::{Fault, planted};
+use crate::log::Log;
+
+/// How often each of the three things that a pull forbids has happened. For tests of the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Passed {
+    /// Pieces accepted.
+    pub pieces: u64,
+    /// Tools started.
+    pub tools: u64,
+    /// Models called.
+    pub models: u64,
+}
+
+/// What came of offering a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// It is in the log.
+    Accepted {
+        /// It is the first that waits for the journal.
+        first_unjournaled: bool,
+    },
+    /// The cord was pulled: the piece is not taken.
+    Refused,
+    /// Text that was shown has waited for the disk for too long: offer it again later.
+    Later,
+}
+
+impl Live {
+    /// Passes the gate before a model call.
+    pub(crate) fn may_call_model(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let open = inner.stop.lets_a_turn_begin() || planted(Fault::ModelAfterPull);
+        inner.passed.models += u64::from(open);
+        open
+    }
+
+    /// Passes the gate before a tool starts.
+    pub(crate) fn may_start_tool(&self, ticket: u32) -> bool {
+        let mut inner = self.inner.lock();
+        let goes_on = inner.stop.lets_the_turn_go_on();
+        let Some(ticket) = inner.tickets.iter_mut().find(|open| open.number == ticket) else { return false };
+        let open = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull);
+        ticket.started = open;
+        inner.passed.tools += u64::from(open);
+        open
+    }
+
+    /// Whether a tool may still be put on record as started.
+    pub(crate) fn lets_the_turn_go_on(&self) -> bool {
+        self.inner.lock().stop.lets_the_turn_go_on() || planted(Fault::ToolAfterPull)
+    }
+
+    /// Offers streamed bytes.
+    pub(crate) fn offer(&self, kind: &Kind, text: &str) -> Offer {
+        self.offer_with(|log, now| log.push(kind, text, now))
+    }
+
+    /// Offers a mark.
+    pub(crate) fn offer_mark(&self, what: What) -> Offer {
+        self.offer_with(|log, now| log.mark(what, now))
+    }
+
+    fn offer_with(&self, add: impl FnOnce(&mut Log, Stamp) -> bool) -> Offer {
+        let now = self.now();
+        let mut inner = self.inner.lock();
+        if !inner.stop.lets_the_turn_go_on() && !planted(Fault::PieceAfterPull) {
+            return Offer::Refused;
+        }
+        if inner.log.must_wait(now) {
+            return Offer::Later;
+        }
+        inner.passed.pieces += 1;
+        let first_unjournaled = add(&mut inner.log, now);
+        let readers = inner.log.wake_list();
+        drop(inner);
+        for (_, reader) in readers {
+            reader.wake();
+        }
+        Offer::Accepted { first_unjournaled }
+    }
+
+    pub(crate) fn passed(&self) -> Passed {
+        self.inner.lock().passed
+    }
+}

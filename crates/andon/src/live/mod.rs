@@ -1,0 +1,222 @@
+//! A live run: what its driver, its readers and everyone who may pull its cord share, behind one lock.
+//!
+//! # Theory of operation
+//!
+//! The driver owns the run and is the only one that advances it. Everybody else leaves [`News`] in the driver's inbox
+//! and wakes it: a pull, an approval, a tool that ended. The log of what may be shown is behind the same lock, and that
+//! is the point of it:
+//!
+//! # Invariants
+//!
+//! 1. *The gate.* A piece is accepted, a tool started and a model called only under the lock, after a look at `stop`.
+//!    A pull changes `stop` under the lock. So once a pull has returned, none of the three happens any more.
+//! 2. *Finish against pull.* The end is sealed under the lock, so a run is completed or cancelled and never both.
+//! 3. No foreign code runs under the lock: wakers are woken, probes hit and models called after it is let go.
+//! 4. Locks are taken in the order session, writer, run; never the other way.
+
+mod calls;
+mod gate;
+mod pull;
+mod show;
+mod tickets;
+mod write;
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use andon_core::cancel::{CancelRequest, Stop};
+use andon_core::event::{Addendum, Approval, Epoch};
+use andon_core::id::{CallId, RunId, SessionKey};
+use andon_core::outcome::Outcome;
+use andon_core::time::Stamp;
+
+use crate::aside::AsideEnd;
+use crate::hook::Decision;
+use crate::journal::JournalError;
+use crate::log::Log;
+use crate::runtime::RuntimeCore;
+use crate::sync::{AtomicU8, AtomicU64, Mutex};
+use crate::tool::{ToolError, ToolOutput};
+pub use calls::DecideError;
+pub(crate) use gate::Offer;
+pub use gate::Passed;
+use tickets::Ticket;
+pub(crate) use tickets::{Closed, Order};
+pub(crate) use write::Appended;
+
+/// What reaches the driver from outside.
+pub(crate) enum News {
+    /// The cord was pulled, or pulled harder.
+    Pulled(Arc<CancelRequest>),
+    /// One call was cancelled alone.
+    CallPulled(CallId, Arc<CancelRequest>),
+    /// A person decided.
+    Decided(CallId, Approval),
+    /// A tool's task is over.
+    ToolEnded(u32, AsideEnd<Result<ToolOutput, ToolError>>),
+    /// A hook's task is over.
+    HookEnded(u32, AsideEnd<Decision>),
+    /// The session is this run's now.
+    Seated,
+    /// Streamed text could not be journaled.
+    JournalFailed(JournalError),
+}
+
+struct Inner {
+    stop: Stop,
+    /// The request in force: the hardest.
+    request: Option<Arc<CancelRequest>>,
+    /// How many requests have changed something, and how many of those are durable.
+    requests: u32,
+    recorded: u32,
+    inbox: Vec<News>,
+    driver: Option<Waker>,
+    log: Log,
+    tickets: Vec<Ticket>,
+    next_ticket: u32,
+    watchers: Vec<(u64, Waker)>,
+    /// Calls that wait for a person.
+    approvals: Vec<CallId>,
+    /// Calls that may start and have not.
+    ready: Vec<CallId>,
+    passed: Passed,
+    outcome: Option<Arc<Outcome>>,
+    /// What was learnt after the end.
+    addenda: Vec<Addendum>,
+    /// The driver is gone.
+    orphaned: bool,
+    /// The journal failed and the run could not be settled in it.
+    broken: Option<JournalError>,
+}
+
+/// A live run.
+pub(crate) struct Live {
+    pub(crate) id: RunId,
+    pub(crate) session: SessionKey,
+    pub(crate) runtime: Arc<RuntimeCore>,
+    pub(crate) epoch: Epoch,
+    /// How hard the cord was pulled: 0 not at all. Only a hint that saves taking the lock.
+    level: AtomicU8,
+    keys: AtomicU64,
+    /// Held while a batch is handed to the journal, so that facts and lumps stand in order. Never held by a pull.
+    writer: Mutex<()>,
+    inner: Mutex<Inner>,
+}
+
+/// Those to be woken once the lock is let go (invariant 3).
+#[must_use]
+#[derive(Default)]
+struct WakeList {
+    driver: Option<Waker>,
+    others: Vec<(u64, Waker)>,
+}
+
+impl WakeList {
+    fn wake(self) {
+        if let Some(driver) = self.driver {
+            driver.wake();
+        }
+        for (_, waker) in self.others {
+            waker.wake();
+        }
+    }
+}
+
+impl Live {
+    pub(crate) fn new(id: RunId, session: SessionKey, runtime: Arc<RuntimeCore>, epoch: Epoch) -> Self {
+        let inner = Inner {
+            stop: Stop::Open,
+            request: None,
+            requests: 0,
+            recorded: 0,
+            inbox: Vec::new(),
+            driver: None,
+            log: Log::default(),
+            tickets: Vec::new(),
+            next_ticket: 0,
+            watchers: Vec::new(),
+            approvals: Vec::new(),
+            ready: Vec::new(),
+            passed: Passed::default(),
+            outcome: None,
+            addenda: Vec::new(),
+            orphaned: false,
+            broken: None,
+        };
+        Self {
+            id,
+            session,
+            runtime,
+            epoch,
+            level: AtomicU8::new(0),
+            keys: AtomicU64::new(0),
+            writer: Mutex::new(()),
+            inner: Mutex::new(inner),
+        }
+    }
+
+    /// A run that is over, as its journal tells it.
+    pub(crate) fn settled(
+        id: RunId,
+        session: SessionKey,
+        runtime: Arc<RuntimeCore>,
+        log: Log,
+        outcome: Option<Outcome>,
+    ) -> Self {
+        let live = Self::new(id, session, runtime, 0);
+        {
+            let mut inner = live.inner.lock();
+            if let Some(outcome) = &outcome {
+                inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
+            }
+            inner.log = log;
+            inner.outcome = outcome.map(Arc::new);
+        }
+        live
+    }
+
+    pub(crate) fn hit(&self, seam: &'static str) {
+        self.runtime.probes.hit(seam);
+    }
+
+    pub(crate) fn now(&self) -> Stamp {
+        self.runtime.clock.now()
+    }
+
+    /// Leaves something in the driver's inbox.
+    pub(crate) fn post(&self, news: News) {
+        let wake = self.inner.lock().post(news);
+        wake.wake();
+    }
+
+    pub(crate) fn take_news(&self) -> Vec<News> {
+        std::mem::take(&mut self.inner.lock().inbox)
+    }
+
+    /// Ready when there is news, or the cord was pulled hard enough to cut.
+    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.inner.lock();
+        if !inner.inbox.is_empty() {
+            return Poll::Ready(());
+        }
+        match &mut inner.driver {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl Inner {
+    fn post(&mut self, news: News) -> WakeList {
+        self.inbox.push(news);
+        WakeList { driver: self.driver.take(), others: Vec::new() }
+    }
+
+    fn watch(&mut self, key: u64, waker: &Waker) {
+        match self.watchers.iter_mut().find(|(watcher, _)| *watcher == key) {
+            Some((_, old)) => old.clone_from(waker),
+            None => self.watchers.push((key, waker.clone())),
+        }
+    }
+}

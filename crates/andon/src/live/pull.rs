@@ -1,0 +1,116 @@
+//! Pulling the cord, and sealing the end: what competes under the run's lock (invariants 1 and 2).
+
+use std::sync::Arc;
+
+use andon_core::cancel::{CancelRequest, Force, ReplyKind, Stop};
+use andon_core::id::CallId;
+use andon_core::outcome::Ending;
+
+use super::{Live, News, WakeList};
+use crate::fault::{Fault, planted};
+use crate::sync::Ordering;
+
+impl Live {
+    /// Pulls the cord. Also says which request the answer is about, to wait for its record.
+    pub(crate) fn pull(&self, request: CancelRequest) -> (ReplyKind, u32) {
+        let request = Arc::new(request);
+        let mut inner = self.inner.lock();
+        let reply = inner.stop.pull(request.force);
+        let wake = match reply {
+            ReplyKind::Accepted | ReplyKind::Hardened => {
+                inner.requests += 1;
+                inner.request = Some(Arc::clone(&request));
+                self.level.store(level(request.force), Ordering::Release);
+                let mut wake = inner.post(News::Pulled(request));
+                wake.others = std::mem::take(&mut inner.watchers);
+                wake
+            }
+            _ => WakeList::default(),
+        };
+        let number = inner.requests;
+        drop(inner);
+        wake.wake();
+        (reply, number)
+    }
+
+    /// Cancels one call alone.
+    pub(crate) fn pull_call(&self, call: &CallId, request: CancelRequest) -> (ReplyKind, u32) {
+        let request = Arc::new(request);
+        let mut inner = self.inner.lock();
+        if let Stop::Sealed(ending) = &inner.stop {
+            return (ReplyKind::TooLate { outcome: Arc::clone(ending) }, 0);
+        }
+        let has_not_started = inner.approvals.contains(call) || inner.ready.contains(call);
+        let Some(ticket) = inner.tickets.iter_mut().find(|ticket| ticket.call.as_ref() == Some(call)) else {
+            if !has_not_started {
+                return (ReplyKind::NotRunning, 0);
+            }
+            inner.approvals.retain(|open| open != call);
+            inner.ready.retain(|open| open != call);
+            inner.requests += 1;
+            let number = inner.requests;
+            let wake = inner.post(News::CallPulled(call.clone(), request));
+            drop(inner);
+            wake.wake();
+            return (ReplyKind::Accepted, number);
+        };
+        let reply = match &ticket.cancelled {
+            None => ReplyKind::Accepted,
+            Some(earlier) if request.force > earlier.force => ReplyKind::Hardened,
+            Some(_) => return (ReplyKind::AlreadyCancelling, inner.requests),
+        };
+        ticket.cancelled = Some(Arc::clone(&request));
+        inner.requests += 1;
+        let number = inner.requests;
+        let mut wake = inner.post(News::CallPulled(call.clone(), request));
+        wake.others = std::mem::take(&mut inner.watchers);
+        drop(inner);
+        wake.wake();
+        (reply, number)
+    }
+
+    /// How hard the cord was pulled, if it was, without taking the lock.
+    pub(crate) fn force(&self) -> Option<Force> {
+        match self.level.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Force::AfterTurn),
+            2 => Some(Force::Graceful),
+            _ => Some(Force::Now),
+        }
+    }
+
+    /// Whether the run is on its way out: pulled, or its end decided.
+    pub(crate) fn is_ending(&self) -> bool {
+        !matches!(self.inner.lock().stop, Stop::Open)
+    }
+
+    /// Decides how the run ends (invariant 2). The requests that are still in the inbox come with it.
+    pub(crate) fn seal(&self, ending: &Arc<Ending>) -> Result<Vec<News>, Force> {
+        let mut inner = self.inner.lock();
+        match inner.stop.seal(ending) {
+            Err(_) if planted(Fault::SealIgnoresPull) => inner.stop = Stop::Sealed(Arc::clone(ending)),
+            other => other?,
+        }
+        Ok(std::mem::take(&mut inner.inbox))
+    }
+
+    /// Decides how a run ends whose driver panicked: as it was sealed, or else so.
+    pub(crate) fn seal_after_panic(&self, ending: Arc<Ending>) -> Arc<Ending> {
+        let mut inner = self.inner.lock();
+        if let Stop::Sealed(sealed) = &inner.stop {
+            return Arc::clone(sealed);
+        }
+        inner.stop = Stop::Sealed(Arc::clone(&ending));
+        inner.tickets.clear();
+        ending
+    }
+}
+
+/// The force as the hint that readers see without the lock.
+pub(super) fn level(force: Force) -> u8 {
+    match force {
+        Force::AfterTurn => 1,
+        Force::Graceful => 2,
+        Force::Now => 3,
+    }
+}

@@ -1,0 +1,96 @@
+//! What readers see: the feed, the outcome, the receipt.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use andon_core::event::{Addendum, Learnt};
+use andon_core::outcome::Outcome;
+use andon_core::receipt::Receipt;
+
+use super::Live;
+use crate::feed::{Cursor, FeedItem};
+use crate::journal::JournalError;
+use crate::sync::Ordering;
+
+impl Live {
+    pub(crate) fn next_reader(&self) -> u64 {
+        self.keys.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn forget_reader(&self, key: u64) {
+        self.inner.lock().log.unregister(key);
+    }
+
+    /// The place at or before this one that exists, and whether text was lost between.
+    pub(crate) fn nearest(&self, from: Cursor) -> (Cursor, bool) {
+        let inner = self.inner.lock();
+        let last = inner.log.seq();
+        if from.seq > last {
+            return (Cursor { seq: last, byte: inner.log.bytes_after(last) }, true);
+        }
+        let bytes = inner.log.bytes_after(from.seq);
+        (Cursor { seq: from.seq, byte: from.byte.min(bytes) }, from.byte > bytes)
+    }
+
+    pub(crate) fn read(&self, cursor: &mut Cursor) -> Option<FeedItem> {
+        self.inner.lock().log.next(cursor)
+    }
+
+    pub(crate) fn poll_read(&self, cursor: &mut Cursor, key: u64, cx: &mut Context<'_>) -> Poll<Option<FeedItem>> {
+        let mut inner = self.inner.lock();
+        if let Some(item) = inner.log.next(cursor) {
+            return Poll::Ready(Some(item));
+        }
+        if inner.log.is_closed() {
+            return Poll::Ready(None);
+        }
+        inner.log.register(key, cx.waker());
+        Poll::Pending
+    }
+
+    /// The outcome, once there is one.
+    pub(crate) fn poll_outcome(&self, key: u64, cx: &mut Context<'_>) -> Poll<Arc<Outcome>> {
+        let mut inner = self.inner.lock();
+        if let Some(outcome) = &inner.outcome {
+            return Poll::Ready(Arc::clone(outcome));
+        }
+        inner.log.register(key, cx.waker());
+        Poll::Pending
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Arc<Outcome>> {
+        self.inner.lock().outcome.clone()
+    }
+
+    /// Something was learnt after the end: it is journaled, and in the receipt from now on.
+    pub(crate) fn learn(&self, what: Learnt) {
+        let at = self.now();
+        // The journal takes it at once and in order; nobody is there to wait for the disk.
+        drop(self.runtime.journal.append_addendum(&self.id, at, what.clone()));
+        let mut inner = self.inner.lock();
+        let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
+        inner.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+    }
+
+    /// The account of the run as it is known now.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        let inner = self.inner.lock();
+        match &inner.outcome {
+            Some(outcome) if inner.addenda.is_empty() => Some(outcome.receipt.clone()),
+            _ => Receipt::fold(inner.log.facts(), inner.addenda.iter().cloned()),
+        }
+    }
+
+    /// Ready when this many requests are durable, or never will be.
+    pub(crate) fn poll_recorded(&self, number: u32, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
+        let mut inner = self.inner.lock();
+        if inner.recorded >= number {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(error) = &inner.broken {
+            return Poll::Ready(Err(error.clone()));
+        }
+        inner.log.register(key, cx.waker());
+        Poll::Pending
+    }
+}

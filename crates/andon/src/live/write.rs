@@ -1,0 +1,110 @@
+//! Handing facts and streamed text to the journal, and showing what is durable.
+
+use std::sync::Arc;
+
+use andon_core::answer::Lump;
+use andon_core::cancel::{Force, Stop};
+use andon_core::event::{Entry, Record};
+use andon_core::outcome::Outcome;
+
+use super::pull::level;
+use super::{Live, WakeList};
+use crate::journal::{Append, Batch, JournalError};
+use crate::log::{Flush, Log};
+use crate::sync::Ordering;
+
+/// A batch that was handed to the journal.
+pub(crate) struct Appended {
+    pub(crate) append: Append,
+    pub(crate) records: Vec<Arc<Record>>,
+}
+
+impl Live {
+    /// Hands a batch to the journal, behind the text that streams.
+    ///
+    /// A journal's code is foreign code: the run's own lock is not held (invariant 3).
+    pub(crate) fn append(&self, records: Vec<Arc<Record>>) -> Appended {
+        let now = self.now();
+        let _in_order = self.writer.lock();
+        let flush = self.inner.lock().log.take_flush(now);
+        let lump = flush.map(|flush| Entry::Lump(Arc::new(flush.lump)));
+        let facts = records.iter().map(|record| Entry::Fact(Arc::clone(record)));
+        let append = self.hand_over(lump.into_iter().chain(facts).collect());
+        Appended { append, records }
+    }
+
+    fn hand_over(&self, entries: Vec<Entry>) -> Append {
+        self.runtime.journal.append(Batch { run: self.id.clone(), epoch: self.epoch, entries })
+    }
+
+    /// Shows facts that are durable.
+    pub(crate) fn publish(&self, records: Vec<Arc<Record>>, requests: u32) {
+        let mut inner = self.inner.lock();
+        inner.recorded += requests;
+        inner.log.publish(records);
+        let readers = inner.log.wake_list();
+        drop(inner);
+        for (_, reader) in readers {
+            reader.wake();
+        }
+    }
+
+    /// Shows the last facts and ends the feed.
+    pub(crate) fn close(&self, records: Vec<Arc<Record>>, requests: u32, outcome: Outcome) {
+        let mut inner = self.inner.lock();
+        inner.log.publish(records);
+        inner.recorded = inner.recorded.saturating_add(requests);
+        inner.outcome = Some(Arc::new(outcome));
+        inner.log.close();
+        let readers = inner.log.wake_list();
+        drop(inner);
+        for (_, reader) in readers {
+            reader.wake();
+        }
+    }
+
+    /// The journal failed: the feed ends here, without a terminal event, and the outcome is known only in memory.
+    pub(crate) fn break_off(&self, error: JournalError, outcome: Outcome) {
+        let mut inner = self.inner.lock();
+        inner.broken = Some(error);
+        inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
+        inner.outcome = Some(Arc::new(outcome));
+        inner.log.close();
+        self.level.store(level(Force::Now), Ordering::Release);
+        inner.tickets.clear();
+        let mut others = inner.log.wake_list();
+        others.append(&mut inner.watchers);
+        drop(inner);
+        WakeList { driver: None, others }.wake();
+    }
+
+    /// What was shown of the text that streams and is not among these entries: a panic may have struck between taking it
+    /// and handing it over.
+    pub(crate) fn missing_text(&self, entries: &[Entry]) -> Option<Lump> {
+        self.inner.lock().log.missing_text(entries)
+    }
+
+    pub(crate) fn with_log<R>(&self, read: impl FnOnce(&Log) -> R) -> R {
+        read(&self.inner.lock().log)
+    }
+
+    /// Hands the text that streams to the journal.
+    pub(crate) fn flush(&self) -> Option<(Flush, Append)> {
+        let now = self.now();
+        let _in_order = self.writer.lock();
+        let flush = self.inner.lock().log.take_flush(now)?;
+        let append = self.hand_over(vec![Entry::Lump(Arc::new(flush.lump.clone()))]);
+        Some((flush, append))
+    }
+
+    /// A flush is durable: text may be shown again if it had to wait.
+    pub(crate) fn flushed(&self, flush: &Flush) {
+        let mut inner = self.inner.lock();
+        inner.log.flushed(flush);
+        let driver = inner.driver.take();
+        drop(inner);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+}

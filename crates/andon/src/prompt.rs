@@ -1,0 +1,138 @@
+//! A prompt that is about to be run: how, and under which limits.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use andon_core::event::Accepted;
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::Message;
+use andon_core::outcome::Outcome;
+
+use crate::agent::Agent;
+use crate::driver::{self, Driver};
+use crate::limits::Limits;
+use crate::live::Live;
+use crate::run::Run;
+use crate::session::{MAX_QUEUED, Seat, Turned, WhenBusy};
+use crate::tool::BoxFuture;
+
+/// A prompt that is about to be run.
+#[must_use = "a prompt does nothing until it is started or run"]
+pub struct Prompt {
+    agent: Agent,
+    input: Message,
+    run_id: Option<RunId>,
+    when_busy: WhenBusy,
+    limits: Limits,
+    signal: Option<BoxFuture<()>>,
+    cancels_on_drop: bool,
+}
+
+impl Prompt {
+    pub(crate) fn new(agent: Agent, input: Message) -> Self {
+        let limits = agent.core.limits;
+        Self { agent, input, run_id: None, when_busy: WhenBusy::Reject, limits, signal: None, cancels_on_drop: false }
+    }
+
+    /// What to do when a run is in progress in this conversation; it is refused unless told otherwise.
+    pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
+        self.when_busy = when_busy;
+        self
+    }
+
+    /// What this run may use, in place of the agent's limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The run's id; a new one unless told otherwise.
+    pub fn run_id(mut self, id: RunId) -> Self {
+        self.run_id = Some(id);
+        self
+    }
+
+    /// Cancels the run when this future ends: a caller's own signal, which is observed and left untouched. With a
+    /// `CancellationToken` it is `token.cancelled_owned()`.
+    pub fn cancel_when(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.signal = Some(Box::pin(signal));
+        self
+    }
+
+    /// Dropping the run's handle cancels the run.
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels_on_drop = true;
+        self
+    }
+
+    /// Starts it and waits for the outcome. Dropping this future does not cancel the run, unless
+    /// [`cancel_on_drop`](Prompt::cancel_on_drop) was asked for.
+    pub async fn run(self) -> Result<Arc<Outcome>, StartError> {
+        let run = self.start()?;
+        Ok(run.outcome().await)
+    }
+
+    /// Starts it.
+    pub fn start(self) -> Result<Run, StartError> {
+        if let Some(limit) = self.limits.zero() {
+            return Err(StartError::ZeroLimit(limit));
+        }
+        let Agent { core, session } = self.agent;
+        let runtime = &core.runtime.core;
+        let id = self.run_id.unwrap_or_else(|| driver::new_run_id(runtime));
+        let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(runtime), 1));
+        if runtime.registry.add(core.id, &live).is_err() {
+            return Err(StartError::RunIdTaken(live.id.clone()));
+        }
+        let seat = session.enter(&live, self.when_busy).map_err(|turned| {
+            runtime.registry.remove(&live.id);
+            match turned {
+                Turned::Busy(run) => StartError::Busy { session: session.key.clone(), run },
+                Turned::QueueFull => StartError::QueueFull { session: session.key.clone() },
+            }
+        })?;
+        if let Some(cancel) = runtime.registry.take_arm(core.id) {
+            live.pull(cancel.at(live.now()));
+        }
+        let seated = seat == Seat::Taken;
+        let driver = Driver::new(Arc::clone(&core), session, Arc::clone(&live), self.limits, self.signal, seated);
+        let (run, session) = (live.id.clone(), live.session.clone());
+        let accepted = Arc::new(Accepted { run, session, input: Arc::new(self.input) });
+        runtime.door.spawn(driver::drive(driver, accepted));
+        Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
+    }
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("agent", &self.agent).field("when_busy", &self.when_busy).finish_non_exhaustive()
+    }
+}
+
+/// Why a run was not started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// Another run is in progress in this session.
+    #[error(
+        "session {session} is busy with run {run}: wait for its outcome, cancel it, or start with when_busy(Queue) or when_busy(Supersede)"
+    )]
+    Busy {
+        /// The session.
+        session: SessionKey,
+        /// The run in progress.
+        run: RunId,
+    },
+    /// Too many runs wait for this session.
+    #[error("{MAX_QUEUED} runs wait for session {session} already: try again later")]
+    QueueFull {
+        /// The session.
+        session: SessionKey,
+    },
+    /// The id is another run's.
+    #[error("run id {0} is in use: choose another, or leave it out")]
+    RunIdTaken(RunId),
+    /// A limit is zero.
+    #[error("the limit {0:?} is zero, so the run would stop before it began: raise it, or leave it out")]
+    ZeroLimit(&'static str),
+}
