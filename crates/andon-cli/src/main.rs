@@ -16,6 +16,10 @@ use clap::Parser;
 use crate::args::{Args, Command};
 use crate::show::Style;
 
+/// Runs are many small pieces of memory that one thread takes and another gives back: this allocator is good at it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How the program ends. Usage errors are clap's, and leave with 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
