@@ -125,6 +125,7 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lump {
     /// The version of this form.
+    #[serde(deserialize_with = "crate::known_version")]
     pub v: u16,
     /// The byte of the span where the lump begins.
     pub from: usize,

@@ -24,6 +24,7 @@ pub type Epoch = u32;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The version of this form.
+    #[serde(deserialize_with = "crate::known_version")]
     pub v: u16,
     /// Its place.
     pub seq: Seq,
@@ -320,6 +321,7 @@ pub enum Refusal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addendum {
     /// The version of this form.
+    #[serde(deserialize_with = "crate::known_version")]
     pub v: u16,
     /// Its number among the run's addenda, from 1.
     pub number: u32,

@@ -83,6 +83,7 @@ pub struct Took {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The version of this form.
+    #[serde(deserialize_with = "crate::known_version")]
     pub v: u16,
     /// The run.
     pub run: RunId,

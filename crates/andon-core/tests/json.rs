@@ -272,3 +272,12 @@ fn an_id_that_breaks_paths_is_refused_when_it_is_read() {
     assert!(serde_json::from_value::<RunId>(json!("a/b")).is_err());
     assert!(serde_json::from_value::<CallId>(json!("")).is_err());
 }
+
+#[test]
+fn a_form_of_another_version_is_refused_and_says_what_to_do() {
+    let mut newer = serde_json::to_value(record(accepted())).unwrap();
+    newer["v"] = json!(2);
+    let told = serde_json::from_value::<Record>(newer).unwrap_err().to_string();
+    let expected = "format version 2 is not known: this program reads version 1; use the program that wrote it";
+    assert!(told.contains(expected), "{told}");
+}
