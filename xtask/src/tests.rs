@@ -19,7 +19,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     stages.run("clippy", &mut cargo(&clippy))?;
-    stages.run("tests", &mut cargo(&["test", "--workspace", "--all-targets"]))?;
+    stages.run("tests", &mut cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--examples"]))?;
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;

@@ -3,7 +3,7 @@
 use andon_core::answer::{Kind, What};
 use andon_core::time::Stamp;
 
-use super::Live;
+use super::{Live, WakeList};
 use crate::fault::{Fault, planted};
 use crate::log::Log;
 
@@ -78,11 +78,9 @@ impl Live {
         }
         inner.passed.pieces += 1;
         let first_unjournaled = add(&mut inner.log, now);
-        let readers = inner.log.wake_list();
+        let wake = WakeList { driver: None, others: inner.log.wake_list() };
         drop(inner);
-        for (_, reader) in readers {
-            reader.wake();
-        }
+        wake.wake();
         Offer::Accepted { first_unjournaled }
     }
 

@@ -42,11 +42,9 @@ impl Live {
         let mut inner = self.inner.lock();
         inner.recorded += requests;
         inner.log.publish(records);
-        let readers = inner.log.wake_list();
+        let wake = WakeList { driver: None, others: inner.log.wake_list() };
         drop(inner);
-        for (_, reader) in readers {
-            reader.wake();
-        }
+        wake.wake();
     }
 
     /// Shows the last facts and ends the feed.
@@ -56,11 +54,9 @@ impl Live {
         inner.recorded = inner.recorded.saturating_add(requests);
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
-        let readers = inner.log.wake_list();
+        let wake = WakeList { driver: None, others: inner.log.wake_list() };
         drop(inner);
-        for (_, reader) in readers {
-            reader.wake();
-        }
+        wake.wake();
     }
 
     /// The journal failed: the feed ends here, without a terminal event, and the outcome is known only in memory.
@@ -101,10 +97,8 @@ impl Live {
     pub(crate) fn flushed(&self, flush: &Flush) {
         let mut inner = self.inner.lock();
         inner.log.flushed(flush);
-        let driver = inner.driver.take();
+        let wake = WakeList { driver: inner.driver.take(), others: Vec::new() };
         drop(inner);
-        if let Some(driver) = driver {
-            driver.wake();
-        }
+        wake.wake();
     }
 }
