@@ -161,6 +161,13 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Whether it is the record of a cancel request.
+    pub fn is_request(&self) -> bool {
+        matches!(self, Self::CancelRequested { .. } | Self::CallCancelRequested { .. })
+    }
+}
+
 // A run keeps its events in memory while it lives, and most are tiny: big payloads are behind a pointer.
 const _: () = assert!(std::mem::size_of::<Event>() <= 64);
 

@@ -168,7 +168,7 @@ impl Journal for TestJournal {
         self.inner.memory.unsettled()
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Epoch, JournalError>> {
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         self.inner.memory.claim(run)
     }
 }

@@ -204,15 +204,22 @@ impl Reply {
         }
     }
 
-    /// Waits until the request, or the earlier one that it joined, is durable.
+    /// Waits until what the reply says is durable: the request, or the earlier one that it joined, or the outcome that it
+    /// came too late for.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: it only looks.
     pub async fn recorded(&self) -> Result<(), JournalError> {
-        let Some((live, number)) = self.about.as_ref().filter(|_| self.is_stopping()) else { return Ok(()) };
+        let Some((live, number)) = &self.about else { return Ok(()) };
         let reader = Reader { live, key: live.next_reader() };
-        poll_fn(|cx| live.poll_recorded(*number, reader.key, cx)).await
+        match self.kind {
+            ReplyKind::Accepted | ReplyKind::Hardened | ReplyKind::AlreadyCancelling => {
+                poll_fn(|cx| live.poll_recorded(*number, reader.key, cx)).await
+            }
+            ReplyKind::TooLate { .. } => poll_fn(|cx| live.poll_settled(reader.key, cx)).await,
+            ReplyKind::NotRunning | ReplyKind::Armed | ReplyKind::NotFound => Ok(()),
+        }
     }
 }
 

@@ -23,7 +23,10 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) fn new(lanes: Lanes) -> Self {
-        Self { lanes, tasks: TaskTracker::new() }
+        let tasks = TaskTracker::new();
+        // Closed from the start, which keeps nobody out: it lets any number of waiters see that all is over.
+        tasks.close();
+        Self { lanes, tasks }
     }
 
     /// Starts a task where drivers run: in the caller's runtime, or in one of our own if the caller has none.
@@ -63,9 +66,7 @@ impl Door {
 
     /// Waits until every task that came through this door is over.
     pub(crate) async fn all_over(&self) {
-        self.tasks.close();
         self.tasks.wait().await;
-        self.tasks.reopen();
     }
 
     pub(crate) fn tasks(&self) -> usize {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::fault::{Fault, planted};
 use crate::journal::Append;
-use crate::live::{Live, News};
+use crate::live::Live;
 use crate::log::Flush;
 use crate::runtime::RuntimeCore;
 use crate::sync::Mutex;
@@ -91,7 +91,7 @@ async fn flush_all(mut running: Running) {
             .collect();
         for (live, flush, append) in flushes {
             if let Err(error) = append.await {
-                live.post(News::JournalFailed(error));
+                live.flush_failed(error);
                 continue;
             }
             live.flushed(&flush);

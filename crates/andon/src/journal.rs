@@ -20,7 +20,8 @@ use crate::tool::BoxFuture;
 /// The ordered, durable log of events.
 pub trait Journal: Send + Sync + 'static {
     /// Takes a batch. Never blocks; batches of one run become durable in the order in which they are given, whole or not
-    /// at all. A batch whose epoch is not the run's is refused.
+    /// at all. A batch whose epoch is not the run's is refused; so is, once a batch of a run has failed, every later one of
+    /// that run until it is claimed anew, because it would leave a gap.
     fn append(&self, batch: Batch) -> Append;
 
     /// Takes an addendum to a run; the journal numbers it.
@@ -29,14 +30,14 @@ pub trait Journal: Send + Sync + 'static {
     /// All that is durable of a run; nothing if it is unknown.
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>>;
 
-    /// A session's history: the messages of all its runs that started, in the order in which they started.
+    /// A session's history: the messages of all its runs that started and have settled, in the order in which they started.
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>>;
 
     /// The runs that have no outcome.
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>>;
 
-    /// Makes the caller the run's owner: older writers are refused from now on.
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Epoch, JournalError>>;
+    /// Makes the caller the run's owner: older writers are refused from now on. Nothing if the run is unknown.
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>>;
 }
 
 /// What is appended together.

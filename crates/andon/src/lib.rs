@@ -37,6 +37,7 @@ mod live;
 mod log;
 mod memory;
 mod model;
+mod orphan;
 pub mod practice;
 mod probe;
 mod prompt;

@@ -83,6 +83,9 @@ impl Log {
     }
 
     fn has_unjournaled(&mut self, now: Stamp) -> bool {
+        if !self.has_text_to_flush() {
+            return false;
+        }
         let first = self.unjournaled_since.is_none();
         self.unjournaled_since.get_or_insert(now);
         first

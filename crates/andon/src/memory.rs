@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use andon_core::event::{Addendum, Entry, Epoch, Event, Learnt};
+use andon_core::event::{Addendum, Entry, Epoch, Event, Learnt, Record, Seq};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::progress::Progress;
@@ -32,6 +32,8 @@ struct State {
 struct StoredRun {
     epoch: Epoch,
     stored: Stored,
+    /// The seq of the last event.
+    seq: Seq,
     settled: bool,
 }
 
@@ -62,7 +64,7 @@ impl MemoryJournal {
 
 impl StoredRun {
     fn copy(&self) -> Self {
-        Self { epoch: self.epoch, stored: self.stored.clone(), settled: self.settled }
+        Self { epoch: self.epoch, stored: self.stored.clone(), seq: self.seq, settled: self.settled }
     }
 }
 
@@ -79,9 +81,13 @@ impl State {
         if stored.epoch > epoch || stored.settled {
             return Err(JournalError::Fenced { ours: epoch, owner: stored.epoch });
         }
+        let facts = || entries.iter().filter_map(fact);
+        if let Some((expected, record)) = (stored.seq + 1..).zip(facts()).find(|(seq, record)| record.seq != *seq) {
+            return Err(JournalError::Storage(format!("event {} stands where {expected} belongs", record.seq)));
+        }
         stored.epoch = epoch;
-        for entry in &entries {
-            let Entry::Fact(record) = entry else { continue };
+        stored.seq = facts().last().map_or(stored.seq, |record| record.seq);
+        for record in facts() {
             match &record.event {
                 Event::RunStarted => {
                     if let Some(session) = session_of(&stored.stored.entries).or(session_of(&entries)) {
@@ -97,14 +103,18 @@ impl State {
     }
 }
 
+fn fact(entry: &Entry) -> Option<&Arc<Record>> {
+    match entry {
+        Entry::Fact(record) => Some(record),
+        Entry::Lump(_) => None,
+    }
+}
+
 /// The session that a run's journal names in its first entry.
 fn session_of(entries: &[Entry]) -> Option<&SessionKey> {
-    match entries.first()? {
-        Entry::Fact(record) => match &record.event {
-            Event::RunAccepted { accepted } => Some(&accepted.session),
-            _ => None,
-        },
-        Entry::Lump(_) => None,
+    match &fact(entries.first()?)?.event {
+        Event::RunAccepted { accepted } => Some(&accepted.session),
+        _ => None,
     }
 }
 
@@ -130,7 +140,7 @@ impl Journal for MemoryJournal {
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let state = self.state.lock();
         let runs = state.sessions.get(session).into_iter().flatten();
-        let stored = runs.filter_map(|run| state.runs.get(run));
+        let stored = runs.filter_map(|run| state.runs.get(run)).filter(|run| run.settled);
         let messages = stored.map(|run| Progress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
         let history = messages.collect::<Result<Vec<_>, _>>().map(|runs| runs.concat());
         Box::pin(ready(history.map_err(|error| JournalError::Unreadable(error.to_string()))))
@@ -143,15 +153,12 @@ impl Journal for MemoryJournal {
         Box::pin(ready(Ok(unsettled)))
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Epoch, JournalError>> {
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let mut state = self.state.lock();
-        let claimed = match state.runs.get_mut(run) {
-            Some(run) => {
-                run.epoch += 1;
-                Ok(run.epoch)
-            }
-            None => Err(JournalError::Storage(format!("run {run} is unknown"))),
-        };
-        Box::pin(ready(claimed))
+        let claimed = state.runs.get_mut(run).map(|run| {
+            run.epoch += 1;
+            run.epoch
+        });
+        Box::pin(ready(Ok(claimed)))
     }
 }

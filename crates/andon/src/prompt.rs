@@ -10,7 +10,7 @@ use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 
 use crate::agent::Agent;
-use crate::driver::{self, Driver};
+use crate::driver::{self, Driver, Unfinished};
 use crate::limits::Limits;
 use crate::live::Live;
 use crate::run::Run;
@@ -92,14 +92,14 @@ impl Prompt {
                 Turned::QueueFull => StartError::QueueFull { session: session.key.clone() },
             }
         })?;
-        if let Some(cancel) = runtime.registry.take_arm(core.id) {
+        if let Some(cancel) = runtime.registry.admit(&live.id) {
             live.pull(cancel.at(live.now()));
         }
+        let (run, session_key, input) = (live.id.clone(), live.session.clone(), Arc::new(self.input));
+        let unfinished = Unfinished::new(&live, &session, Accepted { run, session: session_key, input });
         let seated = seat == Seat::Taken;
         let driver = Driver::new(Arc::clone(&core), session, Arc::clone(&live), self.limits, self.signal, seated);
-        let (run, session) = (live.id.clone(), live.session.clone());
-        let accepted = Arc::new(Accepted { run, session, input: Arc::new(self.input) });
-        runtime.door.spawn(driver::drive(driver, accepted));
+        runtime.door.spawn(driver::drive(driver, unfinished));
         Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
     }
 }

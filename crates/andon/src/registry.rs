@@ -28,9 +28,16 @@ pub(crate) struct Registry {
 struct State {
     next: u64,
     /// By the order in which they came.
-    runs: BTreeMap<u64, (AgentId, Arc<Live>)>,
+    runs: BTreeMap<u64, Entry>,
     by_id: HashMap<RunId, u64>,
     armed: BTreeMap<AgentId, Cancel>,
+}
+
+struct Entry {
+    agent: AgentId,
+    live: Arc<Live>,
+    /// Its session has let it in: before that it may yet be turned away, and nobody is to find it.
+    admitted: bool,
 }
 
 /// The id is another run's.
@@ -38,6 +45,7 @@ struct State {
 pub(crate) struct IdTaken;
 
 impl Registry {
+    /// Takes a run's id. The run is not found before it is [admitted](Self::admit).
     pub(crate) fn add(&self, agent: AgentId, live: &Arc<Live>) -> Result<(), IdTaken> {
         let mut state = self.state.lock();
         let number = state.next;
@@ -46,8 +54,18 @@ impl Registry {
         }
         state.next += 1;
         state.by_id.insert(live.id.clone(), number);
-        state.runs.insert(number, (agent, Arc::clone(live)));
+        state.runs.insert(number, Entry { agent, live: Arc::clone(live), admitted: false });
         Ok(())
+    }
+
+    /// Makes a run findable, and takes its agent's arm if it is armed (invariant 2).
+    pub(crate) fn admit(&self, run: &RunId) -> Option<Cancel> {
+        let mut state = self.state.lock();
+        let number = *state.by_id.get(run)?;
+        let entry = state.runs.get_mut(&number)?;
+        entry.admitted = true;
+        let agent = entry.agent;
+        state.armed.remove(&agent)
     }
 
     pub(crate) fn remove(&self, run: &RunId) {
@@ -60,19 +78,20 @@ impl Registry {
     pub(crate) fn find(&self, run: &RunId) -> Option<Arc<Live>> {
         let state = self.state.lock();
         let number = state.by_id.get(run)?;
-        state.runs.get(number).map(|(_, live)| Arc::clone(live))
+        state.runs.get(number).filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live))
     }
 
     /// All runs in progress, in the order in which they came.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
-        self.state.lock().runs.values().map(|(_, live)| Arc::clone(live)).collect()
+        let state = self.state.lock();
+        state.runs.values().filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live)).collect()
     }
 
     /// An agent's runs in progress; with none, arms the agent (invariant 2).
     pub(crate) fn of_agent_or_arm(&self, agent: AgentId, cancel: &Cancel) -> Vec<Arc<Live>> {
         let mut state = self.state.lock();
-        let own = state.runs.values().filter(|(of, _)| *of == agent);
-        let runs: Vec<Arc<Live>> = own.map(|(_, live)| Arc::clone(live)).collect();
+        let own = state.runs.values().filter(|entry| entry.agent == agent && entry.admitted);
+        let runs: Vec<Arc<Live>> = own.map(|entry| Arc::clone(&entry.live)).collect();
         if runs.is_empty() {
             state.armed.insert(agent, cancel.clone());
         }

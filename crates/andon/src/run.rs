@@ -98,6 +98,9 @@ impl Run {
 
     /// The run's state, as its durable events tell it. A pull shows here as soon as it is delivered.
     pub fn state(&self) -> State {
+        if self.live.outcome().is_some() {
+            return State::Settled;
+        }
         let records = self.records();
         let Some((first, rest)) = records.split_first() else { return State::Queued };
         let andon_core::event::Event::RunAccepted { accepted } = &first.event else { return State::Queued };

@@ -77,20 +77,20 @@ impl Runtime {
         self.core.registry.all().iter().map(|live| live.id.clone()).collect()
     }
 
-    /// Cancels one run by its id. A run that has settled answers `too_late`, an id that is not known `not_found`.
+    /// Cancels one run by its id. A run that has settled answers `too_late`, one that no driver of this process runs
+    /// `not_running`, an id that is not known `not_found`.
     pub async fn cancel(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Cord::new(live, None).pull(cancel));
         }
-        let known = self.find(run).await?;
-        let kind = match known.and_then(|run| run.try_outcome()) {
-            Some(outcome) => ReplyKind::TooLate { outcome: Arc::clone(&outcome.ending) },
-            None => ReplyKind::NotFound,
-        };
-        Ok(Reply::unrecorded(run.clone(), kind))
+        match self.find(run).await? {
+            Some(known) => Ok(known.cancel(cancel)),
+            None => Ok(Reply::unrecorded(run.clone(), ReplyKind::NotFound)),
+        }
     }
 
-    /// A run by its id: live, or as the journal tells it.
+    /// A run by its id: live, or as the journal tells it. One that is not settled and that this process does not drive has
+    /// no outcome until [`recover`](Self::recover) has settled it.
     pub async fn find(&self, run: &RunId) -> Result<Option<Run>, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Some(Run::new(live)));
@@ -98,7 +98,7 @@ impl Runtime {
         let Some(stored) = self.core.journal.read(run).await? else { return Ok(None) };
         let told = recovery::tell(&stored).map_err(|error| JournalError::Storage(error.to_string()))?;
         let log = Log::from_entries(&stored.entries);
-        let live = Live::settled(run.clone(), told.session, Arc::clone(&self.core), log, told.outcome);
+        let live = Live::told(run.clone(), told.session, Arc::clone(&self.core), log, told.outcome);
         Ok(Some(Run::new(Arc::new(live))))
     }
 

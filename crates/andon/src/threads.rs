@@ -122,7 +122,7 @@ fn a_run_that_starts_while_its_agent_is_cancelled_is_found_or_takes_the_arm() {
             })
         };
         runtime.registry.add(AgentId(1), &live).expect("the id is free");
-        if let Some(cancel) = runtime.registry.take_arm(AgentId(1)) {
+        if let Some(cancel) = runtime.registry.admit(&live.id) {
             pull(&live, cancel);
         }
         caller.join().unwrap();

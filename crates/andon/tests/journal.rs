@@ -27,10 +27,15 @@ fn disk_full() -> JournalError {
 }
 
 async fn assert_failed_by_the_journal(run: &Run) {
-    let message = "the journal could not be written: disk full; the run was stopped, and its record will be completed \
-                   when the journal can be read again";
-    let failure = Failure { error: FailureKind::Journal, message: message.to_owned() };
-    assert_eq!(*run.outcome().await.ending, Ending::Failed(failure));
+    let outcome = run.outcome().await;
+    let what_then = if run.seq() == 0 {
+        "the run was not started"
+    } else {
+        "the run was stopped, and its record will be completed by recovery"
+    };
+    let message = format!("the journal could not be written: disk full; {what_then}");
+    let failure = Failure { error: FailureKind::Journal, message };
+    assert_eq!(*outcome.ending, Ending::Failed(failure));
 }
 
 /// A journal that refuses one batch with such an entry, once, and is well again.
@@ -73,7 +78,7 @@ impl Journal for Hiccup {
         self.journal.unsettled()
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Epoch, JournalError>> {
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         self.journal.claim(run)
     }
 }

@@ -56,7 +56,11 @@ impl Progress {
         for entry in entries {
             match entry {
                 Entry::Fact(record) => progress.apply_record(record)?,
-                Entry::Lump(lump) => progress.apply_lump(lump)?,
+                // A lump that does not join on is text that was lost; the session is worth more than the gap.
+                Entry::Lump(lump) => match progress.apply_lump(lump) {
+                    Err(FoldError::Lump(_)) => {}
+                    applied => applied?,
+                },
             }
         }
         Ok(progress)

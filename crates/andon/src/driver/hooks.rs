@@ -60,17 +60,20 @@ impl Driver {
         // A hook that nobody waits for any more has nothing to say.
         let aside = Aside::new(live, ticket, Gate::None, move || call(moment), News::HookEnded, drop);
         self.live.runtime.door.spawn_aside(aside.run());
-        let end = self.wait_for_hook(ticket).await;
+        let end = self.wait_for_hook(ticket).await?;
         self.live.close_ticket(ticket);
         Ok(self.close_hook(hook.point, end))
     }
 
     /// Waits for a hook; when it was told to stop and does not yield to be dropped, only for a moment.
-    async fn wait_for_hook(&mut self, ticket: u32) -> Option<AsideEnd<Decision>> {
+    async fn wait_for_hook(&mut self, ticket: u32) -> Result<Option<AsideEnd<Decision>>, JournalError> {
         loop {
             if let Some((_, end)) = self.hook_end.take().filter(|(number, _)| *number == ticket) {
-                return Some(end);
+                return Ok(Some(end));
             }
+            // What was heard is on record before the wait goes on.
+            self.commit().await?;
+            self.check_journal()?;
             let mut patience = match self.live.order_now(ticket) {
                 Order::GoOn => None,
                 Order::StopNow => Some(REAP),
@@ -86,7 +89,7 @@ impl Driver {
                 .await;
             match woke {
                 Woke::News => self.hear(),
-                Woke::Work(()) => return None,
+                Woke::Work(()) => return Ok(None),
             }
         }
     }

@@ -46,14 +46,14 @@ use crate::hook::Decision;
 use crate::journal::JournalError;
 use crate::limits::Limits;
 use crate::live::{Appended, Live, News};
-use crate::recovery::{self, Gone};
+use crate::orphan::{self, Gone};
 use crate::runtime::RuntimeCore;
 use crate::session::SessionCore;
 use crate::tool::BoxFuture;
 pub(crate) use settle::REAP;
 use tools::Running;
 pub(crate) use tools::judge;
-use watch::Watch;
+use watch::{Watch, Woke};
 
 /// A new run's id.
 pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
@@ -67,18 +67,16 @@ pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
 
 /// Drives a run to its end. A panic on the way ends the run and not the process: it is settled from its journal.
 #[expect(clippy::manual_async_fn, reason = "the future of an async fn would hold its arguments twice")]
-pub(crate) fn drive(mut driver: Driver, accepted: Arc<Accepted>) -> impl Future<Output = ()> + Send {
+pub(crate) fn drive(mut driver: Driver, mut unfinished: Unfinished) -> impl Future<Output = ()> + Send {
     async move {
-        let (live, session) = (Arc::clone(&driver.live), Arc::clone(&driver.session));
-        let mut unfinished = Unfinished::new(&live, &session, &accepted);
-        let panicked = until_over_or_panic(&live, pin!(driver.work(&accepted))).await;
+        let panicked = until_over_or_panic(&unfinished.live, pin!(driver.work(&unfinished.accepted))).await;
         unfinished.is_over = true;
         let Some(panic) = panicked else { return };
         // What had happened and was not yet journaled is still true.
         let unwritten = std::mem::take(&mut driver.staged);
         drop(driver);
-        let gone = Gone::Panicked(panic);
-        Box::pin(recovery::recover_live(&live, &session, &accepted, unwritten, gone)).await;
+        let Unfinished { live, session, accepted, .. } = &unfinished;
+        Box::pin(orphan::settle(live, session, accepted, unwritten, Gone::Panicked(panic))).await;
     }
 }
 
@@ -97,8 +95,8 @@ async fn until_over_or_panic(live: &Live, mut work: Pin<&mut (impl Future<Output
     .await
 }
 
-/// Settles a run whose driver is dropped in the middle, as happens when the caller's tokio runtime is shut down.
-struct Unfinished {
+/// Settles a run whose driver is dropped before it is over, as happens when the caller's tokio runtime is shut down.
+pub(crate) struct Unfinished {
     live: Arc<Live>,
     session: Arc<SessionCore>,
     accepted: Arc<Accepted>,
@@ -106,9 +104,9 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    fn new(live: &Arc<Live>, session: &Arc<SessionCore>, accepted: &Arc<Accepted>) -> Self {
-        let (live, session, accepted) = (Arc::clone(live), Arc::clone(session), Arc::clone(accepted));
-        Self { live, session, accepted, is_over: false }
+    pub(crate) fn new(live: &Arc<Live>, session: &Arc<SessionCore>, accepted: Accepted) -> Self {
+        let (live, session) = (Arc::clone(live), Arc::clone(session));
+        Self { live, session, accepted: Arc::new(accepted), is_over: false }
     }
 }
 
@@ -120,7 +118,7 @@ impl Drop for Unfinished {
         }
         let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
         door.spawn_keeper(async move {
-            recovery::recover_live(&live, &session, &accepted, Vec::new(), Gone::Dropped).await;
+            orphan::settle(&live, &session, &accepted, Vec::new(), Gone::Dropped).await;
         });
     }
 }
@@ -137,8 +135,6 @@ pub(crate) struct Driver {
     history: Vec<Arc<Message>>,
     /// Events that are folded and not yet journaled.
     staged: Vec<Event>,
-    /// How many of the staged events are cancel requests.
-    staged_requests: u32,
     seated: bool,
     running: Vec<Running>,
     /// The end of the hook that the driver waits for.
@@ -172,7 +168,6 @@ impl Driver {
             progress: None,
             history: Vec::new(),
             staged: Vec::new(),
-            staged_requests: 0,
             seated,
             running: Vec::new(),
             hook_end: None,
@@ -224,13 +219,33 @@ impl Driver {
         if self.is_stopping() {
             return self.settle_unstarted().await;
         }
-        if self.session.history().is_none() {
-            let stored = self.live.runtime.journal.history(&self.session.key);
-            self.session.set_history(stored.await?);
+        self.history = match self.session.history() {
+            Some(history) => history,
+            None => Box::pin(self.read_history()).await?,
+        };
+        if self.is_stopping() {
+            return self.settle_unstarted().await;
         }
-        self.history = self.session.history().unwrap_or_default();
         self.stage(Event::RunStarted);
         Ok(())
+    }
+
+    /// Reads what was said before from the journal. A pull does not wait for it.
+    async fn read_history(&mut self) -> Result<Vec<Arc<Message>>, JournalError> {
+        let mut reading = self.live.runtime.journal.history(&self.session.key);
+        loop {
+            match self.watch.race(|cx| reading.as_mut().poll(cx)).await {
+                Woke::Work(history) => {
+                    self.session.set_history(history?);
+                    return Ok(self.session.history().unwrap_or_default());
+                }
+                Woke::News => self.hear(),
+            }
+            self.commit().await?;
+            if self.is_stopping() {
+                return Ok(Vec::new());
+            }
+        }
     }
 
     // ---- what has happened ----
@@ -271,39 +286,37 @@ impl Driver {
     /// Journals what was staged, then shows it.
     async fn commit(&mut self) -> Result<(), JournalError> {
         let Some(commit) = self.begin_commit() else { return Ok(()) };
-        let Commit { mut appended, requests } = commit;
-        let result = match appended.append.now() {
+        let Appended { mut append, records } = commit;
+        let result = match append.now() {
             Some(result) => result,
-            None => self.watch.wait_for_disk(&mut appended.append).await,
+            None => self.watch.wait_for_disk(&mut append).await,
         };
-        self.finish_commit(appended.records, requests, result)
+        self.finish_commit(records, result)
     }
 
-    fn begin_commit(&mut self) -> Option<Commit> {
+    fn begin_commit(&mut self) -> Option<Appended> {
         if self.staged.is_empty() {
             return None;
         }
         self.live.hit("driver: before append");
         let records = self.number_staged();
-        let requests = std::mem::take(&mut self.staged_requests);
         if planted(Fault::ShownBeforeDurable) {
-            self.live.publish(records.clone(), requests);
+            self.live.publish(records.clone());
             self.live.hit("driver: shown");
             let Appended { append, .. } = self.live.append(records);
-            return Some(Commit { appended: Appended { append, records: Vec::new() }, requests: 0 });
+            return Some(Appended { append, records: Vec::new() });
         }
-        Some(Commit { appended: self.live.append(records), requests })
+        Some(self.live.append(records))
     }
 
     fn finish_commit(
         &mut self,
         records: Vec<Arc<Record>>,
-        requests: u32,
         result: Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         result?;
         self.live.hit("driver: durable");
-        self.live.publish(records, requests);
+        self.live.publish(records);
         self.live.hit("driver: shown");
         Ok(())
     }
@@ -344,7 +357,6 @@ impl Driver {
     fn take_in(&mut self, news: News) {
         match news {
             News::Pulled(request) => {
-                self.staged_requests += 1;
                 let delivered_at = self.live.now();
                 self.stage(Event::CancelRequested { request, delivered_at });
             }
@@ -360,7 +372,6 @@ impl Driver {
     fn hear_call_pulled(&mut self, call: CallId, request: Arc<andon_core::cancel::CancelRequest>) {
         let open = self.progress().calls().iter().find(|open| open.call.id == call);
         let state = open.map(|open| open.state.clone());
-        self.staged_requests += 1;
         self.stage(Event::CallCancelRequested { call: call.clone(), request });
         match state {
             Some(CallState::AwaitingApproval) => {
@@ -411,10 +422,4 @@ impl Driver {
     fn reason(&self) -> Reason {
         self.progress().cancel().map_or(Reason::Requested, |(reason, _)| reason)
     }
-}
-
-/// A batch that was handed to the journal, and how many cancel requests are in it.
-struct Commit {
-    appended: Appended,
-    requests: u32,
 }

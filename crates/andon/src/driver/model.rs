@@ -12,12 +12,13 @@ use andon_core::outcome::{Failure, FailureKind, ModelStop};
 use andon_core::usage::{Usage, Used};
 use tokio::time::sleep;
 
+use super::Driver;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
-use super::{Commit, Driver};
 use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
+use crate::live::Appended;
 use crate::model::{ModelError, Request};
 
 /// How much of what is wrong with a call's arguments the model is told, in characters.
@@ -110,9 +111,9 @@ impl Driver {
     /// Journals what was heard while the answer is open. If the cord is pulled meanwhile, the connection is closed at
     /// once and not when the disk is ready.
     async fn commit_beside(&mut self, reading: &mut Reading) -> Result<(), JournalError> {
-        let Some(Commit { mut appended, requests }) = self.begin_commit() else { return Ok(()) };
+        let Some(Appended { mut append, records }) = self.begin_commit() else { return Ok(()) };
         let result = loop {
-            let woke = self.watch.race(|cx| std::pin::Pin::new(&mut appended.append).poll(cx)).await;
+            let woke = self.watch.race(|cx| std::pin::Pin::new(&mut append).poll(cx)).await;
             match woke {
                 Woke::Work(result) => break result,
                 Woke::News => self.hear(),
@@ -121,7 +122,7 @@ impl Driver {
                 reading.close();
             }
         };
-        self.finish_commit(appended.records, requests, result)
+        self.finish_commit(records, result)
     }
 
     /// The reading is over: closes the connection and stages what came of it.

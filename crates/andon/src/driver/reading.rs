@@ -167,6 +167,11 @@ impl Reading {
             live.pull(tokens_spent(limit, used).at(live.now()));
             return Taken::Over(Read::Refused);
         }
+        let is_empty = matches!(&piece, Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } if text.is_empty());
+        if is_empty {
+            // Providers like to begin with nothing: it shows nothing, and is nothing to keep.
+            return Taken::On;
+        }
         let offer = match &piece {
             Piece::Text(text) => live.offer(&Kind::Text, text),
             Piece::Thinking(text) => live.offer(&Kind::Thinking, text),

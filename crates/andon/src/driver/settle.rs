@@ -8,10 +8,11 @@ use andon_core::closing::{Why, close_lost, close_unstarted};
 use andon_core::event::{Event, HookPoint};
 use andon_core::outcome::{Ending, Failure, FailureKind};
 
-use super::{Commit, Driver};
+use super::Driver;
 use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
+use crate::live::Appended;
 use crate::recovery::{conclude, outcome_of};
 
 /// How long to wait for a task to drop its work once its grace is over. One that takes longer does not yield.
@@ -88,17 +89,16 @@ impl Driver {
         if planted(Fault::TwoTerminals) && self.live.force().is_some() {
             self.staged.push(Event::RunSettled { outcome: ending });
         }
-        let Some(Commit { mut appended, requests }) = self.begin_commit() else { return Ok(()) };
-        let result = match appended.append.now() {
+        let Some(Appended { mut append, records }) = self.begin_commit() else { return Ok(()) };
+        let result = match append.now() {
             Some(result) => result,
-            None => self.watch.wait_for_disk(&mut appended.append).await,
+            None => self.watch.wait_for_disk(&mut append).await,
         };
         result?;
         self.live.hit("driver: settled on disk");
-        let outcome =
-            self.live.with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&appended.records)));
+        let outcome = self.live.with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records)));
         conclude(&self.live, &self.session, self.progress().messages());
-        self.live.close(appended.records, requests, outcome);
+        self.live.close(records, outcome);
         self.live.hit("driver: settled");
         Ok(())
     }
@@ -106,9 +106,12 @@ impl Driver {
     /// The journal cannot be written: everything that runs is told to end, and the caller is told why. The record is
     /// completed by recovery.
     pub(super) fn give_up(&mut self, error: JournalError) {
-        let message = format!(
-            "{error}; the run was stopped, and its record will be completed when the journal can be read again"
-        );
+        let was_accepted = self.live.with_log(|log| log.seq()) > 0;
+        let message = if was_accepted {
+            format!("{error}; the run was stopped, and its record will be completed by recovery")
+        } else {
+            format!("{error}; the run was not started")
+        };
         let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
         self.staged.clear();
         let Some(progress) = self.progress.as_deref_mut() else { return };
@@ -120,7 +123,9 @@ impl Driver {
         let mut outcome = self.live.with_log(|log| outcome_of(progress, log.facts()));
         outcome.receipt.outcome = Some(Arc::clone(&ending));
         outcome.ending = ending;
-        conclude(&self.live, &self.session, progress.messages());
+        // A run of which nothing is on record has said nothing.
+        let messages = if was_accepted { progress.messages() } else { &[] };
+        conclude(&self.live, &self.session, messages);
         self.live.break_off(error, outcome);
     }
 }

@@ -173,7 +173,7 @@ impl Driver {
             let overdue = match self.live.order_now(running.ticket) {
                 Order::GoOn => false,
                 Order::StopNow => true,
-                Order::StopBy(end) => end.since(self.live.now()).is_zero(),
+                Order::StopBy(end) => self.live.now().since(end) >= REAP,
             };
             if !overdue {
                 self.running.push(running);

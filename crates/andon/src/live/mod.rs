@@ -85,8 +85,12 @@ struct Inner {
     addenda: Vec<Addendum>,
     /// The driver is gone.
     orphaned: bool,
+    /// A batch failed: none behind it may be written.
+    unwritable: Option<JournalError>,
     /// The journal failed and the run could not be settled in it.
     broken: Option<JournalError>,
+    /// The journal knows the run as unsettled, and no driver of this process runs it.
+    elsewhere: bool,
 }
 
 /// A live run.
@@ -141,7 +145,9 @@ impl Live {
             outcome: None,
             addenda: Vec::new(),
             orphaned: false,
+            unwritable: None,
             broken: None,
+            elsewhere: false,
         };
         Self {
             id,
@@ -155,8 +161,8 @@ impl Live {
         }
     }
 
-    /// A run that is over, as its journal tells it.
-    pub(crate) fn settled(
+    /// A run that this process does not drive, as its journal tells it.
+    pub(crate) fn told(
         id: RunId,
         session: SessionKey,
         runtime: Arc<RuntimeCore>,
@@ -166,9 +172,11 @@ impl Live {
         let live = Self::new(id, session, runtime, 0);
         {
             let mut inner = live.inner.lock();
-            if let Some(outcome) = &outcome {
-                inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
+            match &outcome {
+                Some(outcome) => inner.stop = Stop::Sealed(Arc::clone(&outcome.ending)),
+                None => inner.elsewhere = true,
             }
+            inner.recorded = u32::MAX;
             inner.log = log;
             inner.outcome = outcome.map(Arc::new);
         }

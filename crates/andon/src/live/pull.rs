@@ -15,6 +15,9 @@ impl Live {
     pub(crate) fn pull(&self, request: CancelRequest) -> (ReplyKind, u32) {
         let request = Arc::new(request);
         let mut inner = self.inner.lock();
+        if inner.elsewhere {
+            return (ReplyKind::NotRunning, 0);
+        }
         let reply = inner.stop.pull(request.force);
         let wake = match reply {
             ReplyKind::Accepted | ReplyKind::Hardened => {
@@ -94,17 +97,21 @@ impl Live {
         Ok(std::mem::take(&mut inner.inbox))
     }
 
-    /// Decides how a run ends whose driver panicked: as it was sealed, or else so.
-    pub(crate) fn seal_after_panic(&self, ending: Arc<Ending>) -> Arc<Ending> {
+    /// Decides how a run ends whose driver is gone; refused while there is a request that nobody has heard.
+    pub(crate) fn seal_orphan(&self, ending: &Arc<Ending>) -> Result<(), Unheard> {
         let mut inner = self.inner.lock();
-        if let Stop::Sealed(sealed) = &inner.stop {
-            return Arc::clone(sealed);
+        if inner.inbox.iter().any(|news| matches!(news, News::Pulled(_) | News::CallPulled(..))) {
+            return Err(Unheard);
         }
-        inner.stop = Stop::Sealed(Arc::clone(&ending));
+        inner.stop = Stop::Sealed(Arc::clone(ending));
         inner.tickets.clear();
-        ending
+        Ok(())
     }
 }
+
+/// A request came in that nobody has heard.
+#[derive(Debug)]
+pub(crate) struct Unheard;
 
 /// The force as the hint that readers see without the lock.
 pub(super) fn level(force: Force) -> u8 {

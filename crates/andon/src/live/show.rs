@@ -74,10 +74,18 @@ impl Live {
 
     /// The account of the run as it is known now.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
-        let inner = self.inner.lock();
-        match &inner.outcome {
-            Some(outcome) if inner.addenda.is_empty() => Some(outcome.receipt.clone()),
-            _ => Receipt::fold(inner.log.facts(), inner.addenda.iter().cloned()),
+        let (outcome, facts, addenda) = {
+            let inner = self.inner.lock();
+            (inner.outcome.clone(), inner.log.facts().to_vec(), inner.addenda.clone())
+        };
+        // Folded without the lock: a pull waits for no account.
+        match outcome {
+            Some(outcome) if addenda.is_empty() => Some(outcome.receipt.clone()),
+            Some(outcome) => {
+                let receipt = Receipt::fold(&facts, addenda)?;
+                Some(Receipt { outcome: Some(Arc::clone(&outcome.ending)), ..receipt })
+            }
+            None => Receipt::fold(&facts, addenda),
         }
     }
 
@@ -90,7 +98,24 @@ impl Live {
         if let Some(error) = &inner.broken {
             return Poll::Ready(Err(error.clone()));
         }
+        if inner.log.is_closed() {
+            let message = "the run ended before the request was recorded".to_owned();
+            return Poll::Ready(Err(JournalError::Storage(message)));
+        }
         inner.log.register(key, cx.waker());
         Poll::Pending
+    }
+
+    /// Ready when the outcome is durable, or never will be.
+    pub(crate) fn poll_settled(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
+        let mut inner = self.inner.lock();
+        match (&inner.broken, &inner.outcome) {
+            (Some(error), _) => Poll::Ready(Err(error.clone())),
+            (None, Some(_)) => Poll::Ready(Ok(())),
+            (None, None) => {
+                inner.log.register(key, cx.waker());
+                Poll::Pending
+            }
+        }
     }
 }

@@ -186,7 +186,9 @@ impl Inner {
 
 impl Ticket {
     fn order(&self, request: &CancelRequest) -> Order {
-        let grace = request.grace_ms.map_or(self.grace, Duration::from_millis);
+        // A request's grace is for tools; a hook has its own.
+        let asked = request.grace_ms.filter(|_| self.call.is_some());
+        let grace = asked.map_or(self.grace, Duration::from_millis);
         match request.force {
             Force::AfterTurn => Order::GoOn,
             Force::Now => Order::StopNow,

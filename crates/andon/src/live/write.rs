@@ -8,7 +8,7 @@ use andon_core::event::{Entry, Record};
 use andon_core::outcome::Outcome;
 
 use super::pull::level;
-use super::{Live, WakeList};
+use super::{Inner, Live, News, WakeList};
 use crate::journal::{Append, Batch, JournalError};
 use crate::log::{Flush, Log};
 use crate::sync::Ordering;
@@ -34,24 +34,26 @@ impl Live {
     }
 
     fn hand_over(&self, entries: Vec<Entry>) -> Append {
+        // What is behind a batch that failed would leave a gap.
+        if let Some(error) = self.inner.lock().unwritable.clone() {
+            return Append::ready(Err(error));
+        }
         self.runtime.journal.append(Batch { run: self.id.clone(), epoch: self.epoch, entries })
     }
 
     /// Shows facts that are durable.
-    pub(crate) fn publish(&self, records: Vec<Arc<Record>>, requests: u32) {
+    pub(crate) fn publish(&self, records: Vec<Arc<Record>>) {
         let mut inner = self.inner.lock();
-        inner.recorded += requests;
-        inner.log.publish(records);
+        inner.publish(records);
         let wake = WakeList { driver: None, others: inner.log.wake_list() };
         drop(inner);
         wake.wake();
     }
 
     /// Shows the last facts and ends the feed.
-    pub(crate) fn close(&self, records: Vec<Arc<Record>>, requests: u32, outcome: Outcome) {
+    pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome) {
         let mut inner = self.inner.lock();
-        inner.log.publish(records);
-        inner.recorded = inner.recorded.saturating_add(requests);
+        inner.publish(records);
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
         let wake = WakeList { driver: None, others: inner.log.wake_list() };
@@ -93,6 +95,15 @@ impl Live {
         Some((flush, append))
     }
 
+    /// Streamed text could not be journaled: nothing more of this run is, and the driver is told.
+    pub(crate) fn flush_failed(&self, error: JournalError) {
+        let mut inner = self.inner.lock();
+        inner.unwritable = Some(error.clone());
+        let wake = inner.post(News::JournalFailed(error));
+        drop(inner);
+        wake.wake();
+    }
+
     /// A flush is durable: text may be shown again if it had to wait.
     pub(crate) fn flushed(&self, flush: &Flush) {
         let mut inner = self.inner.lock();
@@ -100,5 +111,13 @@ impl Live {
         let wake = WakeList { driver: inner.driver.take(), others: Vec::new() };
         drop(inner);
         wake.wake();
+    }
+}
+
+impl Inner {
+    fn publish(&mut self, records: Vec<Arc<Record>>) {
+        let requests = records.iter().filter(|record| record.event.is_request()).count();
+        self.recorded += u32::try_from(requests).unwrap_or(u32::MAX);
+        self.log.publish(records);
     }
 }
