@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use andon::core::answer::Kind;
-use andon::core::event::{Entry, Event, ModelEnd, Record, Seq};
+use andon::core::cancel::Force;
+use andon::core::event::{Entry, Event, ModelEnd, Record, Seq, ToolEnd};
+use andon::core::id::CallId;
 use andon::core::message::{Message, Part};
 use andon::core::progress::Progress;
 use andon::core::receipt::Receipt;
@@ -127,6 +129,7 @@ pub fn check_facts(records: &[Arc<Record>]) -> Vec<String> {
     broken.extend(check_balance(records));
     broken.extend(check_cut_marks(records));
     broken.extend(check_usage(records));
+    broken.extend(check_grace(records));
     match Receipt::fold(records, []) {
         None => broken.push("P7: there is no receipt".to_owned()),
         Some(receipt) => broken.extend(check_receipt(&receipt)),
@@ -205,6 +208,38 @@ fn check_cut_marks(records: &[Arc<Record>]) -> Vec<String> {
         }
     }
     broken
+}
+
+/// P7: a tool that was dropped because its grace was over is named in `grace_ended`.
+fn check_grace(records: &[Arc<Record>]) -> Vec<String> {
+    let requests = || {
+        records.iter().filter_map(|record| match &record.event {
+            Event::CancelRequested { request, .. } | Event::CallCancelRequested { request, .. } => Some(request),
+            _ => None,
+        })
+    };
+    let owner = records.first().map(|record| record.epoch);
+    if requests().next().is_none() || requests().any(|request| request.force == Force::Now) {
+        return Vec::new();
+    }
+    let ended: Vec<&CallId> = records
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::GraceEnded { calls } => Some(calls.iter()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let dropped =
+        records.iter().filter(|record| Some(record.epoch) == owner).filter_map(|record| match &record.event {
+            // One that stopped by itself has something to say for itself.
+            Event::ToolFinished { call, end: ToolEnd::Cut | ToolEnd::Unknown, result } if result.content.len() == 1 => {
+                Some(call)
+            }
+            _ => None,
+        });
+    let unnamed = dropped.filter(|call| !ended.contains(call));
+    unnamed.map(|call| format!("P7: tool {call} was dropped, and no event says that its grace was over")).collect()
 }
 
 /// P7: the instants of a stop are there and in order.

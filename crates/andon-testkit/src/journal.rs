@@ -169,6 +169,13 @@ impl Journal for TestJournal {
     }
 
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
-        self.inner.memory.claim(run)
+        let (journal, run) = (self.clone(), run.clone());
+        Box::pin(async move {
+            // It stands in line behind what was taken before.
+            while journal.inner.state.lock().busy {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            journal.inner.memory.claim(&run).await
+        })
     }
 }

@@ -5,7 +5,10 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use andon::core::event::Event;
-use andon::{Agent, Cancel, Decision, FeedItem, Limits, ModelError, Piece, Retry, Run, StartError, WhenBusy};
+use andon::{
+    Agent, AgentReply, Cancel, DecideError, Decision, FeedItem, Limits, ModelError, Piece, Retry, Run, StartError,
+    What, WhenBusy,
+};
 use tokio::time::sleep;
 
 use crate::explore::{Script, World};
@@ -61,6 +64,10 @@ pub fn all() -> Vec<Script> {
         script!(bad_calls, "calls that cannot be made", GRACE),
         script!(panicking_tool, "a tool that panics", GRACE),
         script!(steady_stream, "a steady stream"),
+        script!(empty_pieces, "empty pieces", GRACE),
+        script!(denying_hook, "a hook that denies", GRACE),
+        script!(cancelling_hook, "a hook that cancels", GRACE),
+        script!(agent_cancel, "a cancel of the whole agent", GRACE),
     ]
 }
 
@@ -204,7 +211,7 @@ fn two_calls_one_guarded() -> Vec<Act> {
     ])
 }
 
-async fn decide(world: World, decision: impl Fn(&Run, &andon::CallId)) {
+async fn decide(world: World, decision: impl Fn(&Run, &andon::CallId) -> Result<(), DecideError>) {
     let model = world.model([two_calls_one_guarded(), done()]);
     let danger = tools::slow("danger", Duration::from_millis(50), &world.tools).needs_approval();
     let agent = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)).tool(danger));
@@ -212,25 +219,21 @@ async fn decide(world: World, decision: impl Fn(&Run, &andon::CallId)) {
     if world.follow_until(&run, |item| asks_for(item, is_question)).await {
         sleep(Duration::from_secs(5)).await;
         if let Some(call) = call_id("guarded") {
-            decision(&run, &call);
+            let was_told = run.cord().is_pulled();
+            if decision(&run, &call).is_ok() && was_told {
+                world.broken("P1: a decision was taken although the run had been told to stop");
+            }
         }
     }
     world.follow(&run).await;
 }
 
 async fn approval(world: World) {
-    decide(world, |run, call| {
-        // Refused once the run is being stopped, which is what the explorer looks at.
-        let _ = run.approve(call, Some("ada"));
-    })
-    .await;
+    decide(world, |run, call| run.approve(call, Some("ada"))).await;
 }
 
 async fn denied_approval(world: World) {
-    decide(world, |run, call| {
-        let _ = run.deny(call, Some("ada"), Some("too dangerous"));
-    })
-    .await;
+    decide(world, |run, call| run.deny(call, Some("ada"), Some("too dangerous"))).await;
 }
 
 async fn waiting_hook(world: World) {
@@ -413,4 +416,65 @@ async fn steady_stream(world: World) {
     let text = answer([(0..12).flat_map(|_| drip("tick ")).collect(), vec![Act::usage(2, 12), Act::end()]]);
     let model = world.model([text]);
     play(&world, &world.open(world.agent(&model)), "Tick.").await;
+}
+
+async fn empty_pieces(world: World) {
+    let pause = || vec![Act::Pause(Duration::from_millis(80))];
+    let input = |json: &str| Act::Piece(Piece::CallInput { index: 0, json: json.to_owned() });
+    let first = answer([
+        vec![Act::text(""), Act::thinking("")],
+        pause(),
+        words("Hello, "),
+        vec![Act::text(""), Act::Piece(Piece::Call { id: "e".into(), name: "quick".into() }), input("")],
+        pause(),
+        vec![input("{}"), Act::Piece(Piece::CallEnd { index: 0 }), Act::tool_use()],
+    ]);
+    let model = world.model([first, vec![Act::end()]]);
+    play(&world, &world.open(world.agent(&model).tool(tools::quick("quick", &world.tools))), "Nothing.").await;
+}
+
+async fn denying_hook(world: World) {
+    let first = answer([Act::call(0, "no", "quick", "{}"), Act::call(1, "yes", "slow", "{}"), vec![Act::tool_use()]]);
+    let model = world.model([first, done()]);
+    let agent = world
+        .agent(&model)
+        .tool(tools::quick("quick", &world.tools))
+        .tool(tools::slow("slow", Duration::from_millis(50), &world.tools))
+        .before_tool(|moment| async move {
+            sleep(Duration::from_millis(5)).await;
+            match moment.what {
+                What::BeforeTool { call } if call.name == "quick" => Decision::Deny("not today".to_owned()),
+                _ => Decision::Continue,
+            }
+        });
+    play(&world, &world.open(agent), "May I?").await;
+}
+
+async fn cancelling_hook(world: World) {
+    let first = answer([words("Then "), Act::call(0, "x", "slow", "{}"), vec![Act::tool_use()]]);
+    let model = world.model([first, done()]);
+    let agent = world
+        .agent(&model)
+        .tool(tools::slow("slow", Duration::from_millis(50), &world.tools))
+        .after_tool(|_| async { Decision::Cancel(Cancel::graceful().by("hook").note("enough")) })
+        .after_run(|_| async {
+            sleep(Duration::from_millis(30)).await;
+            Decision::Continue
+        });
+    play(&world, &world.open(agent), "Until it is enough.").await;
+}
+
+async fn agent_cancel(world: World) {
+    let first = answer([words("On "), vec![Act::Pause(Duration::from_secs(30))], words("and on."), vec![Act::end()]]);
+    let model = world.model([first, done(), done()]);
+    let agent = world.open(world.agent(&model));
+    let Ok(run) = world.start(agent.prompt("Go on.")) else { return };
+    world.follow_until(&run, |item| matches!(item, FeedItem::Delta(_))).await;
+    agent.cancel();
+    world.follow(&run).await;
+    // Idle now: this arms, the next run is cancelled before it begins, and the one after is normal.
+    if let AgentReply::Armed = agent.cancel() {
+        play(&world, &agent, "Not this one.").await;
+    }
+    play(&world, &agent, "But this one.").await;
 }

@@ -41,11 +41,29 @@ pub enum Fault {
     CutMarkMissing,
     /// A back-off that is stopped is not ended in the feed.
     BackoffNotEnded,
+    /// `after_turn` is accepted, and the model is called again.
+    AfterTurnIgnored,
+    /// `now` gives the grace that `graceful` gives.
+    NowGivesGrace,
+    /// A harder pull is accepted, and tools are not told.
+    HardeningIgnored,
+    /// A request is said to be recorded before it is durable.
+    RecordedAtOnce,
+    /// An accepted request is never recorded.
+    RequestNotRecorded,
+    /// The session is free before the outcome is durable.
+    SeatFreedEarly,
+    /// An approval is taken after the pull.
+    ApprovalAfterPull,
+    /// Every pull is answered with `already_cancelling`.
+    ReplyIsWrong,
+    /// The end of a grace is not recorded.
+    GraceEndNotRecorded,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 27] = [
         Self::PieceAfterPull,
         Self::ToolAfterPull,
         Self::ModelAfterPull,
@@ -64,6 +82,15 @@ impl Fault {
         Self::EffectBeforeIntent,
         Self::CutMarkMissing,
         Self::BackoffNotEnded,
+        Self::AfterTurnIgnored,
+        Self::NowGivesGrace,
+        Self::HardeningIgnored,
+        Self::RecordedAtOnce,
+        Self::RequestNotRecorded,
+        Self::SeatFreedEarly,
+        Self::ApprovalAfterPull,
+        Self::ReplyIsWrong,
+        Self::GraceEndNotRecorded,
     ];
 }
 

@@ -36,7 +36,8 @@ pub trait Journal: Send + Sync + 'static {
     /// The runs that have no outcome.
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>>;
 
-    /// Makes the caller the run's owner: older writers are refused from now on. Nothing if the run is unknown.
+    /// Makes the caller the run's owner: older writers are refused from now on. It stands in line behind the batches that
+    /// were taken before: when it returns, those are durable or refused. Nothing if the run is unknown.
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>>;
 }
 

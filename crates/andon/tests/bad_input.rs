@@ -288,6 +288,30 @@ async fn an_empty_answer_and_one_of_blanks_are_answers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn empty_pieces_between_others_hold_up_nothing() {
+    let pause = || Act::Pause(millis(100));
+    let empty_text = vec![Act::text(""), pause(), Act::text("Hi."), pause(), Act::text(""), pause(), Act::end()];
+    let empty_thought = vec![Act::thinking(""), pause(), Act::text("Hi."), Act::end()];
+    let empty_input = vec![
+        Act::text("Hi."),
+        pause(),
+        begin("x", "look"),
+        pause(),
+        input(0, ""),
+        pause(),
+        input(0, "{}"),
+        Act::Piece(Piece::CallEnd { index: 0 }),
+        Act::tool_use(),
+    ];
+    for (first, tools) in [(empty_text, 0), (empty_thought, 0), (empty_input, 1)] {
+        let played = tokio::time::timeout(secs(3_600), play(first)).await;
+        let (_, outcome, history, log) = played.expect("the run does not hang");
+        assert_eq!((outcome.stop_reason(), log.started()), ("end_turn", tools));
+        assert_eq!(texts(&history)[..2], ["Go.", "Hi."]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_asks_for_tools_and_names_none_is_an_end() {
     let (_, outcome, ..) = play(vec![Act::text("Hm."), Act::tool_use()]).await;
     assert_eq!(outcome.stop_reason(), "tool_use");

@@ -138,6 +138,23 @@ async fn a_cancel_of_an_id_that_nobody_knows_is_not_found_and_of_a_settled_one_t
     assert_eq!(reply.too_late(), Some(&Ending::Completed { stop: ModelStop::EndTurn }));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_cancel_of_a_run_that_another_process_drives_is_not_running_and_changes_nothing() {
+    let journal = memory();
+    let model = ScriptedModel::new([vec![Act::text("Half "), Act::Pause(secs(1)), Act::text("done."), Act::end()]]);
+    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+
+    let reply = next_runtime_on(&journal).cancel(run.id(), Cancel::now()).await.unwrap();
+    assert_eq!((reply.kind(), reply.run_id()), (&ReplyKind::NotRunning, run.id()));
+    assert_eq!((reply.is_stopping(), reply.recorded().await), (false, Ok(())));
+    assert_eq!(settled(&agent, &run).await.text(), "Half done.");
+
+    let reply = next_runtime_on(&journal).cancel(run.id(), Cancel::now()).await.unwrap();
+    assert_eq!(reply.too_late(), Some(&Ending::Completed { stop: ModelStop::EndTurn }));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_cancels_from_fifty_threads_are_one_stop_and_every_caller_is_told() {
     let model = ScriptedModel::new([says_and_hangs("Shown.")]);

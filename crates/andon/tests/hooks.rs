@@ -265,6 +265,43 @@ async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_grace_that_a_cancel_names_is_for_tools_and_not_for_hooks() {
+    let own = |point| if point == HookPoint::AfterRun { andon::DEFAULT_GRACE } else { secs(0) };
+    for point in POINTS {
+        let (agent, _) = hooked(&ToolLog::new());
+        let agent = hook(agent, point, wait_for_ever).build().unwrap();
+        let run = agent.start("Look.").unwrap();
+        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let pulled = Instant::now();
+        run.cancel(Cancel::graceful().grace(secs(30)));
+        cancelled(&agent, &run).await;
+        assert_eq!((pulled.elapsed(), ends(&run)), (own(point), vec![(point, HookEnd::Cut)]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
+    for point in POINTS {
+        let (journal, model) = (memory(), ScriptedModel::new([calls(&[("c", "look")]), says("Done.")]));
+        let agent = andon::Agent::builder().model(model).runtime(&runtime_on(&journal));
+        let agent = hook(agent.tool(tools::quick("look", &ToolLog::new())), point, wait_for_ever).build().unwrap();
+        let run = agent.start("Look.").unwrap();
+        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let asked = Instant::now();
+        let reply = run.cancel(Cancel::after_turn());
+        assert_eq!((reply.kind().as_str(), reply.recorded().await), ("accepted", Ok(())), "{point:?}");
+        assert_eq!(asked.elapsed(), secs(0), "{point:?}");
+        assert!(journal.has(run.id(), |event| matches!(event, Event::CancelRequested { .. })), "{point:?}");
+        assert_eq!(ends(&run), [], "the hook still runs");
+
+        let hardened = run.cancel(Cancel::graceful());
+        assert_eq!((hardened.kind().as_str(), hardened.recorded().await), ("hardened", Ok(())), "{point:?}");
+        assert_eq!(asked.elapsed(), secs(0), "{point:?}");
+        cancelled(&agent, &run).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_run_is_not_called_with_force_now() {
     let model = ScriptedModel::new([says_and_hangs("Half")]);
     let agent = agent(&model).after_run(wait_for_ever).build().unwrap();

@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use andon::core::event::{Entry, Epoch, Event, Learnt};
+use andon::core::event::{Entry, Epoch, Learnt};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
 use andon::{
@@ -20,6 +20,7 @@ use andon_testkit::wire::check_history;
 use andon_testkit::{Act, ScriptedModel, TestJournal};
 use tokio::time::Instant;
 
+use common::held::{HeldJournal, is_answer, is_lump};
 use common::*;
 
 fn disk_full() -> JournalError {
@@ -81,14 +82,6 @@ impl Journal for Hiccup {
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         self.journal.claim(run)
     }
-}
-
-fn is_lump(entry: &Entry) -> bool {
-    matches!(entry, Entry::Lump(_))
-}
-
-fn is_answer(entry: &Entry) -> bool {
-    matches!(entry, Entry::Fact(record) if matches!(record.event, Event::Message { .. }))
 }
 
 /// What a later process finds: the same agent and session on what is durable.
@@ -225,6 +218,46 @@ async fn a_disk_that_fails_once_under_streamed_text_leaves_a_session_that_goes_o
     let history = next.history().await.expect("the session can be read");
     assert_eq!(check_history(&history), Vec::<String>::new());
     assert_usable(&next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn streamed_text_that_fails_late_fails_the_run_and_leaves_a_session_that_can_be_read() {
+    let held = HeldJournal::new(is_lump);
+    let shared = Arc::clone(&held) as Arc<dyn Journal>;
+    let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
+    let model = ScriptedModel::new([vec![Act::text("One "), Act::Pause(millis(40)), Act::text("two."), Act::end()]]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
+    let run = agent.start("Count.").unwrap();
+    held.until_a_batch_is_held().await;
+    // The rest of the answer is behind the text that waits.
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!((run.try_outcome(), model.open()), (None, 0));
+    held.refuse(&disk_full());
+    assert_failed_by_the_journal(&run).await;
+
+    let (next, _) = next_process(&held.durable, &agent).await;
+    assert_eq!(texts(&next.history().await.expect("the session can be read")), ["Count."]);
+    assert_usable(&next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_is_on_record_starts_no_run_and_leaves_no_prompt_behind() {
+    let journal = memory();
+    let model = ScriptedModel::new([says("First.")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let id = RunId::new("mine").unwrap();
+    agent.prompt("One.").run_id(id.clone()).run().await.unwrap();
+    let stored = journal.durable().stored(&id).unwrap().entries;
+
+    let again = agent.prompt("Two.").run_id(id.clone()).run().await.unwrap();
+    let message = format!("{}; the run was not started", JournalError::RunExists(id.clone()));
+    assert_eq!(*again.ending, Ending::Failed(Failure { error: FailureKind::Journal, message }));
+    assert_eq!(model.calls(), 1);
+    assert_eq!(journal.durable().stored(&id).unwrap().entries, stored);
+    let history = agent.history().await.unwrap();
+    assert_eq!(texts(&history), ["One.", "First."]);
+    assert_eq!(history, journal.durable().history(agent.session_key()).await.unwrap());
+    assert_usable(&agent).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use andon::core::event::{Approval, Event, ModelEnd, Refusal};
 use andon::core::message::{Cut, Message, Part, ResultStatus, Role};
 use andon::{
-    Agent, AgentBuilder, Cancel, Cursor, Ending, FeedItem, Reason, Recovered, Run, Runtime, Used, Verdict, WhenBusy,
+    Agent, AgentBuilder, Cancel, Cursor, Ending, FeedItem, JournalError, ModelStop, Reason, Recovered, ReplyKind, Run,
+    Runtime, State, Used, Verdict, WhenBusy,
 };
 use andon_testkit::check::{check_stored, read_all};
 use andon_testkit::tools::{self, ToolLog};
@@ -249,6 +250,58 @@ async fn a_run_that_was_taken_over_is_not_told_as_cancelled_by_the_one_and_lost_
     run.cancel(Cancel::graceful());
     let outcome = run.outcome().await;
     assert_eq!(outcome.stop_reason(), "failed", "{:?}", outcome.ending);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_of_a_run_that_was_taken_over_is_told_that_it_is_not_on_record() {
+    let journal = memory();
+    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
+    let agent = agent.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    next_runtime_on(&journal).recover().await.unwrap();
+    let reply = run.cancel(Cancel::graceful());
+    assert_eq!(reply.kind().as_str(), "accepted");
+    assert_eq!(reply.recorded().await, Err(JournalError::Fenced { ours: 1, owner: 2 }));
+    assert!(!journal.has(run.id(), |event| matches!(event, Event::CancelRequested { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn recover_leaves_the_runs_alone_that_this_process_drives() {
+    let (journal, builder) = first_process(&ScriptedModel::new([vec![
+        Act::text("Half "),
+        Act::Pause(secs(1)),
+        Act::text("and half."),
+        Act::end(),
+    ]]));
+    let agent = builder.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    assert_eq!(agent.runtime().recover().await.unwrap(), []);
+    let outcome = settled(&agent, &run).await;
+    assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
+    assert_eq!(outcome.text(), "Half and half.");
+    assert_eq!(check_stored(&journal.durable().stored(run.id()).unwrap()), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_the_journal_failed_is_not_running_until_it_is_recovered_and_nobody_waits_for_its_record() {
+    let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half")]));
+    let agent = builder.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    journal.fail(JournalError::Storage("disk full".to_owned()));
+    run.cancel(Cancel::graceful());
+    assert_eq!((run.outcome().await.stop_reason(), run.state()), ("failed", State::Settled));
+    assert_eq!(run.receipt(), Some(run.outcome().await.receipt.clone()));
+
+    let found = agent.runtime().find(run.id()).await.unwrap().unwrap();
+    let by_id = agent.runtime().cancel(run.id(), Cancel::graceful()).await.unwrap();
+    for reply in [found.cancel(Cancel::graceful()), by_id] {
+        assert_eq!((reply.kind(), reply.is_stopping()), (&ReplyKind::NotRunning, false));
+        assert_eq!(reply.recorded().await, Ok(()));
+    }
+    assert_eq!(crash(&journal, &agent).await.endings(), [Ending::Lost]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,11 +8,15 @@ use std::sync::Arc;
 use andon::core::event::Event;
 use andon::core::message::ResultStatus;
 use andon::core::progress::Phase;
-use andon::{Cancel, Ending, Figure, Force, ModelStop, Provenance, Reason, ReplyKind, State, Usage, Used, Verdict};
+use andon::{
+    Agent, Cancel, Ending, Figure, Force, Journal, JournalError, ModelStop, Provenance, Reason, Reply, ReplyKind, Run,
+    Runtime, State, TestClock, Usage, Used, Verdict,
+};
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, ScriptedModel};
 use tokio::time::Instant;
 
+use common::held::{HeldJournal, is_end};
 use common::*;
 
 #[tokio::test(start_paused = true)]
@@ -80,6 +84,39 @@ async fn recorded_waits_until_the_request_is_durable_and_the_reply_does_not() {
     assert_eq!(first.recorded().await, Ok(()));
     assert!(pulled.elapsed() >= secs(1));
     cancelled(&agent, &run).await;
+}
+
+/// A run whose end is decided and not durable yet, and a reply that came too late for it.
+async fn too_late_and_not_durable() -> (Arc<HeldJournal>, Run, Reply) {
+    let journal = HeldJournal::new(is_end);
+    let shared = Arc::clone(&journal) as Arc<dyn Journal>;
+    let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
+    let agent = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    journal.until_a_batch_is_held().await;
+    let reply = run.cancel(Cancel::graceful());
+    assert_eq!(reply.too_late(), Some(&Ending::Completed { stop: ModelStop::EndTurn }));
+    let early = tokio::time::timeout(secs(60), reply.recorded()).await;
+    assert!(early.is_err(), "told as durable while it is not");
+    (journal, run, reply)
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_of_a_reply_that_came_too_late_waits_for_the_outcome() {
+    let (journal, run, reply) = too_late_and_not_durable().await;
+    journal.release().await;
+    assert_eq!(reply.recorded().await, Ok(()));
+    assert_eq!(reply.too_late(), Some(&*run.outcome().await.ending));
+    assert!(journal.durable.has(run.id(), |event| matches!(event, Event::RunSettled { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_of_a_reply_that_came_too_late_says_if_that_outcome_could_not_be_recorded() {
+    let (journal, run, reply) = too_late_and_not_durable().await;
+    let disk_full = JournalError::Storage("disk full".to_owned());
+    journal.refuse(&disk_full);
+    assert_eq!(reply.recorded().await, Err(disk_full));
+    assert_eq!(run.outcome().await.stop_reason(), "failed", "it was neither completed nor cancelled");
 }
 
 #[tokio::test(start_paused = true)]

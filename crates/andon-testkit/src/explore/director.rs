@@ -1,8 +1,13 @@
 //! The director: counts seams, and steps in at one of them.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, Once};
+use std::task::{Context, Poll, Waker};
 
+use andon::core::cancel::ReplyKind;
+use andon::core::event::Event;
 use andon::core::outcome::Ending;
 use andon::{Agent, Cancel, Passed, Probe, Reply, Run, RunId};
 use parking_lot::Mutex;
@@ -27,6 +32,10 @@ pub enum Mode {
     DropHandles,
     /// The process dies; its journal is recovered.
     Crash,
+    /// The cord is pulled gracefully, and a little later the process dies.
+    PullThenCrash,
+    /// The cord is pulled gracefully, and a little later the driver panics.
+    PullThenPanic,
     /// A tool panics.
     PanicTool,
     /// A hook panics.
@@ -37,13 +46,15 @@ pub enum Mode {
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Graceful,
         Self::Now,
         Self::AfterTurn,
         Self::Harden,
         Self::DropHandles,
         Self::Crash,
+        Self::PullThenCrash,
+        Self::PullThenPanic,
         Self::PanicTool,
         Self::PanicHook,
         Self::PanicDriver,
@@ -58,10 +69,22 @@ impl Mode {
             Self::Harden => "harden",
             Self::DropHandles => "drop",
             Self::Crash => "crash",
+            Self::PullThenCrash => "pull then crash",
+            Self::PullThenPanic => "pull then panic",
             Self::PanicTool => "panic in a tool",
             Self::PanicHook => "panic in a hook",
             Self::PanicDriver => "panic in the driver",
         }
+    }
+
+    /// Whether the process dies.
+    pub(super) fn is_crash(self) -> bool {
+        matches!(self, Self::Crash | Self::PullThenCrash)
+    }
+
+    /// Whether the cord is pulled so that work in progress is cut, and the run goes on to its end by itself.
+    pub(super) fn cuts(self) -> bool {
+        matches!(self, Self::Graceful | Self::Now | Self::Harden)
     }
 
     /// Whether this can happen at a seam: a tool panics only where a tool is.
@@ -69,10 +92,15 @@ impl Mode {
         match self {
             Self::PanicTool => seam.starts_with("tool:"),
             Self::PanicHook => seam.starts_with("hook:"),
-            Self::PanicDriver => seam.starts_with("driver:") || seam.starts_with("model:"),
+            Self::PanicDriver => is_drivers(seam),
             _ => true,
         }
     }
+}
+
+/// Whether the driver, or the model that it polls, is here.
+fn is_drivers(seam: &str) -> bool {
+    seam.starts_with("driver:") || seam.starts_with("model:")
 }
 
 /// What the director is to do, and how the runs of the script end when nobody interferes.
@@ -92,8 +120,8 @@ pub(super) struct Pull {
     pub(super) tools_started: usize,
 }
 
-/// How many seams lie between a pull and the harder one.
-const HARDER_AFTER: usize = 3;
+/// How many seams lie between a pull and what follows it.
+const LATER: usize = 3;
 
 #[derive(Default)]
 struct State {
@@ -108,6 +136,9 @@ struct State {
     journal: Option<TestJournal>,
     pull: Option<Pull>,
     harder: Option<Reply>,
+    /// The request was said to be durable.
+    recorded: bool,
+    panic_is_due: bool,
     violations: Vec<String>,
 }
 
@@ -123,7 +154,8 @@ pub(super) struct Director {
 enum Action {
     None,
     Stop(Mode),
-    Harder,
+    Later(Mode),
+    Panic,
 }
 
 impl Director {
@@ -184,6 +216,20 @@ impl Director {
         self.state.lock().pull.clone()
     }
 
+    pub(super) fn harder(&self) -> Option<Reply> {
+        self.state.lock().harder.clone()
+    }
+
+    /// Whether the caller was told, before anything else happened, that its request was durable.
+    pub(super) fn said_recorded(&self) -> bool {
+        self.state.lock().recorded
+    }
+
+    /// A promise was broken in front of a script.
+    pub(super) fn broken(&self, text: &str) {
+        self.state.lock().violations.push(text.to_owned());
+    }
+
     pub(super) fn take_violations(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().violations)
     }
@@ -199,25 +245,59 @@ impl Director {
         self.look(&mut state);
         match self.plan.stop {
             Some((point, mode)) if point == here => Action::Stop(mode),
-            Some((point, Mode::Harden)) if point + HARDER_AFTER == here => Action::Harder,
+            Some((point, mode)) if point + LATER == here => Action::Later(mode),
+            _ if state.panic_is_due && is_drivers(seam) => {
+                state.panic_is_due = false;
+                Action::Panic
+            }
             _ => Action::None,
         }
     }
 
     /// P10 at the seam: nothing is shown that is not durable.
     fn look(&self, state: &mut State) {
-        let Some(journal) = &state.journal else { return };
+        let Some(journal) = state.journal.clone() else { return };
         for run in &state.runs {
             let (shown, durable) = (run.seq(), journal.facts(run.id()));
             if shown > durable && !journal.is_dead() {
                 state.violations.push(format!("P10: event {shown} is shown and only {durable} are durable"));
             }
         }
+        self.look_at_seat(state, &journal);
+        self.look_at_record(state, &journal);
+    }
+
+    /// P8 at the seam: the session is free only when the outcome is durable.
+    fn look_at_seat(&self, state: &mut State, journal: &TestJournal) {
+        let ([run], [agent]) = (state.runs.as_slice(), state.agents.as_slice()) else { return };
+        let has_settled = journal.has(run.id(), |event| matches!(event, Event::RunSettled { .. }));
+        if agent.current().is_none() && !has_settled && !journal.is_dead() {
+            state.violations.push("P8: the session is free before the outcome is durable".to_owned());
+        }
+    }
+
+    /// P10 at the seam: a request is said to be recorded only when it is durable.
+    fn look_at_record(&self, state: &mut State, journal: &TestJournal) {
+        let Some(pull) = &state.pull else { return };
+        let is_new = matches!(pull.reply.kind(), ReplyKind::Accepted | ReplyKind::Hardened);
+        let said = {
+            let mut recorded = pin!(pull.reply.recorded());
+            recorded.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        };
+        if !is_new || !matches!(said, Poll::Ready(Ok(()))) || journal.is_dead() {
+            return;
+        }
+        state.recorded = true;
+        if !journal.has(pull.reply.run_id(), is_explorers) {
+            state.violations.push("P10: the request is said to be recorded and is not durable".to_owned());
+        }
     }
 
     fn stop(&self, mode: Mode) {
         match mode {
-            Mode::Graceful | Mode::Harden => self.pull_cord(Cancel::graceful()),
+            Mode::Graceful | Mode::Harden | Mode::PullThenCrash | Mode::PullThenPanic => {
+                self.pull_cord(Cancel::graceful());
+            }
             Mode::Now => self.pull_cord(Cancel::now()),
             Mode::AfterTurn => self.pull_cord(Cancel::after_turn()),
             Mode::DropHandles => {
@@ -228,20 +308,32 @@ impl Director {
                 drop((runs, agents));
                 self.curtain.notify_one();
             }
-            Mode::Crash => {
-                let journal = self.state.lock().journal.clone();
-                if let Some(journal) = journal {
-                    journal.crash();
-                }
-                self.curtain.notify_one();
-            }
-            Mode::PanicTool | Mode::PanicHook | Mode::PanicDriver => {
-                #[expect(clippy::panic, reason = "panicking is what this mode is for")]
-                {
-                    panic!("{PLANTED}");
-                }
-            }
+            Mode::Crash => self.crash(),
+            Mode::PanicTool | Mode::PanicHook | Mode::PanicDriver => self.panic(),
         }
+    }
+
+    /// What follows a pull a little later.
+    fn stop_later(&self, mode: Mode) {
+        match mode {
+            Mode::Harden => self.pull_harder(),
+            Mode::PullThenCrash => self.crash(),
+            Mode::PullThenPanic => self.state.lock().panic_is_due = true,
+            _ => {}
+        }
+    }
+
+    fn crash(&self) {
+        let journal = self.state.lock().journal.clone();
+        if let Some(journal) = journal {
+            journal.crash();
+        }
+        self.curtain.notify_one();
+    }
+
+    #[expect(clippy::panic, reason = "panicking is what these modes are for")]
+    fn panic(&self) {
+        panic!("{PLANTED}");
     }
 
     /// Pulls the cord of the newest run, and remembers what the world was like when the pull had returned.
@@ -251,7 +343,7 @@ impl Director {
             let Some(run) = state.runs.last() else { return };
             (Arc::clone(run), state.runs.len() - 1)
         };
-        let reply = run.cancel(cancel.by("explorer"));
+        let reply = run.cancel(cancel.by(EXPLORER));
         let passed = run.passed();
         let (model_calls, tools_started) = (self.model_calls(), self.state.lock().tools.started());
         self.state.lock().pull = Some(Pull { run: number, reply, passed, model_calls, tools_started });
@@ -260,7 +352,7 @@ impl Director {
     fn pull_harder(&self) {
         let pull = self.state.lock().pull.clone();
         let Some(run) = pull.and_then(|pull| self.state.lock().runs.get(pull.run).cloned()) else { return };
-        let harder = run.cancel(Cancel::now().by("explorer"));
+        let harder = run.cancel(Cancel::now().by(EXPLORER));
         self.state.lock().harder = Some(harder);
     }
 }
@@ -270,10 +362,19 @@ impl Probe for Director {
         match self.count(seam) {
             Action::None => {}
             Action::Stop(mode) => self.stop(mode),
-            Action::Harder => self.pull_harder(),
+            Action::Later(mode) => self.stop_later(mode),
+            Action::Panic => self.panic(),
         }
     }
 }
+
+/// Whether it is the record of a request that the explorer made.
+pub(super) fn is_explorers(event: &Event) -> bool {
+    matches!(event, Event::CancelRequested { request, .. } if request.by.as_deref() == Some(EXPLORER))
+}
+
+/// Who pulls, in the receipts.
+const EXPLORER: &str = "explorer";
 
 const PLANTED: &str = "a panic that the explorer planted";
 

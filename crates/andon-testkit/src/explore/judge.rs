@@ -4,16 +4,16 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::cancel::{Reason, ReplyKind};
-use andon::core::event::{Entry, Event};
+use andon::core::cancel::{Force, Reason, ReplyKind};
+use andon::core::event::{Entry, Event, Learnt};
 use andon::core::outcome::Ending;
 use andon::core::progress::Progress;
 use andon::core::receipt::Receipt;
-use andon::{Cursor, FeedItem, MemoryJournal, Runtime, Stored};
+use andon::{Cursor, FeedItem, MemoryJournal, Reply, Runtime, Stored};
 use tokio::time::{Instant, timeout};
 
 use super::Script;
-use super::director::{Director, Mode, Plan, Pull, unplanned_panics};
+use super::director::{Director, Mode, Plan, Pull, is_explorers, unplanned_panics};
 use super::world::{Seen, World, next_agent, runtime};
 use crate::check::{check_feed, check_stored, read_all, streamed};
 use crate::journal::TestJournal;
@@ -23,6 +23,8 @@ use crate::wire;
 
 /// Longer than any script takes, in virtual time.
 const FOR_EVER: Duration = Duration::from_secs(3600);
+/// How long the driver waits for a tool to be dropped, and a little.
+const REAP: Duration = Duration::from_millis(102);
 /// How much streamed text a crash may lose.
 const MAY_BE_LOST: Duration = Duration::from_millis(50);
 
@@ -40,7 +42,7 @@ pub(super) fn play(script: &Script, plan: Plan) -> Played {
     let mut played = Played { trace: world.director.trace(), ..Played::default() };
     violations.extend(world.director.take_violations());
     violations.extend(unplanned_panics().into_iter().map(|text| format!("P6: something panicked: {text}")));
-    let stage = if mode == Some(Mode::Crash) {
+    let stage = if mode.is_some_and(Mode::is_crash) {
         on_one_thread(after_crash(&world, died_at))
     } else {
         on_one_thread(after_all(script, &world, mode))
@@ -75,7 +77,7 @@ async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
         }
     }
     let died_at = Instant::now();
-    if mode != Some(Mode::Crash) {
+    if !mode.is_some_and(Mode::is_crash) {
         violations.extend(come_to_rest(&world, mode).await);
     }
     (world, died_at, violations)
@@ -110,9 +112,7 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
     if world.tools.running() > 0 {
         broken.push(format!("P12: {} tools are still running", world.tools.running()));
     }
-    if mode == Some(Mode::Harden) || mode.is_some_and(|mode| matches!(mode, Mode::Graceful | Mode::Now)) {
-        broken.extend(check_gate(world));
-    }
+    broken.extend(mode.and_then(|mode| check_gate(world, mode)));
     for (number, run) in journal.runs().iter().enumerate() {
         let stored = journal.stored(run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
@@ -122,7 +122,8 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         let expected = world.director.plan().expected.get(number).cloned().flatten();
         broken.extend(check_ending(mode, pull.as_ref(), ending.as_deref(), expected.as_deref()));
         if let Some(pull) = pull {
-            broken.extend(check_recorded(&pull).await);
+            broken.extend(check_recorded(&pull.reply).await);
+            broken.extend(check_requests(world, &pull, &stored));
         }
         stage.endings.push(ending);
     }
@@ -132,8 +133,8 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
     stage
 }
 
-/// P1: after a pull that cuts has returned, no piece, no tool, no model call.
-fn check_gate(world: &World) -> Option<String> {
+/// P1: after a pull that cuts has returned, no piece, no tool, no model call; after `after_turn` no model call.
+fn check_gate(world: &World, mode: Mode) -> Option<String> {
     let pull = world.director.pull()?;
     if pull.reply.too_late().is_some() {
         return None;
@@ -142,7 +143,12 @@ fn check_gate(world: &World) -> Option<String> {
     let now = (world.director.passed(run)?, world.director.model_calls(), world.tools.started());
     let then = (pull.passed, pull.model_calls, pull.tools_started);
     let one_run_only = world.director.runs() == 1;
-    let same = if one_run_only { now == then } else { now.0 == then.0 };
+    let same = match mode {
+        Mode::AfterTurn => now.0.models == then.0.models,
+        mode if mode.cuts() && one_run_only => now == then,
+        mode if mode.cuts() => now.0 == then.0,
+        _ => true,
+    };
     (!same).then(|| format!("P1: passed when the pull returned {then:?}, in the end {now:?}"))
 }
 
@@ -155,7 +161,13 @@ fn check_time(script: &Script, stored: &Stored) -> Option<String> {
     }
     let took = Duration::from_micros(receipt.took.settled_us?);
     let allowed = script.settles_within + Duration::from_millis(2);
-    (took > allowed).then(|| format!("P1: settled {took:?} after the request, {allowed:?} were allowed"))
+    if took > allowed {
+        return Some(format!("P1: settled {took:?} after the request, {allowed:?} were allowed"));
+    }
+    let hardest = receipt.requests.iter().find(|request| request.force == Force::Now)?;
+    let took = Duration::from_micros(receipt.settled_at?.0.saturating_sub(hardest.requested_at.wall.0));
+    let allowed = REAP + script.disk.unwrap_or_default() * 6;
+    (took > allowed).then(|| format!("P1: settled {took:?} after `now`, {allowed:?} were allowed"))
 }
 
 /// P6: the run ended as the mode and the reply say.
@@ -167,7 +179,7 @@ fn check_ending(
 ) -> Option<String> {
     let ending = ending?;
     let right = match (mode, pull.map(|pull| pull.reply.kind())) {
-        (Some(Mode::Graceful | Mode::Now | Mode::Harden), Some(ReplyKind::Accepted)) => {
+        (Some(Mode::Graceful | Mode::Now | Mode::Harden | Mode::PullThenPanic), Some(ReplyKind::Accepted)) => {
             *ending == Ending::Cancelled { reason: Reason::Requested }
         }
         (Some(Mode::AfterTurn), Some(ReplyKind::Accepted)) => {
@@ -180,7 +192,7 @@ fn check_ending(
             let by_itself = matches!(ending, Ending::Completed { .. } | Ending::Cancelled { reason: Reason::Shutdown });
             Some(ending) == expected || by_itself
         }
-        (Some(Mode::PanicDriver), _) => true,
+        (Some(Mode::PanicDriver), _) => !matches!(ending, Ending::Lost),
         (Some(Mode::PanicTool | Mode::PanicHook), _) => !matches!(ending, Ending::Lost),
         (_, _) => true,
     };
@@ -188,9 +200,22 @@ fn check_ending(
         .then(|| format!("P6: the reply was {:?}, and the run ended {ending:?}", pull.map(|pull| pull.reply.kind())))
 }
 
+/// P7: every request of the explorer's that was said to have changed something is on record, and no other.
+fn check_requests(world: &World, pull: &Pull, stored: &Stored) -> Option<String> {
+    let harder = world.director.harder();
+    let replies = std::iter::once(&pull.reply).chain(harder.as_ref());
+    let said = replies.filter(|reply| matches!(reply.kind(), ReplyKind::Accepted | ReplyKind::Hardened)).count();
+    let on_record = stored.entries.iter().filter(|entry| match entry {
+        Entry::Fact(record) => is_explorers(&record.event),
+        Entry::Lump(_) => false,
+    });
+    let on_record = on_record.count();
+    (said != on_record).then(|| format!("P7: {said} requests were said to be taken, {on_record} are on record"))
+}
+
 /// P10: a request that was accepted is on record in the end.
-async fn check_recorded(pull: &Pull) -> Option<String> {
-    match timeout(FOR_EVER, pull.reply.recorded()).await {
+async fn check_recorded(reply: &Reply) -> Option<String> {
+    match timeout(FOR_EVER, reply.recorded()).await {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(format!("P10: the request was never recorded: {error}")),
         Err(_) => Some("P10: nobody says whether the request was recorded".to_owned()),
@@ -259,7 +284,9 @@ fn check_tools(world: &World, journal: &MemoryJournal) -> Vec<String> {
                     Event::ToolFinished { call: id, result, .. } if *id == call => Some(result.to_text()),
                     _ => None,
                 });
-                let late = stored.iter().flat_map(|run| &run.addenda).count() > 0;
+                let is_late =
+                    |learnt: &Learnt| matches!(learnt, Learnt::LateResult { call: late, .. } if *late == call);
+                let late = stored.iter().flat_map(|run| &run.addenda).any(|addendum| is_late(&addendum.what));
                 if !late && !kept.into_iter().any(|kept| kept.contains(&text)) {
                     broken.push(format!("P3: tool {call} returned {text:?}, and its result does not say so"));
                 }
@@ -302,7 +329,11 @@ async fn after_crash(world: &World, died_at: Instant) -> Stage {
             return stage;
         }
     };
+    let told = world.director.pull().filter(|_| world.director.said_recorded());
     for run in &recovered {
+        if told.as_ref().is_some_and(|pull| *pull.reply.run_id() == run.run) && !run.outcome.is_cancelled() {
+            broken.push(format!("P10: a cancel was acknowledged, and the run was recovered as {:?}", run.outcome));
+        }
         let was_requested = requests.contains(&run.run);
         if was_requested != run.outcome.is_cancelled() {
             broken.push(format!("P10: {} was recovered as {:?}, requested: {was_requested}", run.run, run.outcome));

@@ -80,6 +80,11 @@ impl World {
         Ok(run)
     }
 
+    /// A promise was broken in front of the script.
+    pub fn broken(&self, text: &str) {
+        self.director.broken(text);
+    }
+
     /// Reads a run's feed to its end.
     pub async fn follow(&self, run: &Run) {
         self.follow_until(run, |_| false).await;

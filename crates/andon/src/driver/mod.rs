@@ -358,7 +358,13 @@ impl Driver {
         match news {
             News::Pulled(request) => {
                 let delivered_at = self.live.now();
-                self.stage(Event::CancelRequested { request, delivered_at });
+                let ignored = planted(Fault::AfterTurnIgnored) && !request.force.cuts();
+                let event = Event::CancelRequested { request, delivered_at };
+                match planted(Fault::RequestNotRecorded) {
+                    _ if ignored => {}
+                    true => self.stage_unseen(&event),
+                    false => self.stage(event),
+                }
             }
             News::CallPulled(call, request) => self.hear_call_pulled(call, request),
             News::Decided(call, approval) => self.hear_decided(call, approval),

@@ -89,6 +89,9 @@ impl Driver {
         if planted(Fault::TwoTerminals) && self.live.force().is_some() {
             self.staged.push(Event::RunSettled { outcome: ending });
         }
+        if planted(Fault::SeatFreedEarly) {
+            self.session.leave(&self.live, self.progress().messages());
+        }
         let Some(Appended { mut append, records }) = self.begin_commit() else { return Ok(()) };
         let result = match append.now() {
             Some(result) => result,

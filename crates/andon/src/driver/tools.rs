@@ -190,7 +190,7 @@ impl Driver {
         let Running { call, effect, .. } = self.running.swap_remove(place);
         let closed = self.live.close_ticket(ticket);
         let was_told = closed.alone || self.live.force().is_some_and(|force| force.cuts());
-        if was_told && matches!(end, AsideEnd::Dropped) && !closed.at_once {
+        if was_told && matches!(end, AsideEnd::Dropped) && !closed.at_once && !planted(Fault::GraceEndNotRecorded) {
             self.stage(Event::GraceEnded { calls: [call.clone()].into() });
         }
         let (end, result) = judge(&call, effect, end, closed, was_told);

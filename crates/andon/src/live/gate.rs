@@ -36,7 +36,9 @@ impl Live {
     /// Passes the gate before a model call.
     pub(crate) fn may_call_model(&self) -> bool {
         let mut inner = self.inner.lock();
-        let open = inner.stop.lets_a_turn_begin() || planted(Fault::ModelAfterPull);
+        let open = inner.stop.lets_a_turn_begin()
+            || planted(Fault::ModelAfterPull)
+            || (planted(Fault::AfterTurnIgnored) && inner.stop.lets_the_turn_go_on());
         inner.passed.models += u64::from(open);
         open
     }

@@ -22,7 +22,9 @@ impl Live {
         let wake = match reply {
             ReplyKind::Accepted | ReplyKind::Hardened => {
                 inner.requests += 1;
-                inner.request = Some(Arc::clone(&request));
+                if !(planted(Fault::HardeningIgnored) && reply == ReplyKind::Hardened) {
+                    inner.request = Some(Arc::clone(&request));
+                }
                 self.level.store(level(request.force), Ordering::Release);
                 let mut wake = inner.post(News::Pulled(request));
                 wake.others = std::mem::take(&mut inner.watchers);
@@ -33,6 +35,9 @@ impl Live {
         let number = inner.requests;
         drop(inner);
         wake.wake();
+        if planted(Fault::ReplyIsWrong) {
+            return (ReplyKind::AlreadyCancelling, number);
+        }
         (reply, number)
     }
 

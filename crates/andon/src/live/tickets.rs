@@ -9,6 +9,7 @@ use andon_core::id::CallId;
 use andon_core::time::Stamp;
 
 use super::{Inner, Live, News, WakeList};
+use crate::fault::{Fault, planted};
 use crate::sync::Ordering;
 
 /// What a task that runs beside the driver is to do.
@@ -191,9 +192,9 @@ impl Ticket {
         let grace = asked.map_or(self.grace, Duration::from_millis);
         match request.force {
             Force::AfterTurn => Order::GoOn,
-            Force::Now => Order::StopNow,
+            Force::Now if !planted(Fault::NowGivesGrace) => Order::StopNow,
             Force::Graceful if grace.is_zero() => Order::StopNow,
-            Force::Graceful => {
+            Force::Graceful | Force::Now => {
                 let from = self.since.mono_us.max(request.requested_at.mono_us);
                 let grace_us = u64::try_from(grace.as_micros()).unwrap_or(u64::MAX);
                 Order::StopBy(Stamp { mono_us: from.saturating_add(grace_us), ..request.requested_at })

@@ -1,6 +1,8 @@
 //! What the behaviour tests share: a runtime under one paused clock, and ways to wait for a state instead of a while.
 #![allow(dead_code, reason = "each test program uses some of these")]
 
+pub(crate) mod held;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::mpsc;
