@@ -97,17 +97,18 @@ fn thoughts(message: &Message) -> String {
     thoughts.collect()
 }
 
+/// The facts of a run.
+pub(crate) fn records_of(stored: &Stored) -> Vec<Arc<Record>> {
+    let facts = stored.entries.iter().filter_map(|entry| match entry {
+        Entry::Fact(record) => Some(Arc::clone(record)),
+        Entry::Lump(_) => None,
+    });
+    facts.collect()
+}
+
 /// What a journal holds of a run that has settled.
 pub fn check_stored(stored: &Stored) -> Vec<String> {
-    let records: Vec<Arc<Record>> = stored
-        .entries
-        .iter()
-        .filter_map(|entry| match entry {
-            Entry::Fact(record) => Some(Arc::clone(record)),
-            Entry::Lump(_) => None,
-        })
-        .collect();
-    let mut broken = check_facts(&records);
+    let mut broken = check_facts(&records_of(stored));
     match Progress::fold(&stored.entries) {
         Ok(progress) if progress.ending().is_none() => broken.push("P6: the run has no outcome".to_owned()),
         Ok(_) => {}
@@ -129,7 +130,6 @@ pub fn check_facts(records: &[Arc<Record>]) -> Vec<String> {
     broken.extend(check_balance(records));
     broken.extend(check_cut_marks(records));
     broken.extend(check_usage(records));
-    broken.extend(check_grace(records));
     match Receipt::fold(records, []) {
         None => broken.push("P7: there is no receipt".to_owned()),
         Some(receipt) => broken.extend(check_receipt(&receipt)),
@@ -210,8 +210,9 @@ fn check_cut_marks(records: &[Arc<Record>]) -> Vec<String> {
     broken
 }
 
-/// P7: a tool that was dropped because its grace was over is named in `grace_ended`.
-fn check_grace(records: &[Arc<Record>]) -> Vec<String> {
+/// P7: a tool that was dropped because its grace was over is named in `grace_ended`. Only for runs whose tools and requests
+/// all give some grace.
+pub(crate) fn check_grace(records: &[Arc<Record>]) -> Vec<String> {
     let requests = || {
         records.iter().filter_map(|record| match &record.event {
             Event::CancelRequested { request, .. } | Event::CallCancelRequested { request, .. } => Some(request),

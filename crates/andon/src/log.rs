@@ -34,6 +34,9 @@ pub(crate) struct Log {
     answer: usize,
     /// Since when some shown text has not been durable.
     unjournaled_since: Option<Stamp>,
+    /// The reader that waits: mostly there is one.
+    reader: Option<(u64, Waker)>,
+    /// The others that wait.
     readers: Vec<(u64, Waker)>,
     closed: bool,
 }
@@ -180,19 +183,26 @@ impl Log {
 
     /// Wakes this reader when there is something new.
     pub(crate) fn register(&mut self, reader: u64, waker: &Waker) {
-        match self.readers.iter_mut().find(|(key, _)| *key == reader) {
-            Some((_, old)) => old.clone_from(waker),
-            None => self.readers.push((reader, waker.clone())),
+        let mut waiting = self.reader.iter_mut().chain(&mut self.readers);
+        if let Some((_, old)) = waiting.find(|(key, _)| *key == reader) {
+            old.clone_from(waker);
+            return;
+        }
+        let waits = (reader, waker.clone());
+        match &mut self.reader {
+            none @ None => *none = Some(waits),
+            Some(_) => self.readers.push(waits),
         }
     }
 
     pub(crate) fn unregister(&mut self, reader: u64) {
+        self.reader.take_if(|(key, _)| *key == reader);
         self.readers.retain(|(key, _)| *key != reader);
     }
 
     /// The readers that wait, to be woken once the lock is let go.
-    pub(crate) fn wake_list(&mut self) -> Vec<(u64, Waker)> {
-        std::mem::take(&mut self.readers)
+    pub(crate) fn wake_list(&mut self) -> (Option<(u64, Waker)>, Vec<(u64, Waker)>) {
+        (self.reader.take(), std::mem::take(&mut self.readers))
     }
 
     /// A log of a run that is not live, made from its journal.

@@ -86,7 +86,7 @@ impl State {
             return Err(JournalError::Storage(format!("event {} stands where {expected} belongs", record.seq)));
         }
         stored.epoch = epoch;
-        stored.seq = facts().last().map_or(stored.seq, |record| record.seq);
+        stored.seq = facts().next_back().map_or(stored.seq, |record| record.seq);
         for record in facts() {
             match &record.event {
                 Event::RunStarted => {

@@ -80,6 +80,9 @@ async fn take_over(live: &Arc<Live>, accepted: &Arc<Accepted>) -> Result<(Epoch,
     // Claimed first: nothing that the driver had on its way can come in after we have read.
     let claimed = journal.claim(&live.id).await?;
     let mut stored = journal.read(&live.id).await?.unwrap_or_default();
+    if claimed.is_some() && !is_ours(live, accepted, &stored) {
+        return Err(JournalError::RunExists(live.id.clone()));
+    }
     let mut missing = Vec::new();
     let epoch = claimed.unwrap_or_else(|| {
         let event = Event::RunAccepted { accepted: Arc::clone(accepted) };
@@ -93,6 +96,16 @@ async fn take_over(live: &Arc<Live>, accepted: &Arc<Accepted>) -> Result<(Epoch,
         stored.entries.extend(missing);
     }
     Ok((epoch, stored))
+}
+
+/// Whether the journal tells of this run, and not of an older one of the same id.
+fn is_ours(live: &Arc<Live>, accepted: &Arc<Accepted>, stored: &Stored) -> bool {
+    let has_shown = live.with_log(|log| log.seq()) > 0;
+    let first = stored.entries.first().and_then(|entry| match entry {
+        Entry::Fact(record) => Some(&record.event),
+        Entry::Lump(_) => None,
+    });
+    has_shown || matches!(first, Some(Event::RunAccepted { accepted: told }) if told == accepted)
 }
 
 /// What had happened and is not in the journal, and what closes everything that is open.

@@ -79,18 +79,17 @@ async fn a_stubborn_tool_gets_its_grace_and_is_then_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_grace_ends_on_record_where_none_was_given() {
-    for cancel in [Cancel::now(), Cancel::graceful().grace(secs(0))] {
-        let log = ToolLog::new();
-        let model = ScriptedModel::new([calls(&[("m", "mule")])]);
-        let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
-        let run = agent.start("Go.").unwrap();
-        until_tool_started(&run, "m").await;
-        run.cancel(cancel);
-        cancelled(&agent, &run).await;
-        assert_eq!((count(&run, |event| matches!(event, Event::GraceEnded { .. })), log.running()), (0, 0));
-        assert_eq!(count(&run, |event| matches!(event, Event::ToolFinished { .. })), 1);
-    }
+async fn force_now_gives_no_grace_and_so_none_ends_on_record() {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("m", "mule")])]);
+    let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_tool_started(&run, "m").await;
+    run.cancel(Cancel::now());
+    cancelled(&agent, &run).await;
+    let grace_ended = count(&run, |event| matches!(event, Event::GraceEnded { .. }));
+    let finished = count(&run, |event| matches!(event, Event::ToolFinished { .. }));
+    assert_eq!((grace_ended, finished, log.running()), (0, 1, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,8 @@
 //! The director: counts seams, and steps in at one of them.
 
-use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use andon::core::cancel::ReplyKind;
@@ -13,95 +12,11 @@ use andon::{Agent, Cancel, Passed, Probe, Reply, Run, RunId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::mode::{Mode, is_drivers};
+use super::panics::PLANTED;
 use crate::journal::TestJournal;
 use crate::model::ScriptedModel;
-use crate::tools::{ON_PURPOSE, ToolLog};
-
-/// How a run is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// The cord is pulled gracefully.
-    Graceful,
-    /// The cord is pulled with no grace.
-    Now,
-    /// The cord is pulled so that the turn finishes.
-    AfterTurn,
-    /// The cord is pulled gracefully, and harder a little later.
-    Harden,
-    /// Every handle that the caller holds is dropped.
-    DropHandles,
-    /// The process dies; its journal is recovered.
-    Crash,
-    /// The cord is pulled gracefully, and a little later the process dies.
-    PullThenCrash,
-    /// The cord is pulled gracefully, and a little later the driver panics.
-    PullThenPanic,
-    /// A tool panics.
-    PanicTool,
-    /// A hook panics.
-    PanicHook,
-    /// The driver, or the model that it polls, panics.
-    PanicDriver,
-}
-
-impl Mode {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Graceful,
-        Self::Now,
-        Self::AfterTurn,
-        Self::Harden,
-        Self::DropHandles,
-        Self::Crash,
-        Self::PullThenCrash,
-        Self::PullThenPanic,
-        Self::PanicTool,
-        Self::PanicHook,
-        Self::PanicDriver,
-    ];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Graceful => "graceful",
-            Self::Now => "now",
-            Self::AfterTurn => "after_turn",
-            Self::Harden => "harden",
-            Self::DropHandles => "drop",
-            Self::Crash => "crash",
-            Self::PullThenCrash => "pull then crash",
-            Self::PullThenPanic => "pull then panic",
-            Self::PanicTool => "panic in a tool",
-            Self::PanicHook => "panic in a hook",
-            Self::PanicDriver => "panic in the driver",
-        }
-    }
-
-    /// Whether the process dies.
-    pub(super) fn is_crash(self) -> bool {
-        matches!(self, Self::Crash | Self::PullThenCrash)
-    }
-
-    /// Whether the cord is pulled so that work in progress is cut, and the run goes on to its end by itself.
-    pub(super) fn cuts(self) -> bool {
-        matches!(self, Self::Graceful | Self::Now | Self::Harden)
-    }
-
-    /// Whether this can happen at a seam: a tool panics only where a tool is.
-    pub fn applies_at(self, seam: &str) -> bool {
-        match self {
-            Self::PanicTool => seam.starts_with("tool:"),
-            Self::PanicHook => seam.starts_with("hook:"),
-            Self::PanicDriver => is_drivers(seam),
-            _ => true,
-        }
-    }
-}
-
-/// Whether the driver, or the model that it polls, is here.
-fn is_drivers(seam: &str) -> bool {
-    seam.starts_with("driver:") || seam.starts_with("model:")
-}
+use crate::tools::ToolLog;
 
 /// What the director is to do, and how the runs of the script end when nobody interferes.
 #[derive(Debug, Clone, Default)]
@@ -375,44 +290,3 @@ pub(super) fn is_explorers(event: &Event) -> bool {
 
 /// Who pulls, in the receipts.
 const EXPLORER: &str = "explorer";
-
-const PLANTED: &str = "a panic that the explorer planted";
-
-std::thread_local! {
-    static UNPLANNED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Panics on this thread that nobody planted, since this was last asked.
-pub(super) fn unplanned_panics() -> Vec<String> {
-    UNPLANNED.with_borrow_mut(std::mem::take)
-}
-
-/// Keeps planted panics from filling the terminal, and remembers the others: a runtime that heals itself after a panic
-/// would hide them.
-pub(super) fn watch_panics() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let loud = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            let text = info.payload_as_str().unwrap_or("no message");
-            if [PLANTED, ON_PURPOSE].contains(&text) {
-                return;
-            }
-            let seen_by_explorer = UNPLANNED.try_with(|unplanned| unplanned.borrow_mut().push(text.to_owned()));
-            if seen_by_explorer.is_err() || !EXPLORING.get() {
-                loud(info);
-            }
-        }));
-    });
-    EXPLORING.set(true);
-}
-
-std::thread_local! {
-    /// Whether this thread explores: then its panics are reported as violations and not on the terminal.
-    static EXPLORING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// This thread explores no more.
-pub(super) fn unwatch_panics() {
-    EXPLORING.set(false);
-}

@@ -13,9 +13,11 @@ use andon::{Cursor, FeedItem, MemoryJournal, Reply, Runtime, Stored};
 use tokio::time::{Instant, timeout};
 
 use super::Script;
-use super::director::{Director, Mode, Plan, Pull, is_explorers, unplanned_panics};
+use super::director::{Director, Plan, Pull, is_explorers};
+use super::mode::Mode;
+use super::panics::unplanned_panics;
 use super::world::{Seen, World, next_agent, runtime};
-use crate::check::{check_feed, check_stored, read_all, streamed};
+use crate::check::{check_feed, check_grace, check_stored, read_all, records_of, streamed};
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
 use crate::tools::Deed;
@@ -116,6 +118,7 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
     for (number, run) in journal.runs().iter().enumerate() {
         let stored = journal.stored(run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
+        broken.extend(check_grace(&records_of(&stored)).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
         let ending = ending(&stored);
         let pull = world.director.pull().filter(|pull| pull.run == number);

@@ -8,6 +8,8 @@
 
 mod director;
 mod judge;
+mod mode;
+mod panics;
 mod world;
 
 use std::collections::BTreeMap;
@@ -15,10 +17,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use director::Mode;
+pub use mode::Mode;
 pub use world::World;
 
-use director::{Plan, unwatch_panics, watch_panics};
+use director::Plan;
+use panics::{unwatch_panics, watch_panics};
 
 /// A script: what happens when nobody interferes.
 pub struct Script {

@@ -80,7 +80,7 @@ impl Live {
         }
         inner.passed.pieces += 1;
         let first_unjournaled = add(&mut inner.log, now);
-        let wake = WakeList { driver: None, others: inner.log.wake_list() };
+        let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
         Offer::Accepted { first_unjournaled }

@@ -112,15 +112,27 @@ pub(crate) struct Live {
 #[derive(Default)]
 struct WakeList {
     driver: Option<Waker>,
+    reader: Option<(u64, Waker)>,
     others: Vec<(u64, Waker)>,
 }
 
 impl WakeList {
+    /// The readers that wait.
+    fn readers(log: &mut Log) -> Self {
+        let (reader, others) = log.wake_list();
+        Self { driver: None, reader, others }
+    }
+
+    /// The tasks beside the driver that wait.
+    fn watchers(inner: &mut Inner) -> Self {
+        Self { others: std::mem::take(&mut inner.watchers), ..Self::default() }
+    }
+
     fn wake(self) {
         if let Some(driver) = self.driver {
             driver.wake();
         }
-        for (_, waker) in self.others {
+        for (_, waker) in self.reader.into_iter().chain(self.others) {
             waker.wake();
         }
     }
@@ -218,7 +230,7 @@ impl Live {
 impl Inner {
     fn post(&mut self, news: News) -> WakeList {
         self.inbox.push(news);
-        WakeList { driver: self.driver.take(), others: Vec::new() }
+        WakeList { driver: self.driver.take(), ..WakeList::default() }
     }
 
     fn watch(&mut self, key: u64, waker: &Waker) {

@@ -82,9 +82,9 @@ impl Live {
     pub(crate) fn stop_asides(&self) {
         let mut inner = self.inner.lock();
         inner.orphaned = true;
-        let others = std::mem::take(&mut inner.watchers);
+        let watchers = WakeList::watchers(&mut inner);
         drop(inner);
-        WakeList { driver: None, others }.wake();
+        watchers.wake();
     }
 
     /// Waits until everything that runs beside the driver has reported, or does not yield.

@@ -45,7 +45,7 @@ impl Live {
     pub(crate) fn publish(&self, records: Vec<Arc<Record>>) {
         let mut inner = self.inner.lock();
         inner.publish(records);
-        let wake = WakeList { driver: None, others: inner.log.wake_list() };
+        let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
     }
@@ -56,7 +56,7 @@ impl Live {
         inner.publish(records);
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
-        let wake = WakeList { driver: None, others: inner.log.wake_list() };
+        let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
     }
@@ -70,10 +70,10 @@ impl Live {
         inner.log.close();
         self.level.store(level(Force::Now), Ordering::Release);
         inner.tickets.clear();
-        let mut others = inner.log.wake_list();
-        others.append(&mut inner.watchers);
+        let (readers, watchers) = (WakeList::readers(&mut inner.log), WakeList::watchers(&mut inner));
         drop(inner);
-        WakeList { driver: None, others }.wake();
+        readers.wake();
+        watchers.wake();
     }
 
     /// What was shown of the text that streams and is not among these entries: a panic may have struck between taking it
@@ -108,7 +108,7 @@ impl Live {
     pub(crate) fn flushed(&self, flush: &Flush) {
         let mut inner = self.inner.lock();
         inner.log.flushed(flush);
-        let wake = WakeList { driver: inner.driver.take(), others: Vec::new() };
+        let wake = WakeList { driver: inner.driver.take(), ..WakeList::default() };
         drop(inner);
         wake.wake();
     }

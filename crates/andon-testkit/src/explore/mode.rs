@@ -1,0 +1,87 @@
+//! The ways in which the explorer stops a run.
+
+/// How a run is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The cord is pulled gracefully.
+    Graceful,
+    /// The cord is pulled with no grace.
+    Now,
+    /// The cord is pulled so that the turn finishes.
+    AfterTurn,
+    /// The cord is pulled gracefully, and harder a little later.
+    Harden,
+    /// Every handle that the caller holds is dropped.
+    DropHandles,
+    /// The process dies; its journal is recovered.
+    Crash,
+    /// The cord is pulled gracefully, and a little later the process dies.
+    PullThenCrash,
+    /// The cord is pulled gracefully, and a little later the driver panics.
+    PullThenPanic,
+    /// A tool panics.
+    PanicTool,
+    /// A hook panics.
+    PanicHook,
+    /// The driver, or the model that it polls, panics.
+    PanicDriver,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Graceful,
+        Self::Now,
+        Self::AfterTurn,
+        Self::Harden,
+        Self::DropHandles,
+        Self::Crash,
+        Self::PullThenCrash,
+        Self::PullThenPanic,
+        Self::PanicTool,
+        Self::PanicHook,
+        Self::PanicDriver,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Graceful => "graceful",
+            Self::Now => "now",
+            Self::AfterTurn => "after_turn",
+            Self::Harden => "harden",
+            Self::DropHandles => "drop",
+            Self::Crash => "crash",
+            Self::PullThenCrash => "pull then crash",
+            Self::PullThenPanic => "pull then panic",
+            Self::PanicTool => "panic in a tool",
+            Self::PanicHook => "panic in a hook",
+            Self::PanicDriver => "panic in the driver",
+        }
+    }
+
+    /// Whether the process dies.
+    pub(super) fn is_crash(self) -> bool {
+        matches!(self, Self::Crash | Self::PullThenCrash)
+    }
+
+    /// Whether the cord is pulled so that work in progress is cut, and the run goes on to its end by itself.
+    pub(super) fn cuts(self) -> bool {
+        matches!(self, Self::Graceful | Self::Now | Self::Harden)
+    }
+
+    /// Whether this can happen at a seam: a tool panics only where a tool is.
+    pub fn applies_at(self, seam: &str) -> bool {
+        match self {
+            Self::PanicTool => seam.starts_with("tool:"),
+            Self::PanicHook => seam.starts_with("hook:"),
+            Self::PanicDriver => is_drivers(seam),
+            _ => true,
+        }
+    }
+}
+
+/// Whether the driver, or the model that it polls, is here.
+pub(super) fn is_drivers(seam: &str) -> bool {
+    seam.starts_with("driver:") || seam.starts_with("model:")
+}
