@@ -36,22 +36,29 @@ impl Driver {
     pub(super) async fn call_tools(&mut self, start: Vec<CallId>) -> Result<(), JournalError> {
         let mut asides = Vec::with_capacity(start.len());
         for id in start {
-            if let Some(aside) = self.prepare(&id).await? {
-                asides.push(aside);
+            asides.extend(self.prepare(&id).await?);
+            if self.has_hooks(HookPoint::BeforeTool) {
+                // A tool does not wait for the hooks of the calls behind it.
+                self.begin_tools(&mut asides).await?;
             }
             if self.must_look_again() {
                 break;
             }
         }
-        // Intent before effect: every call is on record before its tool can do anything.
-        self.commit().await?;
-        self.live.hit("driver: before tools");
-        for aside in asides {
-            self.live.runtime.door.spawn_aside(aside.run());
-        }
+        self.begin_tools(&mut asides).await?;
         self.wait_for_tools().await?;
         self.run_after_tool_hooks().await?;
         self.commit().await
+    }
+
+    /// Intent before effect: every call is on record before its tool can do anything.
+    async fn begin_tools(&mut self, asides: &mut Vec<Aside<Returned>>) -> Result<(), JournalError> {
+        self.commit().await?;
+        self.live.hit("driver: before tools");
+        for aside in asides.drain(..) {
+            self.live.runtime.door.spawn_aside(aside.run());
+        }
+        Ok(())
     }
 
     /// Puts one call on record as started, or refuses it.
