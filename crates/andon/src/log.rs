@@ -22,6 +22,9 @@ use crate::feed::{Cursor, Delta, FeedItem};
 /// How long streamed text may be shown without being durable, in microseconds.
 pub(crate) const UNJOURNALED_US: u64 = 50_000;
 
+/// A reader's key, and how to wake it.
+pub(crate) type Waits = (u64, Waker);
+
 #[derive(Default)]
 pub(crate) struct Log {
     facts: Vec<Arc<Record>>,
@@ -35,9 +38,9 @@ pub(crate) struct Log {
     /// Since when some shown text has not been durable.
     unjournaled_since: Option<Stamp>,
     /// The reader that waits: mostly there is one.
-    reader: Option<(u64, Waker)>,
+    reader: Option<Waits>,
     /// The others that wait.
-    readers: Vec<(u64, Waker)>,
+    readers: Vec<Waits>,
     closed: bool,
 }
 
@@ -201,7 +204,7 @@ impl Log {
     }
 
     /// The readers that wait, to be woken once the lock is let go.
-    pub(crate) fn wake_list(&mut self) -> (Option<(u64, Waker)>, Vec<(u64, Waker)>) {
+    pub(crate) fn wake_list(&mut self) -> (Option<Waits>, Vec<Waits>) {
         (self.reader.take(), std::mem::take(&mut self.readers))
     }
 
