@@ -1,6 +1,6 @@
 //! `cargo xtask test` and `cargo xtask points`.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::stages::{Stages, cargo};
 
@@ -23,9 +23,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
-    for example in ["stop_from_thread", "stop_from_task", "stop_from_web_handler", "stop_on_timeout", "stop_on_ctrl_c"]
-    {
-        let words = ["run", "--quiet", "--package", "andon", "--example", example];
+    for example in examples()? {
+        let words = ["run", "--quiet", "--package", "andon", "--example", &example];
         stages.run(&format!("example {example}"), &mut cargo(&words))?;
     }
     stages.run("points", &mut points_command(&[]))?;
@@ -39,6 +38,20 @@ pub(crate) fn test(length: Length) -> Result<()> {
         stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))?;
     }
     stages.finish()
+}
+
+/// The names of the guide's examples, in order.
+fn examples() -> Result<Vec<String>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/andon/examples");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("{folder} cannot be read"))? {
+        let path = entry?.path();
+        if let (Some(name), Some("rs")) = (path.file_stem(), path.extension().and_then(|end| end.to_str())) {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// Every script at every point. The explorer prints the last line itself.
