@@ -69,6 +69,20 @@ impl Program {
         self.wait_for_times(text, 1);
     }
 
+    /// Waits until the program has a thread of this name.
+    pub(crate) fn wait_for_thread(&mut self, name: &str) {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let has_it = || {
+            let threads = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+            let mut names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+            names.any(|comm| comm.trim() == name)
+        };
+        while !has_it() {
+            assert!(self.child.try_wait().unwrap().is_none(), "the program ended before it had a thread {name:?}");
+            std::thread::yield_now();
+        }
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         // A program that has gone already is what the test will see; until it is waited for, its id is its own.
         let _ = kill_process(Pid::from_child(&self.child), signal);

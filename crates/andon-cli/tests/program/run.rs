@@ -67,6 +67,7 @@ fn with_a_tool_that_runs(stop: impl Fn(&mut Program)) -> Ended {
     let attempt = |_| {
         let mut program = Program::start(&["run", "--json", "count stubbornly to 60"]);
         program.wait_for("\"type\":\"tool_started\"");
+        program.wait_for_thread("andon-tools");
         stop(&mut program);
         program.end()
     };
