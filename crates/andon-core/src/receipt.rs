@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::{CancelRequest, Force, Reason};
-use crate::event::{Accepted, Addendum, Entry, Event, Record, Refusal};
+use crate::event::{Addendum, Entry, Event, Record, Refusal};
 use crate::id::{CallId, RunId, SessionKey};
 use crate::outcome::Ending;
 use crate::progress::Phase;
@@ -136,11 +136,6 @@ pub struct Receipt {
 
 impl Receipt {
     /// A receipt of which nothing is known but the run and its session.
-    pub fn empty(accepted: &Accepted) -> Self {
-        Self::unknown(&accepted.run, &accepted.session)
-    }
-
-    /// The same as [`Receipt::empty`], for a run that was not accepted.
     pub fn unknown(run: &RunId, session: &SessionKey) -> Self {
         Self {
             v: crate::FORMAT_VERSION,

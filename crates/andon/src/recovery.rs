@@ -48,7 +48,8 @@ pub(crate) fn tell(stored: &Stored) -> Result<Told, FoldError> {
 /// The outcome of a settled run.
 pub(crate) fn outcome_of<'a>(progress: &Progress, records: impl IntoIterator<Item = &'a Arc<Record>>) -> Outcome {
     let ending = progress.ending().cloned().unwrap_or_else(|| Arc::new(Ending::Lost));
-    let receipt = Receipt::fold(records, []).unwrap_or_else(|| Receipt::empty(progress.accepted()));
+    let receipt = Receipt::fold(records, [])
+        .unwrap_or_else(|| Receipt::unknown(&progress.accepted().run, &progress.accepted().session));
     Outcome { ending, message: progress.last_answer().cloned(), usage: progress.used(), receipt }
 }
 

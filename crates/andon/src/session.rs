@@ -77,7 +77,7 @@ impl SessionCore {
             WhenBusy::Reject if !on_its_way_out => return Err(Turned::Busy(seated.id.clone())),
             WhenBusy::Reject | WhenBusy::Queue | WhenBusy::Supersede => {}
         }
-        // One that supersedes empties the queue.
+        // One that supersedes cancels those that wait, and they leave the queue.
         if state.queue.len() >= MAX_QUEUED && when_busy != WhenBusy::Supersede {
             return Err(Turned::QueueFull);
         }

@@ -48,7 +48,7 @@ pub(super) struct Fold {
 
 impl Fold {
     pub(super) fn new(accepted: &Arc<Accepted>, began: Instant) -> Self {
-        let receipt = Receipt { accepted_at: began.at.wall, ..Receipt::empty(accepted) };
+        let receipt = Receipt { accepted_at: began.at.wall, ..Receipt::unknown(&accepted.run, &accepted.session) };
         let progress = Progress::new(Arc::clone(accepted));
         Self { receipt, progress, began, requested: None, tool_starts: Vec::new(), model_start: None }
     }

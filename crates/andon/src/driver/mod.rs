@@ -285,13 +285,23 @@ impl Driver {
 
     /// Journals what was staged, then shows it.
     async fn commit(&mut self) -> Result<(), JournalError> {
-        let Some(commit) = self.begin_commit() else { return Ok(()) };
-        let Appended { mut append, records } = commit;
+        match self.begin_commit() {
+            Some(appended) => {
+                let (records, result) = self.until_durable(appended).await;
+                self.finish_commit(records, result)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until a batch is durable.
+    async fn until_durable(&mut self, appended: Appended) -> (Vec<Arc<Record>>, Result<(), JournalError>) {
+        let Appended { mut append, records } = appended;
         let result = match append.now() {
             Some(result) => result,
             None => self.watch.wait_for_disk(&mut append).await,
         };
-        self.finish_commit(records, result)
+        (records, result)
     }
 
     fn begin_commit(&mut self) -> Option<Appended> {

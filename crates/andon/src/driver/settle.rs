@@ -12,7 +12,6 @@ use super::Driver;
 use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
-use crate::live::Appended;
 use crate::recovery::{conclude, outcome_of};
 
 /// How long to wait for a task to drop its work once its grace is over. One that takes longer does not yield.
@@ -92,11 +91,8 @@ impl Driver {
         if planted(Fault::SeatFreedEarly) {
             self.session.leave(&self.live, self.progress().messages());
         }
-        let Some(Appended { mut append, records }) = self.begin_commit() else { return Ok(()) };
-        let result = match append.now() {
-            Some(result) => result,
-            None => self.watch.wait_for_disk(&mut append).await,
-        };
+        let Some(appended) = self.begin_commit() else { return Ok(()) };
+        let (records, result) = self.until_durable(appended).await;
         result?;
         self.live.hit("driver: settled on disk");
         let outcome = self.live.with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records)));

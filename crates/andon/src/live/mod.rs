@@ -213,7 +213,7 @@ impl Live {
         std::mem::take(&mut self.inner.lock().inbox)
     }
 
-    /// Ready when there is news, or the cord was pulled hard enough to cut.
+    /// Ready when there is news; a pull is news.
     pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.inner.lock();
         if !inner.inbox.is_empty() {

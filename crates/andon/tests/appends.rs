@@ -1,0 +1,87 @@
+//! What a run asks of its journal: how often it is written, and that no stop waits for it to be read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use andon::core::event::{Epoch, Learnt};
+use andon::core::time::Stamp;
+use andon::{
+    Agent, Append, Batch, BoxFuture, Cancel, Journal, JournalError, MemoryJournal, Message, RunId, Runtime, SessionKey,
+    Stored, TestClock,
+};
+use andon_testkit::{Act, ScriptedModel};
+
+/// A journal in memory that counts what is appended, and whose history may never come.
+#[derive(Default)]
+struct CountingJournal {
+    memory: MemoryJournal,
+    appends: AtomicUsize,
+    history_hangs: bool,
+}
+
+impl Journal for CountingJournal {
+    fn append(&self, batch: Batch) -> Append {
+        self.appends.fetch_add(1, Ordering::SeqCst);
+        self.memory.append(batch)
+    }
+
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+        self.memory.append_addendum(run, at, what)
+    }
+
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+        self.memory.read(run)
+    }
+
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+        if self.history_hangs { Box::pin(std::future::pending()) } else { self.memory.history(session) }
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        self.memory.unsettled()
+    }
+
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+        self.memory.claim(run)
+    }
+}
+
+fn agent_on(journal: &Arc<CountingJournal>, answer: Vec<Act>) -> Agent {
+    let journal = Arc::clone(journal);
+    let runtime = Runtime::builder().journal(journal).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
+    Agent::builder().model(ScriptedModel::new([answer])).runtime(&runtime).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trivial_run_is_two_appends() {
+    let journal = Arc::new(CountingJournal::default());
+    let agent = agent_on(&journal, vec![Act::text("Hi."), Act::end()]);
+    assert_eq!(agent.run("Go.").await.unwrap().stop_reason(), "end_turn");
+    assert_eq!(journal.appends.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settling_a_cancelled_run_without_open_calls_is_one_append() {
+    let journal = Arc::new(CountingJournal::default());
+    let agent = agent_on(&journal, vec![Act::text("Half"), Act::Silence]);
+    let run = agent.start("Go.").unwrap();
+    let mut feed = run.feed();
+    while !matches!(feed.next().await, Some(andon::FeedItem::Delta(_))) {}
+    let before = journal.appends.load(Ordering::SeqCst);
+    run.cancel(Cancel::graceful());
+    assert_eq!(run.outcome().await.text(), "Half");
+    assert_eq!(journal.appends.load(Ordering::SeqCst) - before, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_while_the_history_is_being_read_stops_at_once() {
+    let journal = Arc::new(CountingJournal { history_hangs: true, ..CountingJournal::default() });
+    let agent = agent_on(&journal, vec![Act::text("Hi."), Act::end()]);
+    let run = agent.start("Go.").unwrap();
+    tokio::task::yield_now().await;
+    assert!(run.try_outcome().is_none());
+    let reply = run.cancel(Cancel::graceful());
+    let outcome = run.outcome().await;
+    assert_eq!((outcome.stop_reason(), outcome.receipt.took.settled_us), ("cancelled", Some(0)));
+    assert_eq!((reply.recorded().await, run.passed().models), (Ok(()), 0));
+}
