@@ -1,5 +1,7 @@
 //! What a run asks of its journal: how often it is written, and that no stop waits for it to be read.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot start has failed")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
