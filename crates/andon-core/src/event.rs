@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancel::CancelRequest;
 use crate::id::{CallId, RunId, SessionKey};
+use crate::limits::Limits;
 use crate::message::{Message, ToolResult};
 use crate::outcome::{Ending, Failure, ModelStop};
 use crate::time::Stamp;
@@ -162,6 +163,32 @@ pub enum Event {
 }
 
 impl Event {
+    /// The word for what happened, as in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::RunAccepted { .. } => "run_accepted",
+            Self::RunStarted => "run_started",
+            Self::HookStarted { .. } => "hook_started",
+            Self::HookFinished { .. } => "hook_finished",
+            Self::ModelStarted { .. } => "model_started",
+            Self::Message { .. } => "message",
+            Self::Usage { .. } => "usage",
+            Self::ModelFinished { .. } => "model_finished",
+            Self::BackoffStarted { .. } => "backoff_started",
+            Self::BackoffFinished => "backoff_finished",
+            Self::ApprovalRequested { .. } => "approval_requested",
+            Self::ApprovalResolved { .. } => "approval_resolved",
+            Self::ToolStarted { .. } => "tool_started",
+            Self::ToolFinished { .. } => "tool_finished",
+            Self::ToolRefused { .. } => "tool_refused",
+            Self::CallCancelRequested { .. } => "call_cancel_requested",
+            Self::CancelRequested { .. } => "cancel_requested",
+            Self::RunQuieted => "run_quieted",
+            Self::GraceEnded { .. } => "grace_ended",
+            Self::RunSettled { .. } => "run_settled",
+        }
+    }
+
     /// Whether it is the record of a cancel request.
     pub fn is_request(&self) -> bool {
         matches!(self, Self::CancelRequested { .. } | Self::CallCancelRequested { .. })
@@ -180,6 +207,9 @@ pub struct Accepted {
     pub session: SessionKey,
     /// What was asked.
     pub input: Arc<Message>,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub limits: Limits,
 }
 
 /// Where a hook is called.
@@ -366,4 +396,14 @@ pub enum Entry {
     Fact(Arc<Record>),
     /// A part of an answer that streams.
     Lump(Arc<crate::answer::Lump>),
+}
+
+impl Entry {
+    /// The event, if it is one.
+    pub fn fact(&self) -> Option<&Arc<Record>> {
+        match self {
+            Self::Fact(record) => Some(record),
+            Self::Lump(_) => None,
+        }
+    }
 }

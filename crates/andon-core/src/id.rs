@@ -90,9 +90,15 @@ id! {
     CallId
 }
 
-/// Where a session lives: the app (an agent's name), the user it belongs to, and its own id.
+/// The tenant of everything that names none.
+pub const LOCAL: &str = "local";
+
+/// Where a session lives: the tenant, the app (an agent's name), the user it belongs to, and its own id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
+    /// Whose data it is; [`LOCAL`] unless a server keeps several apart.
+    #[serde(default = "local", skip_serializing_if = "is_local")]
+    pub tenant: Arc<str>,
     /// The agent's name.
     pub app: Arc<str>,
     /// Whose session it is.
@@ -101,8 +107,28 @@ pub struct SessionKey {
     pub session: SessionId,
 }
 
+fn local() -> Arc<str> {
+    LOCAL.into()
+}
+
+fn is_local(tenant: &Arc<str>) -> bool {
+    **tenant == *LOCAL
+}
+
+impl SessionKey {
+    /// A session of the tenant [`LOCAL`].
+    pub fn new(app: &str, user: &str, session: impl AsRef<str>) -> Result<Self, IdError> {
+        check(app)?;
+        check(user)?;
+        Ok(Self { tenant: local(), app: app.into(), user: user.into(), session: SessionId::new(session)? })
+    }
+}
+
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !is_local(&self.tenant) {
+            write!(f, "{}:", self.tenant)?;
+        }
         write!(f, "{}/{}/{}", self.app, self.user, self.session)
     }
 }

@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod closing;
 pub mod event;
 pub mod id;
+pub mod limits;
 pub mod message;
 pub mod outcome;
 pub mod progress;

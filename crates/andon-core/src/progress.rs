@@ -192,6 +192,11 @@ impl Progress {
         self.calls.iter().filter(|call| which(&call.state)).count()
     }
 
+    /// Whether the session was the run's own, so that its input is part of the conversation.
+    pub fn has_started(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
     /// The run's state, in the words of the API.
     pub fn state(&self) -> State {
         match (&self.life, self.cancel) {

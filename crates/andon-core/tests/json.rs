@@ -10,7 +10,8 @@ use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::event::{
     Accepted, Addendum, Approval, Effect, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, ToolEnd,
 };
-use andon_core::id::{CallId, RunId, SessionId, SessionKey};
+use andon_core::id::{CallId, RunId, SessionKey};
+use andon_core::limits::Limits;
 use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_core::receipt::Receipt;
@@ -68,8 +69,13 @@ fn cut_answer() -> Message {
 }
 
 fn accepted() -> Event {
-    let session = SessionKey { app: "app".into(), user: "user".into(), session: SessionId::new("s").unwrap() };
-    let accepted = Accepted { run: RunId::new("r").unwrap(), session, input: Arc::new(Message::user("Look.")) };
+    let session = SessionKey::new("app", "user", "s").unwrap();
+    let accepted = Accepted {
+        run: RunId::new("r").unwrap(),
+        session,
+        input: Arc::new(Message::user("Look.")),
+        limits: Limits::NONE,
+    };
     Event::RunAccepted { accepted: Arc::new(accepted) }
 }
 

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon::core::cancel::CancelRequest;
 use andon::core::event::{Entry, Epoch, Event, Learnt};
 use andon::core::id::{RunId, SessionKey};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
-use andon::{Append, AppendDone, Batch, BoxFuture, Journal, JournalError, MemoryJournal, Probe, Stored};
+use andon::{
+    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, MemoryJournal, Probe, Requested, Sessions, Stored,
+};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
@@ -177,5 +180,13 @@ impl Journal for TestJournal {
             }
             journal.inner.memory.claim(&run).await
         })
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+        self.inner.memory.request_cancel(run, request)
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        self.inner.memory.sessions()
     }
 }

@@ -5,7 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use andon_core::event::HookPoint;
-use andon_core::id::{IdError, SessionId, SessionKey};
+use andon_core::id::{IdError, LOCAL, SessionId, SessionKey};
+use andon_core::limits::Limits;
 use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 use jsonschema::Validator;
@@ -14,13 +15,14 @@ use serde_json::Value;
 use crate::cord::{Cancel, Cord};
 use crate::hook::{Decision, Hook, Moment};
 use crate::journal::JournalError;
-use crate::limits::{Limits, Retry};
+use crate::limits::Retry;
 use crate::model::Model;
 use crate::prompt::{Prompt, StartError};
 use crate::registry::AgentId;
 use crate::run::{AgentReply, Run};
 use crate::runtime::Runtime;
 use crate::session::SessionCore;
+use crate::sessions::{StateChange, StateMap};
 use crate::tool::{Tool, ToolSpec};
 
 /// A model, instructions, tools and limits. Cheap to clone, usable from many threads.
@@ -113,13 +115,12 @@ impl Agent {
 
     /// The same agent in another conversation, which is begun if it is new. The user is `local`.
     pub fn session(&self, id: impl AsRef<str>) -> Result<Self, IdError> {
-        self.session_of("local", id)
+        self.session_of(LOCAL, id)
     }
 
     /// The same agent in another conversation of a user.
     pub fn session_of(&self, user: &str, id: impl AsRef<str>) -> Result<Self, IdError> {
-        let user = SessionId::new(user)?.as_str().into();
-        let key = SessionKey { app: Arc::clone(&self.core.name), user, session: SessionId::new(id)? };
+        let key = SessionKey::new(&self.core.name, user, id)?;
         Ok(Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) })
     }
 
@@ -134,6 +135,16 @@ impl Agent {
             Some(history) => Ok(history),
             None => self.core.runtime.core.journal.history(&self.session.key).await,
         }
+    }
+
+    /// This conversation's state, with what it shares with others: see [`StateMap`]. Empty if nothing was said or set yet.
+    pub async fn state(&self) -> Result<StateMap, JournalError> {
+        Ok(self.core.runtime.state(&self.session.key).await?.unwrap_or_default())
+    }
+
+    /// Changes this conversation's state, all of it or nothing; a key without a value is removed.
+    pub async fn change_state(&self, change: StateChange) -> Result<(), JournalError> {
+        self.core.runtime.change_state(&self.session.key, change).await
     }
 
     /// Stops every run in progress of this agent, in all its sessions. With none in progress it arms: the next run is
@@ -372,10 +383,12 @@ impl AgentBuilder {
             tools_at_once: self.tools_at_once,
             runtime,
         };
-        let session = SessionId::new(core.runtime.core.next_id("session")).map_err(BuildError::BadName)?;
-        let key = SessionKey { app: Arc::clone(&core.name), user: "local".into(), session };
+        let own = core.runtime.core.next_id("session");
+        let key = SessionKey::new(&core.name, LOCAL, own).map_err(BuildError::BadName)?;
         let session = core.runtime.core.session(&key);
-        Ok(Agent { core: Arc::new(core), session })
+        let core = Arc::new(core);
+        core.runtime.core.add_agent(&core);
+        Ok(Agent { core, session })
     }
 }
 

@@ -177,7 +177,8 @@ impl Reply {
         Self { run: live.id.clone(), kind, about: Some((Arc::clone(live), number)) }
     }
 
-    pub(crate) fn unrecorded(run: RunId, kind: ReplyKind) -> Self {
+    /// A reply about a run that nobody drives: what it says is durable, or there is nothing to record.
+    pub(crate) fn undriven(run: RunId, kind: ReplyKind) -> Self {
         Self { run, kind, about: None }
     }
 

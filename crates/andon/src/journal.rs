@@ -9,19 +9,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use andon_core::event::{Addendum, Entry, Epoch, Learnt};
+use andon_core::cancel::CancelRequest;
+use andon_core::event::{Addendum, Entry, Epoch, Learnt, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::time::Stamp;
 use tokio::sync::oneshot;
 
+use crate::sessions::Sessions;
 use crate::tool::BoxFuture;
 
 /// The ordered, durable log of events.
 pub trait Journal: Send + Sync + 'static {
     /// Takes a batch. Never blocks; batches of one run become durable in the order in which they are given, whole or not
-    /// at all. A batch whose epoch is not the run's is refused; so is, once a batch of a run has failed, every later one of
-    /// that run until it is claimed anew, because it would leave a gap.
+    /// at all. A batch with an epoch older than the run's is refused; one with a newer epoch makes its writer the run's
+    /// owner, in the same step. Once a batch of a run has failed, every later one of that epoch is refused, because it
+    /// would leave a gap; so is everything behind `run_settled`.
     fn append(&self, batch: Batch) -> Append;
 
     /// Takes an addendum to a run; the journal numbers it.
@@ -39,6 +42,24 @@ pub trait Journal: Send + Sync + 'static {
     /// Makes the caller the run's owner: older writers are refused from now on. It stands in line behind the batches that
     /// were taken before: when it returns, those are durable or refused. Nothing if the run is unknown.
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>>;
+
+    /// Leaves a cancel request for a run that has no driver here. It stands in line with the batches: either it is durable
+    /// before the run has settled, and whoever drives or recovers the run carries it out, or it comes too late.
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>>;
+
+    /// What is kept of sessions beside the facts of their runs.
+    fn sessions(&self) -> &dyn Sessions;
+}
+
+/// What became of a cancel request that was left for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requested {
+    /// It is durable, and the run has not settled.
+    Recorded,
+    /// The run has settled: nothing was changed.
+    TooLate,
+    /// There is no such run: nothing was changed.
+    Unknown,
 }
 
 /// What is appended together.
@@ -55,10 +76,21 @@ pub struct Batch {
 /// What a journal holds of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Stored {
+    /// The owner's epoch.
+    pub epoch: Epoch,
     /// Its events and lumps, in order.
     pub entries: Vec<Entry>,
     /// What was learnt after its end.
     pub addenda: Vec<Addendum>,
+    /// Cancel requests that were left for it, in order. Those that its driver heard itself are among its events.
+    pub requests: Vec<Arc<CancelRequest>>,
+}
+
+impl Stored {
+    /// Its events, in order.
+    pub fn facts(&self) -> impl DoubleEndedIterator<Item = &Arc<Record>> {
+        self.entries.iter().filter_map(Entry::fact)
+    }
 }
 
 /// Why the journal did not take or give something.
@@ -81,6 +113,9 @@ pub enum JournalError {
     /// A run of this id is on record already.
     #[error("run id {0} is used by a run that is on record already: choose another, or leave it out")]
     RunExists(RunId),
+    /// A session cannot be taken as it is.
+    #[error("{0}")]
+    Refused(String),
     /// The journal's writer is gone.
     #[error("the journal is closed")]
     Closed,

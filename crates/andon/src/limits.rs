@@ -1,56 +1,23 @@
-//! What a run may use, and when a failed model call is tried again.
+//! When a run has used up what it may use, and when a failed model call is tried again.
 
 use std::time::Duration;
 
 use andon_core::cancel::Reason;
+use andon_core::limits::Limits;
 use andon_core::progress::Progress;
 
 use crate::cord::Cancel;
 use crate::model::{ModelError, ModelErrorKind};
 
-/// What a run may use. Each limit that is reached pulls the run's cord, and the note says which it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
-    /// How long the run may take in all, waiting for its session and for people included.
-    pub deadline: Option<Duration>,
-    /// How long the model may send nothing.
-    pub silence: Option<Duration>,
-    /// How many answers the model may give.
-    pub turns: Option<u32>,
-    /// How many tokens may be read and written in all. Only what is known to be used counts: a provider that reports only
-    /// at the end of an answer lets that answer come to its end, and the next one is not asked for.
-    pub tokens: Option<u64>,
-}
-
-impl Limits {
-    /// No limit at all.
-    pub const NONE: Self = Self { deadline: None, silence: None, turns: None, tokens: None };
-
-    /// The name of a limit that is zero, and so would stop every run before it began.
-    pub(crate) fn zero(&self) -> Option<&'static str> {
-        if self.deadline.is_some_and(|limit| limit.is_zero()) {
-            Some("deadline")
-        } else if self.silence.is_some_and(|limit| limit.is_zero()) {
-            Some("silence")
-        } else if self.turns == Some(0) {
-            Some("turns")
-        } else if self.tokens == Some(0) {
-            Some("tokens")
-        } else {
-            None
-        }
+/// The stop that is due before another model call, if the budget is used up.
+pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
+    if let Some(turns) = limits.turns
+        && progress.turns() >= turns
+    {
+        return Some(budget(format!("the limit of {turns} turns is reached")));
     }
-
-    /// The stop that is due before another model call, if the budget is used up.
-    pub(crate) fn spent(&self, progress: &Progress) -> Option<Cancel> {
-        if let Some(turns) = self.turns
-            && progress.turns() >= turns
-        {
-            return Some(budget(format!("the limit of {turns} turns is reached")));
-        }
-        let used = progress.used().delivered.at_least();
-        self.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
-    }
+    let used = progress.used().delivered.at_least();
+    limits.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
 }
 
 /// The stop that is due when the tokens are used up.

@@ -208,9 +208,9 @@ impl Log {
         (self.reader.take(), std::mem::take(&mut self.readers))
     }
 
-    /// A log of a run that is not live, made from its journal.
+    /// The log of a run, made from its journal.
     pub(crate) fn from_entries(entries: &[Entry]) -> Self {
-        let mut log = Self { closed: true, ..Self::default() };
+        let mut log = Self::default();
         for entry in entries {
             match entry {
                 Entry::Fact(record) => log.publish(vec![Arc::clone(record)]),

@@ -1,15 +1,20 @@
 //! A journal in memory: as strict as one on disk, and gone with the process.
 
+mod sessions;
+
+use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 
+use andon_core::cancel::CancelRequest;
 use andon_core::event::{Addendum, Entry, Epoch, Event, Learnt, Record, Seq};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::progress::Progress;
-use andon_core::time::Stamp;
+use andon_core::time::{Stamp, Wall};
 
-use crate::journal::{Append, Batch, Journal, JournalError, Stored};
+use crate::journal::{Append, Batch, Journal, JournalError, Requested, Stored};
+use crate::sessions::{Sessions, StateMap};
 use crate::sync::{HashMap, Mutex};
 use crate::tool::BoxFuture;
 
@@ -19,22 +24,36 @@ pub struct MemoryJournal {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+/// A tenant, an app and, for what a user's sessions share, the user.
+type SharedKey = (Arc<str>, Arc<str>, Option<Arc<str>>);
+
+#[derive(Debug, Default, Clone)]
 struct State {
     runs: HashMap<RunId, StoredRun>,
-    /// The runs of each session that started, in that order.
-    sessions: HashMap<SessionKey, Vec<RunId>>,
+    sessions: BTreeMap<SessionKey, StoredSession>,
+    /// What sessions share.
+    shared: BTreeMap<SharedKey, StateMap>,
     /// Runs in the order in which they came, so that recovery does not depend on a hash.
     order: Vec<RunId>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct StoredRun {
-    epoch: Epoch,
     stored: Stored,
     /// The seq of the last event.
     seq: Seq,
     settled: bool,
+    /// A batch of this epoch failed: what comes behind it would leave a gap.
+    failed: Option<Epoch>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct StoredSession {
+    created_at: Wall,
+    updated_at: Wall,
+    state: StateMap,
+    /// Its runs that started, in that order.
+    started: Vec<RunId>,
 }
 
 impl MemoryJournal {
@@ -44,7 +63,7 @@ impl MemoryJournal {
     }
 
     /// All runs that it holds, in the order in which they came.
-    pub fn runs(&self) -> Vec<RunId> {
+    pub fn run_ids(&self) -> Vec<RunId> {
         self.state.lock().order.clone()
     }
 
@@ -55,64 +74,108 @@ impl MemoryJournal {
 
     /// A copy of all that it holds now, which further appends to this one do not reach.
     pub fn snapshot(&self) -> Self {
-        let state = self.state.lock();
-        let runs = state.runs.iter().map(|(id, run)| (id.clone(), run.copy())).collect();
-        let copy = State { runs, sessions: state.sessions.clone(), order: state.order.clone() };
-        Self { state: Mutex::new(copy) }
-    }
-}
-
-impl StoredRun {
-    fn copy(&self) -> Self {
-        Self { epoch: self.epoch, stored: self.stored.clone(), seq: self.seq, settled: self.settled }
+        Self { state: Mutex::new(self.state.lock().clone()) }
     }
 }
 
 impl State {
     fn append(&mut self, batch: Batch) -> Result<(), JournalError> {
+        let (run, epoch) = (batch.run.clone(), batch.epoch);
+        let result = self.try_append(batch);
+        let refused_for_good = matches!(result, Err(JournalError::RunExists(_) | JournalError::Fenced { .. }));
+        if let (Err(_), false, Some(stored)) = (&result, refused_for_good, self.runs.get_mut(&run)) {
+            stored.failed = Some(epoch);
+        }
+        result
+    }
+
+    fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {
         let Batch { run, epoch, entries } = batch;
-        let begins = matches!(entries.first(), Some(Entry::Fact(record)) if record.seq == 1);
+        let begins = entries.first().and_then(Entry::fact).is_some_and(|record| record.seq == 1);
         match (self.runs.contains_key(&run), begins) {
             (true, true) => return Err(JournalError::RunExists(run)),
-            (true, false) => {}
-            (false, _) => self.order.push(run.clone()),
+            (false, false) => return Err(JournalError::Storage(format!("run {run} is unknown"))),
+            (true, false) | (false, true) => {}
+        }
+        let known = self.runs.get(&run);
+        if let Some(known) = known {
+            known.check(epoch)?;
+        }
+        let seq = known.map_or(0, |run| run.seq);
+        check_order(seq, &entries)?;
+        self.put(run, epoch, entries);
+        Ok(())
+    }
+
+    /// Takes what was checked.
+    fn put(&mut self, run: RunId, epoch: Epoch, entries: Vec<Entry>) {
+        if !self.runs.contains_key(&run) {
+            self.order.push(run.clone());
         }
         let stored = self.runs.entry(run.clone()).or_default();
-        if stored.epoch > epoch || stored.settled {
-            return Err(JournalError::Fenced { ours: epoch, owner: stored.epoch });
+        stored.stored.epoch = epoch;
+        stored.stored.entries.extend(entries.iter().cloned());
+        for record in entries.iter().filter_map(Entry::fact) {
+            stored.seq = record.seq;
+            stored.settled |= matches!(record.event, Event::RunSettled { .. });
         }
-        let facts = || entries.iter().filter_map(fact);
-        if let Some((expected, record)) = (stored.seq + 1..).zip(facts()).find(|(seq, record)| record.seq != *seq) {
-            return Err(JournalError::Storage(format!("event {} stands where {expected} belongs", record.seq)));
-        }
-        stored.epoch = epoch;
-        stored.seq = facts().next_back().map_or(stored.seq, |record| record.seq);
-        for record in facts() {
-            match &record.event {
-                Event::RunStarted => {
-                    if let Some(session) = session_of(&stored.stored.entries).or(session_of(&entries)) {
-                        self.sessions.entry(session.clone()).or_default().push(run.clone());
-                    }
-                }
-                Event::RunSettled { .. } => stored.settled = true,
-                _ => {}
+        let Some(key) = session_of(&stored.stored).cloned() else { return };
+        for record in entries.iter().filter_map(Entry::fact) {
+            let session = self.sessions.entry(key.clone()).or_insert_with(|| StoredSession::new(record.at.wall));
+            session.updated_at = session.updated_at.max(record.at.wall);
+            if let Event::RunStarted = record.event {
+                session.started.push(run.clone());
             }
         }
-        stored.stored.entries.extend(entries);
+    }
+}
+
+impl StoredRun {
+    fn check(&self, epoch: Epoch) -> Result<(), JournalError> {
+        if self.stored.epoch > epoch || self.settled {
+            return Err(JournalError::Fenced { ours: epoch, owner: self.stored.epoch });
+        }
+        if self.failed.is_some_and(|failed| failed >= epoch) {
+            return Err(JournalError::Storage("a batch before this one failed".to_owned()));
+        }
         Ok(())
     }
 }
 
-fn fact(entry: &Entry) -> Option<&Arc<Record>> {
-    match entry {
-        Entry::Fact(record) => Some(record),
-        Entry::Lump(_) => None,
+impl StoredSession {
+    fn new(at: Wall) -> Self {
+        Self { created_at: at, updated_at: at, ..Self::default() }
     }
 }
 
+/// Events are numbered without a gap, nothing stands behind the end, and text streams behind the event before it.
+fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
+    let mut settled = false;
+    for entry in entries {
+        if settled {
+            return Err(JournalError::Storage("something stands behind the end of the run".to_owned()));
+        }
+        match entry {
+            Entry::Fact(record) if record.seq != seq + 1 => {
+                return Err(JournalError::Storage(format!("event {} stands where {} belongs", record.seq, seq + 1)));
+            }
+            Entry::Lump(lump) if lump.span.after != seq => {
+                return Err(JournalError::Storage(format!("text of event {} stands behind {seq}", lump.span.after)));
+            }
+            Entry::Fact(record) => {
+                seq = record.seq;
+                settled = matches!(record.event, Event::RunSettled { .. });
+            }
+            Entry::Lump(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// The session that a run's journal names in its first entry.
-fn session_of(entries: &[Entry]) -> Option<&SessionKey> {
-    match &fact(entries.first()?)?.event {
+fn session_of(stored: &Stored) -> Option<&SessionKey> {
+    let first: &Arc<Record> = stored.facts().next()?;
+    match &first.event {
         Event::RunAccepted { accepted } => Some(&accepted.session),
         _ => None,
     }
@@ -139,7 +202,7 @@ impl Journal for MemoryJournal {
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let state = self.state.lock();
-        let runs = state.sessions.get(session).into_iter().flatten();
+        let runs = state.sessions.get(session).into_iter().flat_map(|session| &session.started);
         let stored = runs.filter_map(|run| state.runs.get(run)).filter(|run| run.settled);
         let messages = stored.map(|run| Progress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
         let history = messages.collect::<Result<Vec<_>, _>>().map(|runs| runs.concat());
@@ -156,9 +219,26 @@ impl Journal for MemoryJournal {
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let mut state = self.state.lock();
         let claimed = state.runs.get_mut(run).map(|run| {
-            run.epoch += 1;
-            run.epoch
+            run.stored.epoch += 1;
+            run.stored.epoch
         });
         Box::pin(ready(Ok(claimed)))
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+        let mut state = self.state.lock();
+        let requested = match state.runs.get_mut(run) {
+            None => Requested::Unknown,
+            Some(run) if run.settled => Requested::TooLate,
+            Some(run) => {
+                run.stored.requests.push(Arc::new(request));
+                Requested::Recorded
+            }
+        };
+        Box::pin(ready(Ok(requested)))
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        self
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use andon_core::event::Accepted;
 use andon_core::id::{RunId, SessionKey};
+use andon_core::limits::Limits;
 use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 
 use crate::agent::Agent;
-use crate::driver::{self, Driver, Unfinished};
-use crate::limits::Limits;
+use crate::driver::{self, Beginning};
 use crate::live::Live;
 use crate::run::Run;
-use crate::session::{MAX_QUEUED, Seat, Turned, WhenBusy};
+use crate::session::{MAX_QUEUED, Turned, WhenBusy};
 use crate::tool::BoxFuture;
 
 /// A prompt that is about to be run.
@@ -90,16 +90,20 @@ impl Prompt {
             match turned {
                 Turned::Busy(run) => StartError::Busy { session: session.key.clone(), run },
                 Turned::QueueFull => StartError::QueueFull { session: session.key.clone() },
+                Turned::Closing => StartError::SessionClosing { session: session.key.clone() },
             }
         })?;
         if let Some(cancel) = runtime.registry.admit(&live.id) {
             live.pull(cancel.at(live.now()));
         }
-        let (run, session_key, input) = (live.id.clone(), live.session.clone(), Arc::new(self.input));
-        let unfinished = Unfinished::new(&live, &session, Accepted { run, session: session_key, input });
-        let seated = seat == Seat::Taken;
-        let driver = Driver::new(Arc::clone(&core), session, Arc::clone(&live), self.limits, self.signal, seated);
-        runtime.door.spawn(driver::drive(driver, unfinished));
+        let accepted = Accepted {
+            run: live.id.clone(),
+            session: live.session.clone(),
+            input: Arc::new(self.input),
+            limits: self.limits,
+        };
+        let beginning = Beginning { seat, signal: self.signal, resumed: None };
+        driver::launch(Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
         Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
     }
 }
@@ -126,6 +130,12 @@ pub enum StartError {
     /// Too many runs wait for this session.
     #[error("{MAX_QUEUED} runs wait for session {session} already: try again later")]
     QueueFull {
+        /// The session.
+        session: SessionKey,
+    },
+    /// The session is being deleted.
+    #[error("session {session} is being deleted: start again when that is done, and the session begins anew")]
+    SessionClosing {
         /// The session.
         session: SessionKey,
     },

@@ -1,5 +1,10 @@
-//! Settling what a dead process has left open. The same fold as a live run's, and the same words.
+//! What becomes of the runs that a dead process left open. The same fold as a live run's, and the same words.
+//!
+//! A run that was waiting for its session or for a person had nothing open: it lives on, with the agent of its name. Every
+//! other one is settled, in one step of the journal: the epoch rises, open calls are closed as unknown, what is known of
+//! their usage is written down, and the outcome is `lost`, or `cancelled` where a request was on record.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use andon_core::closing::close_lost;
@@ -7,23 +12,67 @@ use andon_core::event::{Entry, Epoch, Event, Record, Seq};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::outcome::{Ending, Outcome};
-use andon_core::progress::{FoldError, Progress};
+use andon_core::progress::{FoldError, Progress, State};
 use andon_core::receipt::Receipt;
 
-use crate::journal::{Batch, Journal, JournalError, Stored};
+use crate::journal::{Append, Batch, Journal, JournalError, Stored};
 use crate::live::Live;
+use crate::resume::resume;
 use crate::runtime::RuntimeCore;
 use crate::session::SessionCore;
 
-/// A run that was settled after its process had died.
+/// How many runs are handed to the journal before the first is waited for, so that one commit can carry many.
+const AT_ONCE: usize = 512;
+
+/// A run that a dead process left open, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
     /// The run.
     pub run: RunId,
-    /// Its session.
-    pub session: SessionKey,
-    /// How it was settled: `lost`, or `cancelled` where a request was on record.
-    pub outcome: Arc<Ending>,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What becomes of a run that a dead process left open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It was settled: as `lost`, or as `cancelled` where a request was on record.
+    Settled {
+        /// Its session.
+        session: SessionKey,
+        /// How.
+        ending: Arc<Ending>,
+    },
+    /// It was waiting, for its session or for a person, and goes on.
+    LivesOn {
+        /// Its session.
+        session: SessionKey,
+        /// What it is waiting as.
+        state: State,
+    },
+    /// It was waiting, and the agent that it needs is not here: it goes on when [`recover`](crate::Runtime::recover) is
+    /// called again with an agent of that name in the runtime, and can be cancelled meanwhile.
+    Parked {
+        /// Its session, whose app is the agent's name.
+        session: SessionKey,
+        /// What it is waiting as.
+        state: State,
+    },
+    /// Its record makes no sense, and was left as it is.
+    Unreadable {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Fate {
+    /// How the run was settled, if it was.
+    pub fn ending(&self) -> Option<&Arc<Ending>> {
+        match self {
+            Self::Settled { ending, .. } => Some(ending),
+            Self::LivesOn { .. } | Self::Parked { .. } | Self::Unreadable { .. } => None,
+        }
+    }
 }
 
 /// What a journal tells about a run.
@@ -59,34 +108,130 @@ pub(crate) fn conclude(live: &Arc<Live>, session: &SessionCore, messages: &[Arc<
     session.leave(live, messages);
 }
 
-/// Settles every unsettled run of a journal. One that cannot be read keeps no other from being settled.
+/// Settles, or brings back to life, every unsettled run that nobody drives.
 pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recovered>, JournalError> {
-    let mut recovered = Vec::new();
-    let mut unreadable = Vec::new();
-    let live = |run: &RunId| runtime.registry.find(run).is_some();
-    for run in runtime.journal.unsettled().await?.into_iter().filter(|run| !live(run)) {
-        match recover(runtime, &run).await {
-            Ok(settled) => recovered.extend(settled),
-            Err(JournalError::Unreadable(why)) => unreadable.push(format!("{run}: {why}")),
-            Err(other) => return Err(other),
-        }
+    let mut recovery = Recovery::default();
+    let is_live = |run: &RunId| runtime.registry.find(run).is_some();
+    for run in runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)) {
+        recovery.look_at(runtime, run).await?;
     }
-    if unreadable.is_empty() { Ok(recovered) } else { Err(JournalError::Unreadable(unreadable.join("; "))) }
+    recovery.until_settled(0).await?;
+    // A run that has its session's seat is to find it free: those that wait for the seat come after it.
+    recovery.waiting.sort_by_key(|left| left.progress.state() == State::Queued);
+    for left in std::mem::take(&mut recovery.waiting) {
+        let (run, session, state) = (left.run.clone(), left.session().clone(), left.progress.state());
+        let lives_on = resume(runtime, left).await?;
+        let fate = if lives_on { Fate::LivesOn { session, state } } else { Fate::Parked { session, state } };
+        recovery.recovered.push(Recovered { run, fate });
+    }
+    Ok(recovery.recovered)
 }
 
-async fn recover(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Recovered>, JournalError> {
-    let Some(epoch) = runtime.journal.claim(run).await? else { return Ok(None) };
+/// A run that a dead process left open.
+pub(crate) struct Left {
+    pub(crate) run: RunId,
+    pub(crate) stored: Stored,
+    pub(crate) progress: Progress,
+}
+
+impl Left {
+    pub(crate) fn session(&self) -> &SessionKey {
+        &self.progress.accepted().session
+    }
+
+    /// Whether it had nothing open and nobody has asked to stop it.
+    fn can_live_on(&self) -> bool {
+        let waits = matches!(self.progress.state(), State::Queued | State::Waiting);
+        waits && self.stored.requests.is_empty()
+    }
+}
+
+#[derive(Default)]
+struct Recovery {
+    recovered: Vec<Recovered>,
+    settling: VecDeque<(Recovered, Append)>,
+    waiting: Vec<Left>,
+}
+
+impl Recovery {
+    async fn look_at(&mut self, runtime: &Arc<RuntimeCore>, run: RunId) -> Result<(), JournalError> {
+        let found = match find_left(runtime, &run).await {
+            Ok(found) => found,
+            Err(JournalError::Unreadable(why)) => {
+                self.recovered.push(Recovered { run, fate: Fate::Unreadable { why } });
+                return Ok(());
+            }
+            Err(other) => return Err(other),
+        };
+        match found {
+            None => {}
+            Some(left) if left.can_live_on() => self.waiting.push(left),
+            Some(left) => {
+                let session = left.session().clone();
+                let (ending, append) = settle_left(runtime, left)?;
+                self.settling.push_back((Recovered { run, fate: Fate::Settled { session, ending } }, append));
+                self.until_settled(AT_ONCE).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no more than this many are on their way.
+    async fn until_settled(&mut self, left: usize) -> Result<(), JournalError> {
+        while self.settling.len() > left {
+            let Some((recovered, append)) = self.settling.pop_front() else { break };
+            match append.await {
+                Ok(()) => self.recovered.push(recovered),
+                // Somebody else was quicker, and it is theirs now.
+                Err(JournalError::Fenced { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A run that is unsettled; nothing if it has settled meanwhile, or is gone.
+async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
     let Some(stored) = runtime.journal.read(run).await? else { return Ok(None) };
-    let mut progress = fold(&stored)?;
+    let progress = fold(&stored)?;
+    Ok(progress.ending().is_none().then(|| Left { run: run.clone(), stored, progress }))
+}
+
+/// Settles one run that nobody drives; says how, or nothing if it has settled meanwhile.
+pub(crate) async fn settle_undriven(
+    runtime: &Arc<RuntimeCore>,
+    run: &RunId,
+) -> Result<Option<Arc<Ending>>, JournalError> {
+    let Some(left) = find_left(runtime, run).await? else { return Ok(None) };
+    let (ending, append) = settle_left(runtime, left)?;
+    append.await?;
+    Ok(Some(ending))
+}
+
+/// Hands to the journal all that brings a run to rest, as its new owner: one batch, so one step.
+fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<(Arc<Ending>, Append), JournalError> {
+    let Left { run, stored, mut progress } = left;
+    let delivered_at = runtime.clock.now();
+    let mut requests = Vec::new();
+    let mut force = progress.cancel().map(|(_, force)| force);
+    for request in &stored.requests {
+        // As with a live run: after the first, only a harder one changes anything.
+        if Some(request.force) > force {
+            requests.push(Event::CancelRequested { request: Arc::clone(request), delivered_at });
+            force = Some(request.force);
+        }
+    }
+    let epoch = stored.epoch.saturating_add(1);
+    let mut records = number(runtime, &mut progress, epoch, requests)?;
     let mut events = close_lost(&progress);
-    let outcome = Arc::new(match progress.cancel() {
+    let ending = Arc::new(match progress.cancel() {
         Some((reason, _)) => Ending::Cancelled { reason },
         None => Ending::Lost,
     });
-    events.push(Event::RunSettled { outcome: Arc::clone(&outcome) });
-    let records = number(runtime, &mut progress, epoch, events)?;
-    append(&*runtime.journal, run, epoch, &records).await?;
-    Ok(Some(Recovered { run: run.clone(), session: progress.accepted().session.clone(), outcome }))
+    events.push(Event::RunSettled { outcome: Arc::clone(&ending) });
+    records.extend(number(runtime, &mut progress, epoch, events)?);
+    Ok((ending, hand_over(&*runtime.journal, &run, epoch, &records)))
 }
 
 pub(crate) fn fold(stored: &Stored) -> Result<Progress, JournalError> {
@@ -121,6 +266,10 @@ pub(crate) async fn append(
     epoch: Epoch,
     records: &[Arc<Record>],
 ) -> Result<(), JournalError> {
+    hand_over(journal, run, epoch, records).await
+}
+
+fn hand_over(journal: &dyn Journal, run: &RunId, epoch: Epoch, records: &[Arc<Record>]) -> Append {
     let entries = records.iter().map(|record| Entry::Fact(Arc::clone(record))).collect();
-    journal.append(Batch { run: run.clone(), epoch, entries }).await
+    journal.append(Batch { run: run.clone(), epoch, entries })
 }

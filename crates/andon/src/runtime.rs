@@ -9,12 +9,14 @@ use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use uuid::Uuid;
 
+use crate::agent::AgentCore;
 use crate::clock::{Clock, SystemClock};
 use crate::cord::{Cancel, Cord, Reply};
 use crate::door::{Door, Lanes};
+use crate::export::{self, ImportError};
 use crate::feed::{Cursor, Feed};
 use crate::flusher::Flusher;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Requested};
 use crate::live::Live;
 use crate::log::Log;
 use crate::memory::MemoryJournal;
@@ -23,6 +25,7 @@ use crate::recovery::{self, Recovered};
 use crate::registry::Registry;
 use crate::run::Run;
 use crate::session::SessionCore;
+use crate::sessions::{RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
 use crate::sync::{AtomicU64, HashMap, Mutex, Ordering};
 
 /// What runs have in common. Cheap to clone.
@@ -44,6 +47,8 @@ pub(crate) struct RuntimeCore {
     ids: Ids,
     pub(crate) seed: Option<u64>,
     agents: AtomicU64,
+    /// The agent of each name that was built last. Weak: an agent holds its runtime.
+    names: Mutex<HashMap<Arc<str>, Weak<AgentCore>>>,
 }
 
 /// Where ids come from.
@@ -66,8 +71,11 @@ impl Runtime {
         RuntimeBuilder::default()
     }
 
-    /// Settles every run that a dead process left open in the journal: open calls are closed as unknown and not run
-    /// again, and each run ends as `lost`, or as `cancelled` where a request was on record. Call it before anything runs.
+    /// Takes up every run that a dead process left open in the journal. One that was waiting, for its session or for a
+    /// person, goes on with the agent of its name; every other one is settled: open calls are closed as unknown and not
+    /// run again, and it ends as `lost`, or as `cancelled` where a request was on record.
+    ///
+    /// Build the agents first, and call it before anything runs. It may be called again when more agents are there.
     pub async fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
         recovery::recover_all(&self.core).await
     }
@@ -77,15 +85,36 @@ impl Runtime {
         self.core.registry.all().iter().map(|live| live.id.clone()).collect()
     }
 
-    /// Cancels one run by its id. A run that has settled answers `too_late`, one that no driver of this process runs
-    /// `not_running`, an id that is not known `not_found`.
+    /// Cancels one run by its id. A run that has settled answers `too_late`, an id that is not known `not_found`. One that
+    /// a dead process left open is settled as cancelled, and the reply comes when that is durable.
     pub async fn cancel(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Cord::new(live, None).pull(cancel));
         }
-        match self.find(run).await? {
-            Some(known) => Ok(known.cancel(cancel)),
-            None => Ok(Reply::unrecorded(run.clone(), ReplyKind::NotFound)),
+        let request = cancel.clone().at(self.core.clock.now());
+        match self.core.journal.request_cancel(run, request).await? {
+            Requested::Unknown => Ok(Reply::undriven(run.clone(), ReplyKind::NotFound)),
+            Requested::TooLate => self.too_late(run, cancel).await,
+            Requested::Recorded => self.settle_cancelled(run, cancel).await,
+        }
+    }
+
+    async fn too_late(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
+        let known = self.find(run).await?;
+        Ok(known.map_or_else(|| Reply::undriven(run.clone(), ReplyKind::NotFound), |known| known.cancel(cancel)))
+    }
+
+    /// Carries out a request that is on record for a run without a driver.
+    async fn settle_cancelled(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
+        if let Some(live) = self.core.registry.find(run) {
+            // It was brought back to life meanwhile.
+            return Ok(Cord::new(live, None).pull(cancel));
+        }
+        match recovery::settle_undriven(&self.core, run).await {
+            Ok(Some(_)) => Ok(Reply::undriven(run.clone(), ReplyKind::Accepted)),
+            // Its driver, or somebody else who recovered it, was quicker.
+            Ok(None) | Err(JournalError::Fenced { .. }) => self.too_late(run, cancel).await,
+            Err(error) => Err(error),
         }
     }
 
@@ -114,6 +143,74 @@ impl Runtime {
             Some(history) => Ok(history),
             None => self.core.journal.history(&session.key).await,
         }
+    }
+
+    /// A session's state, with what it shares with others (`app:`, `user:`); nothing if there is no such session.
+    pub async fn state(&self, session: &SessionKey) -> Result<Option<StateMap>, JournalError> {
+        self.core.journal.sessions().state(session).await
+    }
+
+    /// Changes a session's state, all of it or nothing; a key without a value is removed. Keys that begin with `app:` or
+    /// `user:` are shared, those with `temp:` are not stored. A session that does not exist is begun.
+    pub async fn change_state(&self, session: &SessionKey, change: StateChange) -> Result<(), JournalError> {
+        self.core.journal.sessions().change_state(session, self.core.clock.now().wall, change).await
+    }
+
+    /// Begins a session with a state; says no, and changes nothing, if there is one of this key.
+    pub async fn create_session(&self, session: &SessionKey, state: StateMap) -> Result<bool, JournalError> {
+        self.core.journal.sessions().create(session, self.core.clock.now().wall, state).await
+    }
+
+    /// The sessions on record, the one that was last used first.
+    pub async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, JournalError> {
+        self.core.journal.sessions().list(which).await
+    }
+
+    /// The runs on record, the newest first.
+    pub async fn list_runs(&self, which: RunFilter) -> Result<Vec<RunInfo>, JournalError> {
+        self.core.journal.sessions().runs(which).await
+    }
+
+    /// Deletes a session so that nothing of it remains; says whether there was one. Its runs in progress, and those that
+    /// wait for it, are cancelled and settled first.
+    pub async fn delete_session(&self, session: &SessionKey, cancel: Cancel) -> Result<bool, JournalError> {
+        let closing = || JournalError::Refused(format!("session {session} is being deleted already"));
+        let (_closed, inside) = self.core.session(session).close().ok_or_else(closing)?;
+        for live in &inside {
+            live.pull(cancel.clone().at(live.now()));
+        }
+        for live in inside {
+            Run::new(live).outcome().await;
+        }
+        let unsettled = RunFilter {
+            tenant: Some(session.tenant.to_string()),
+            app: Some(session.app.to_string()),
+            user: Some(session.user.to_string()),
+            session: Some(session.session.to_string()),
+            settled: Some(false),
+            limit: None,
+        };
+        for left in self.list_runs(unsettled).await? {
+            // It has no driver: a dead process left it, or the journal failed under it.
+            self.cancel(&left.run, cancel.clone()).await?;
+        }
+        self.core.journal.sessions().delete(session).await
+    }
+
+    /// All of a session as JSON Lines, its journal included; nothing if there is no such session.
+    pub async fn export(&self, session: &SessionKey) -> Result<Option<String>, JournalError> {
+        let moved = self.core.journal.sessions().take_copy(session).await?;
+        moved.map(|moved| export::write(&moved)).transpose()
+    }
+
+    /// Takes in a session that was [exported](Self::export), all of it or nothing, and says which it is. A run of it that
+    /// was in progress is then recovered, as after a crash.
+    pub async fn import(&self, lines: &str) -> Result<SessionKey, ImportError> {
+        let moved = export::read(lines)?;
+        let session = moved.session.clone();
+        self.core.journal.sessions().put(moved).await?;
+        self.recover().await?;
+        Ok(session)
     }
 
     /// Cancels everything that runs and waits until all is settled. Gives up after `within`, and says how many tasks
@@ -164,6 +261,19 @@ impl RuntimeCore {
         let session = Arc::new(SessionCore::new(key.clone()));
         sessions.insert(key.clone(), Arc::downgrade(&session));
         session
+    }
+
+    /// Remembers an agent by its name: a run that outlives its process goes on with the agent of its name.
+    pub(crate) fn add_agent(&self, agent: &Arc<AgentCore>) {
+        let mut names = self.names.lock();
+        if names.len().is_power_of_two() {
+            names.retain(|_, agent| agent.strong_count() > 0);
+        }
+        names.insert(Arc::clone(&agent.name), Arc::downgrade(agent));
+    }
+
+    pub(crate) fn agent_named(&self, name: &str) -> Option<Arc<AgentCore>> {
+        self.names.lock().get(name)?.upgrade()
     }
 
     pub(crate) fn next_agent(&self) -> u64 {
@@ -244,6 +354,7 @@ impl RuntimeBuilder {
             ids: self.seed.map_or(Ids::Unique, |seed| Ids::Counted(seed, AtomicU64::new(1))),
             seed: self.seed,
             agents: AtomicU64::new(0),
+            names: Mutex::default(),
         };
         Runtime { core: Arc::new(core) }
     }

@@ -44,6 +44,8 @@ struct State {
     history: Option<Vec<Arc<Message>>>,
     seated: Option<Arc<Live>>,
     queue: VecDeque<Arc<Live>>,
+    /// It is being deleted: nobody is let in.
+    closing: bool,
 }
 
 /// Why a run cannot enter a session.
@@ -51,6 +53,7 @@ struct State {
 pub(crate) enum Turned {
     Busy(RunId),
     QueueFull,
+    Closing,
 }
 
 /// Whether a run has its session or waits for it.
@@ -68,6 +71,9 @@ impl SessionCore {
     /// A run comes in: it is seated, waits, or is turned away.
     pub(crate) fn enter(&self, live: &Arc<Live>, when_busy: WhenBusy) -> Result<Seat, Turned> {
         let mut state = self.state.lock();
+        if state.closing {
+            return Err(Turned::Closing);
+        }
         let Some(seated) = state.seated.clone() else {
             state.seated = Some(Arc::clone(live));
             return Ok(Seat::Taken);
@@ -116,6 +122,16 @@ impl SessionCore {
         }
     }
 
+    /// Lets nobody in any more; gives those that are in. Nothing if somebody else has closed it.
+    pub(crate) fn close(self: &Arc<Self>) -> Option<(ClosedSession, Vec<Arc<Live>>)> {
+        let mut state = self.state.lock();
+        if std::mem::replace(&mut state.closing, true) {
+            return None;
+        }
+        let inside = state.seated.iter().chain(&state.queue).cloned().collect();
+        Some((ClosedSession(Arc::clone(self)), inside))
+    }
+
     /// What was said before, if it was read already.
     pub(crate) fn history(&self) -> Option<Vec<Arc<Message>>> {
         self.state.lock().history.clone()
@@ -129,5 +145,16 @@ impl SessionCore {
     /// The run in progress, if there is one.
     pub(crate) fn seated(&self) -> Option<Arc<Live>> {
         self.state.lock().seated.clone()
+    }
+}
+
+/// A session that lets nobody in. When this is dropped it is open again, and what was said is what the journal tells.
+pub(crate) struct ClosedSession(Arc<SessionCore>);
+
+impl Drop for ClosedSession {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.closing = false;
+        state.history = None;
     }
 }

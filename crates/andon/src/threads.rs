@@ -26,7 +26,7 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
 }
 
 fn key() -> SessionKey {
-    SessionKey { app: "a".into(), user: "u".into(), session: SessionId::new("s").unwrap() }
+    SessionKey::new("a", "u", "s").unwrap()
 }
 
 fn runtime() -> Arc<RuntimeCore> {

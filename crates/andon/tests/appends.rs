@@ -5,11 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use andon::core::cancel::CancelRequest;
 use andon::core::event::{Epoch, Learnt};
 use andon::core::time::Stamp;
 use andon::{
-    Agent, Append, Batch, BoxFuture, Cancel, Journal, JournalError, MemoryJournal, Message, RunId, Runtime, SessionKey,
-    Stored, TestClock,
+    Agent, Append, Batch, BoxFuture, Cancel, Journal, JournalError, MemoryJournal, Message, Requested, RunId, Runtime,
+    SessionKey, Sessions, Stored, TestClock,
 };
 use andon_testkit::{Act, ScriptedModel};
 
@@ -45,6 +46,14 @@ impl Journal for CountingJournal {
 
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         self.memory.claim(run)
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+        self.memory.request_cancel(run, request)
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        self.memory.sessions()
     }
 }
 

@@ -7,12 +7,13 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use andon::core::cancel::CancelRequest;
 use andon::core::event::{Entry, Epoch, Learnt};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
 use andon::{
-    Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, Journal, JournalError, Run, RunId, Runtime,
-    SessionKey, Stored, TestClock,
+    Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, Journal, JournalError, Requested, Run,
+    RunId, Runtime, SessionKey, Sessions, Stored, TestClock,
 };
 use andon_testkit::check::read_all;
 use andon_testkit::tools::{self, ToolLog};
@@ -81,6 +82,14 @@ impl Journal for Hiccup {
 
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         self.journal.claim(run)
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+        self.journal.request_cancel(run, request)
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        self.journal.sessions()
     }
 }
 

@@ -9,7 +9,8 @@ use andon_core::closing::refuse;
 use andon_core::event::{
     Accepted, Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd,
 };
-use andon_core::id::{CallId, RunId, SessionId, SessionKey};
+use andon_core::id::{CallId, RunId, SessionKey};
+use andon_core::limits::Limits;
 use andon_core::message::{Message, Part, ResultStatus, Role, ToolCall, ToolResult};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_core::progress::{FoldError, Progress, Step};
@@ -21,12 +22,12 @@ pub(crate) fn id(text: &str) -> CallId {
 }
 
 pub(crate) fn session() -> SessionKey {
-    SessionKey { app: "app".into(), user: "user".into(), session: SessionId::new("s").unwrap() }
+    SessionKey::new("app", "user", "s").unwrap()
 }
 
 pub(crate) fn accepted() -> Arc<Accepted> {
     let run = RunId::new("r").unwrap();
-    Arc::new(Accepted { run, session: session(), input: Arc::new(Message::user("Look.")) })
+    Arc::new(Accepted { run, session: session(), input: Arc::new(Message::user("Look.")), limits: Limits::NONE })
 }
 
 pub(crate) fn hook_started(point: HookPoint) -> Event {

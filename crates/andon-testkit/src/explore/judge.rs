@@ -9,7 +9,7 @@ use andon::core::event::{Entry, Event, Learnt};
 use andon::core::outcome::Ending;
 use andon::core::progress::Progress;
 use andon::core::receipt::Receipt;
-use andon::{Cursor, FeedItem, MemoryJournal, Reply, Runtime, Stored};
+use andon::{Cancel, Cursor, Fate, FeedItem, MemoryJournal, Recovered, Reply, RunId, Runtime, Stored};
 use tokio::time::{Instant, timeout};
 
 use super::Script;
@@ -115,7 +115,7 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         broken.push(format!("P12: {} tools are still running", world.tools.running()));
     }
     broken.extend(mode.and_then(|mode| check_gate(world, mode)));
-    for (number, run) in journal.runs().iter().enumerate() {
+    for (number, run) in journal.run_ids().iter().enumerate() {
         let stored = journal.stored(run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_grace(&records_of(&stored)).into_iter().map(|text| format!("{run}: {text}")));
@@ -232,7 +232,7 @@ fn ending(stored: &Stored) -> Option<Arc<Ending>> {
 /// P3: what readers saw live is what the journal tells, and what is stored.
 async fn check_readers(world: &World, journal: &MemoryJournal) -> Vec<String> {
     let mut broken = Vec::new();
-    for run in journal.runs() {
+    for run in journal.run_ids() {
         let Ok(Some(mut feed)) = world.runtime.feed(&run, Cursor::default()).await else {
             broken.push(format!("{run}: P3: its feed cannot be read"));
             continue;
@@ -272,7 +272,7 @@ fn facts(items: &[FeedItem]) -> Vec<&FeedItem> {
 /// P3, P10: what tools really did is what the journal says.
 fn check_tools(world: &World, journal: &MemoryJournal) -> Vec<String> {
     let mut broken = Vec::new();
-    let stored: Vec<Stored> = journal.runs().iter().filter_map(|run| journal.stored(run)).collect();
+    let stored: Vec<Stored> = journal.run_ids().iter().filter_map(|run| journal.stored(run)).collect();
     for deed in world.tools.deeds() {
         match deed {
             Deed::Started { call, on_record: false } => {
@@ -325,6 +325,11 @@ async fn after_crash(world: &World, died_at: Instant) -> Stage {
     let journal = TestJournal::new(world.journal.durable(), None);
     let next = runtime(&journal, None, 2);
     let requests = requested(&journal.durable());
+    let going_on = vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];
+    // At every second point the agent that a waiting run needs is not there.
+    let is_parked = world.director.plan().stop.is_some_and(|(point, _)| point % 2 == 1);
+    let model = ScriptedModel::new(vec![going_on; requests.len() + durable_runs(&journal)]);
+    let agent = (!is_parked).then(|| next_agent(&next, &model));
     let recovered = match next.recover().await {
         Ok(recovered) => recovered,
         Err(error) => {
@@ -333,17 +338,20 @@ async fn after_crash(world: &World, died_at: Instant) -> Stage {
         }
     };
     let told = world.director.pull().filter(|_| world.director.said_recorded());
-    for run in &recovered {
-        if told.as_ref().is_some_and(|pull| *pull.reply.run_id() == run.run) && !run.outcome.is_cancelled() {
-            broken.push(format!("P10: a cancel was acknowledged, and the run was recovered as {:?}", run.outcome));
+    for Recovered { run, fate } in &recovered {
+        let is_cancelled = fate.ending().is_some_and(|ending| ending.is_cancelled());
+        if told.as_ref().is_some_and(|pull| pull.reply.run_id() == run) && !is_cancelled {
+            broken.push(format!("P10: a cancel was acknowledged, and the run was recovered as {fate:?}"));
         }
-        let was_requested = requests.contains(&run.run);
-        if was_requested != run.outcome.is_cancelled() {
-            broken.push(format!("P10: {} was recovered as {:?}, requested: {was_requested}", run.run, run.outcome));
+        let was_requested = requests.contains(run);
+        if was_requested != is_cancelled {
+            broken.push(format!("P10: {run} was recovered as {fate:?}, requested: {was_requested}"));
         }
+        broken.extend(live_on(&next, run, fate, is_parked).await);
     }
+    drop(agent);
     let durable = journal.durable();
-    for run in durable.runs() {
+    for run in durable.run_ids() {
         let stored = durable.stored(&run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
     }
@@ -359,16 +367,44 @@ async fn after_crash(world: &World, died_at: Instant) -> Stage {
     stage
 }
 
-fn requested(journal: &MemoryJournal) -> Vec<andon::RunId> {
+/// P10: a run that was waiting lives on with the agent of its name; without one it can be cancelled.
+async fn live_on(runtime: &Runtime, run: &RunId, fate: &Fate, is_parked: bool) -> Option<String> {
+    match fate {
+        Fate::Settled { .. } => return None,
+        Fate::Unreadable { why } => return Some(format!("P10: {run} cannot be read: {why}")),
+        Fate::LivesOn { .. } | Fate::Parked { .. } if matches!(fate, Fate::Parked { .. }) != is_parked => {
+            return Some(format!("P10: {run} was recovered as {fate:?}, and its agent was there: {}", !is_parked));
+        }
+        Fate::Parked { .. } => {
+            let reply = runtime.cancel(run, Cancel::graceful()).await;
+            if !reply.as_ref().is_ok_and(Reply::is_stopping) {
+                return Some(format!("P10: the parked {run} cannot be cancelled: {reply:?}"));
+            }
+        }
+        Fate::LivesOn { .. } => {}
+    }
+    let Ok(Some(found)) = runtime.find(run).await else { return Some(format!("P10: {run} cannot be found")) };
+    match timeout(FOR_EVER, found.outcome()).await {
+        Ok(outcome) if *outcome.ending == Ending::Lost => Some(format!("P10: {run} was waiting, and was lost")),
+        Ok(_) => None,
+        Err(_) => Some(format!("P10: {run} lives on and never ends")),
+    }
+}
+
+fn durable_runs(journal: &TestJournal) -> usize {
+    journal.durable().run_ids().len()
+}
+
+fn requested(journal: &MemoryJournal) -> Vec<RunId> {
     let is_request =
         |entry: &Entry| matches!(entry, Entry::Fact(record) if matches!(record.event, Event::CancelRequested { .. }));
-    let runs = journal.runs().into_iter();
+    let runs = journal.run_ids().into_iter();
     runs.filter(|run| journal.stored(run).is_some_and(|stored| stored.entries.iter().any(is_request))).collect()
 }
 
 /// All that a reader had seen is there, but the last 50 ms of an unfinished answer.
 async fn compare_after_crash(runtime: &Runtime, seen: &Seen, died_at: Instant) -> Option<String> {
-    let run = andon::RunId::new(&seen.run).ok()?;
+    let run = RunId::new(&seen.run).ok()?;
     let Ok(Some(mut feed)) = runtime.feed(&run, Cursor::default()).await else {
         return Some(format!("P10: run {run} was seen and is gone"));
     };

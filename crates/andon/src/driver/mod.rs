@@ -30,12 +30,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use andon_core::cancel::Reason;
 use andon_core::closing::{refuse, refuse_with};
 use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
 use andon_core::id::{CallId, RunId};
-use andon_core::message::Message;
+use andon_core::limits::Limits;
+use andon_core::message::{Message, ToolCall};
 use andon_core::progress::{CallState, Progress, State, Step};
 
 use crate::agent::AgentCore;
@@ -44,11 +46,10 @@ use crate::cord::Cancel;
 use crate::fault::{Fault, planted};
 use crate::hook::Decision;
 use crate::journal::JournalError;
-use crate::limits::Limits;
 use crate::live::{Appended, Live, News};
 use crate::orphan::{self, Gone};
 use crate::runtime::RuntimeCore;
-use crate::session::SessionCore;
+use crate::session::{Seat, SessionCore};
 use crate::tool::BoxFuture;
 pub(crate) use settle::REAP;
 use tools::Running;
@@ -65,9 +66,32 @@ pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
     }
 }
 
+/// How a run begins.
+pub(crate) struct Beginning {
+    pub(crate) seat: Seat,
+    /// Stops the run when it ends.
+    pub(crate) signal: Option<BoxFuture<()>>,
+    /// A run that was waiting when its process died: how far it had come, and for how long it has been there.
+    pub(crate) resumed: Option<(Progress, Duration)>,
+}
+
+/// Starts a run's driver.
+pub(crate) fn launch(
+    agent: Arc<AgentCore>,
+    session: Arc<SessionCore>,
+    live: Arc<Live>,
+    accepted: Arc<Accepted>,
+    beginning: Beginning,
+) {
+    let runtime = Arc::clone(&live.runtime);
+    let unfinished = Unfinished::new(&live, &session, accepted);
+    let driver = Driver::new(agent, session, live, unfinished.accepted.limits, beginning);
+    runtime.door.spawn(drive(driver, unfinished));
+}
+
 /// Drives a run to its end. A panic on the way ends the run and not the process: it is settled from its journal.
 #[expect(clippy::manual_async_fn, reason = "the future of an async fn would hold its arguments twice")]
-pub(crate) fn drive(mut driver: Driver, mut unfinished: Unfinished) -> impl Future<Output = ()> + Send {
+fn drive(mut driver: Driver, mut unfinished: Unfinished) -> impl Future<Output = ()> + Send {
     async move {
         let panicked = until_over_or_panic(&unfinished.live, pin!(driver.work(&unfinished.accepted))).await;
         unfinished.is_over = true;
@@ -96,7 +120,7 @@ async fn until_over_or_panic(live: &Live, mut work: Pin<&mut (impl Future<Output
 }
 
 /// Settles a run whose driver is dropped before it is over, as happens when the caller's tokio runtime is shut down.
-pub(crate) struct Unfinished {
+struct Unfinished {
     live: Arc<Live>,
     session: Arc<SessionCore>,
     accepted: Arc<Accepted>,
@@ -104,9 +128,9 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    pub(crate) fn new(live: &Arc<Live>, session: &Arc<SessionCore>, accepted: Accepted) -> Self {
+    fn new(live: &Arc<Live>, session: &Arc<SessionCore>, accepted: Arc<Accepted>) -> Self {
         let (live, session) = (Arc::clone(live), Arc::clone(session));
-        Self { live, session, accepted: Arc::new(accepted), is_over: false }
+        Self { live, session, accepted, is_over: false }
     }
 }
 
@@ -123,7 +147,7 @@ impl Drop for Unfinished {
     }
 }
 
-pub(crate) struct Driver {
+struct Driver {
     agent: Arc<AgentCore>,
     session: Arc<SessionCore>,
     live: Arc<Live>,
@@ -150,29 +174,31 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(
+    fn new(
         agent: Arc<AgentCore>,
         session: Arc<SessionCore>,
         live: Arc<Live>,
         limits: Limits,
-        signal: Option<BoxFuture<()>>,
-        seated: bool,
+        beginning: Beginning,
     ) -> Self {
-        let watch = Watch::new(Arc::clone(&live), limits.deadline, signal);
+        let Beginning { seat, signal, resumed } = beginning;
+        let (progress, waited) = resumed.unzip();
+        let has_begun = progress.as_ref().is_some_and(|progress| progress.state() != State::Queued);
+        let watch = Watch::new(Arc::clone(&live), limits.deadline, waited.unwrap_or_default(), signal);
         Self {
             agent,
             session,
             live,
             limits,
             watch,
-            progress: None,
+            progress: progress.map(Box::new),
             history: Vec::new(),
             staged: Vec::new(),
-            seated,
+            seated: seat == Seat::Taken,
             running: Vec::new(),
             hook_end: None,
             finished: Vec::new(),
-            ran_before_run: false,
+            ran_before_run: has_begun,
             ran_after_run: false,
             failed_attempts: 0,
             journal_failed: None,
@@ -207,8 +233,10 @@ impl Driver {
     /// Accepts the run, waits for its session, and starts it. A run that is stopped first never starts, and leaves
     /// nothing in the conversation.
     async fn begin(&mut self, accepted: &Arc<Accepted>) -> Result<(), JournalError> {
-        self.progress = Some(Box::new(Progress::new(Arc::clone(accepted))));
-        self.staged.push(Event::RunAccepted { accepted: Arc::clone(accepted) });
+        if self.progress.is_none() {
+            self.progress = Some(Box::new(Progress::new(Arc::clone(accepted))));
+            self.staged.push(Event::RunAccepted { accepted: Arc::clone(accepted) });
+        }
         self.watch.begin();
         self.watch.look();
         self.hear();
@@ -216,18 +244,37 @@ impl Driver {
             self.await_news().await?;
             self.hear();
         }
-        if self.is_stopping() {
-            return self.settle_unstarted().await;
+        if !self.is_stopping() {
+            self.history = match self.session.history() {
+                Some(history) => history,
+                None => Box::pin(self.read_history()).await?,
+            };
         }
-        self.history = match self.session.history() {
-            Some(history) => history,
-            None => Box::pin(self.read_history()).await?,
-        };
-        if self.is_stopping() {
-            return self.settle_unstarted().await;
+        match (self.progress().has_started(), self.is_stopping()) {
+            (false, false) => self.stage(Event::RunStarted),
+            (false, true) => return self.settle_unstarted().await,
+            (true, _) => self.ask_again(),
         }
-        self.stage(Event::RunStarted);
         Ok(())
+    }
+
+    /// A run that was waiting for a person when its process died waits on. A call that the agent of today cannot make is
+    /// refused: nobody is to be asked for it.
+    fn ask_again(&mut self) {
+        let calls = self.progress().calls().iter();
+        let waiting: Vec<ToolCall> =
+            calls.filter(|open| open.state == CallState::AwaitingApproval).map(|open| open.call.clone()).collect();
+        let mut asked = Vec::new();
+        for call in waiting {
+            match self.refusal(&call, &[]) {
+                Some(refused) => {
+                    self.stage(Event::ApprovalResolved { call: call.id, verdict: Box::new(Approval::Closed) });
+                    self.stage(refused);
+                }
+                None => asked.push(call.id),
+            }
+        }
+        self.live.open_calls(asked, Vec::new());
     }
 
     /// Reads what was said before from the journal. A pull does not wait for it.

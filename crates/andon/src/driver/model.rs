@@ -18,6 +18,7 @@ use super::watch::Woke;
 use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
+use crate::limits::spent;
 use crate::live::Appended;
 use crate::model::{ModelError, Request};
 
@@ -26,7 +27,7 @@ const MAX_DETAIL: usize = 600;
 
 impl Driver {
     pub(super) async fn call_model(&mut self) -> Result<(), JournalError> {
-        if let Some(cancel) = self.limits.spent(self.progress()) {
+        if let Some(cancel) = spent(&self.limits, self.progress()) {
             self.pull(cancel);
             return Ok(());
         }
@@ -216,7 +217,7 @@ impl Driver {
         self.live.open_calls(asked, ready);
     }
 
-    fn refusal(&self, call: &ToolCall, duplicates: &[CallId]) -> Option<Event> {
+    pub(super) fn refusal(&self, call: &ToolCall, duplicates: &[CallId]) -> Option<Event> {
         if duplicates.contains(&call.id) {
             return Some(refuse(call.id.clone(), Refusal::DuplicateId));
         }

@@ -9,13 +9,14 @@ use std::time::Duration;
 use andon_core::answer::{CallHead, Kind, Piece, What};
 use andon_core::cancel::Reason;
 use andon_core::id::CallId;
+use andon_core::limits::Limits;
 use andon_core::outcome::ModelStop;
 use andon_core::time::Stamp;
 use andon_core::usage::Usage;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::cord::Cancel;
-use crate::limits::{Limits, tokens_spent};
+use crate::limits::tokens_spent;
 use crate::live::{Live, Offer};
 use crate::model::{Answer, ModelError};
 

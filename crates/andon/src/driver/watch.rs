@@ -26,17 +26,24 @@ pub(super) struct Watch {
     live: Arc<Live>,
     signal: Option<BoxFuture<()>>,
     limit: Option<Duration>,
+    /// What of it had passed before this process.
+    waited: Duration,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Watch {
-    pub(super) fn new(live: Arc<Live>, deadline: Option<Duration>, signal: Option<BoxFuture<()>>) -> Self {
-        Self { live, signal, limit: deadline, deadline: None }
+    pub(super) fn new(
+        live: Arc<Live>,
+        limit: Option<Duration>,
+        waited: Duration,
+        signal: Option<BoxFuture<()>>,
+    ) -> Self {
+        Self { live, signal, limit, waited, deadline: None }
     }
 
     /// Begins to count. Called where the driver runs: who starts a run may have no timer.
     pub(super) fn begin(&mut self) {
-        self.deadline = self.limit.map(|limit| Box::pin(sleep(limit)));
+        self.deadline = self.limit.map(|limit| Box::pin(sleep(limit.saturating_sub(self.waited))));
     }
 
     /// Waits for `work` until there is news.

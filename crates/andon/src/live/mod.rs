@@ -173,6 +173,13 @@ impl Live {
         }
     }
 
+    /// A run that a dead process left waiting, as its journal tells it, to be driven here.
+    pub(crate) fn resumed(id: RunId, session: SessionKey, runtime: Arc<RuntimeCore>, epoch: Epoch, log: Log) -> Self {
+        let live = Self::new(id, session, runtime, epoch);
+        live.inner.lock().log = log;
+        live
+    }
+
     /// A run that this process does not drive, as its journal tells it.
     pub(crate) fn told(
         id: RunId,
@@ -190,6 +197,7 @@ impl Live {
             }
             inner.recorded = u32::MAX;
             inner.log = log;
+            inner.log.close();
             inner.outcome = outcome.map(Arc::new);
         }
         live

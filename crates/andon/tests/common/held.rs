@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use andon::core::cancel::CancelRequest;
 use andon::core::event::{Entry, Epoch, Event, Learnt};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
-use andon::{Append, AppendDone, Batch, BoxFuture, Journal, JournalError, RunId, SessionKey, Stored};
+use andon::{
+    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, RunId, SessionKey, Sessions, Stored,
+};
 use andon_testkit::TestJournal;
 use tokio::sync::oneshot;
 
@@ -131,6 +134,14 @@ impl Journal for HeldJournal {
             line.waiting.push(Waiting::Claim(run.clone(), sender));
             Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
         })
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+        self.durable.request_cancel(run, request)
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        self.durable.sessions()
     }
 }
 

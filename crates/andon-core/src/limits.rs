@@ -1,0 +1,79 @@
+//! What a run may use, as a plain value: it is on record with the run, so that a run that outlives its process keeps it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What a run may use. Each limit that is reached pulls the run's cord, and the note says which it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// How long the run may take in all, waiting for its session and for people included.
+    #[serde(rename = "deadline_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
+    pub deadline: Option<Duration>,
+    /// How long the model may send nothing.
+    #[serde(rename = "silence_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
+    pub silence: Option<Duration>,
+    /// How many answers the model may give.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+    /// How many tokens may be read and written in all. Only what is known to be used counts: a provider that reports only
+    /// at the end of an answer lets that answer come to its end, and the next one is not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+impl Limits {
+    /// No limit at all.
+    pub const NONE: Self = Self { deadline: None, silence: None, turns: None, tokens: None };
+
+    /// Whether there is no limit.
+    pub fn is_none(&self) -> bool {
+        *self == Self::NONE
+    }
+
+    /// The name of a limit that is zero, and so would stop every run before it began.
+    pub fn zero(&self) -> Option<&'static str> {
+        if self.deadline.is_some_and(|limit| limit.is_zero()) {
+            Some("deadline")
+        } else if self.silence.is_some_and(|limit| limit.is_zero()) {
+            Some("silence")
+        } else if self.turns == Some(0) {
+            Some("turns")
+        } else if self.tokens == Some(0) {
+            Some("tokens")
+        } else {
+            None
+        }
+    }
+}
+
+/// A time as whole milliseconds; a part of one counts as one, so that a limit is never rounded to nothing.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        let millis = |time: &Duration| u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+        time.as_ref().map(millis).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_survive_a_round_trip_through_json_and_are_never_rounded_to_nothing() {
+        assert_eq!(serde_json::to_string(&Limits::NONE).unwrap(), "{}");
+        let limits = Limits { deadline: Some(Duration::from_micros(1_200)), turns: Some(3), ..Limits::NONE };
+        let json = serde_json::to_string(&limits).unwrap();
+        assert_eq!(json, r#"{"deadline_ms":2,"turns":3}"#);
+        let read: Limits = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, Limits { deadline: Some(Duration::from_millis(2)), ..limits });
+    }
+}

@@ -1,0 +1,139 @@
+//! A batch as rows, made where it comes from: the writer only writes.
+
+use andon::core::event::{Entry, Epoch, Event, Seq};
+use andon::core::id::{RunId, SessionKey};
+use andon::{Batch, JournalError, title};
+use serde::Serialize;
+
+/// The kind of the last event.
+const RUN_SETTLED: &str = "run_settled";
+
+/// A batch as rows.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) run: RunId,
+    pub(crate) epoch: Epoch,
+    /// The seq that the batch goes on from.
+    pub(crate) after: Seq,
+    /// The seq that it comes to.
+    pub(crate) last: Seq,
+    pub(crate) begins: Option<Begins>,
+    pub(crate) starts: bool,
+    pub(crate) ends: Option<Ends>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A run that is new.
+#[derive(Debug)]
+pub(crate) struct Begins {
+    pub(crate) session: SessionKey,
+    pub(crate) accepted_at: i64,
+    pub(crate) title: String,
+}
+
+/// A run that settles.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) settled_at: i64,
+    pub(crate) ending: String,
+}
+
+#[derive(Debug)]
+pub(crate) enum Row {
+    Fact { seq: Seq, kind: &'static str, body: String },
+    Lump { after: Seq, body: String },
+}
+
+impl Encoded {
+    pub(crate) fn new(batch: &Batch) -> Result<Self, JournalError> {
+        let Batch { run, epoch, entries } = batch;
+        let mut encoded = Self {
+            run: run.clone(),
+            epoch: *epoch,
+            after: first_after(entries),
+            last: 0,
+            begins: None,
+            starts: false,
+            ends: None,
+            rows: Vec::with_capacity(entries.len()),
+        };
+        encoded.last = encoded.after;
+        for entry in entries {
+            encoded.add(entry)?;
+        }
+        Ok(encoded)
+    }
+
+    fn add(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        let is_end = |entry: &Entry| entry.fact().is_some_and(|record| record.event.kind() == RUN_SETTLED);
+        // A second end is not refused here but by the database, which nobody gets past.
+        if self.ends.is_some() && !is_end(entry) {
+            return Err(JournalError::Storage(format!("run {}: something stands behind its end", self.run)));
+        }
+        match entry {
+            Entry::Lump(lump) => {
+                self.check("text behind event", lump.span.after, self.last)?;
+                self.rows.push(Row::Lump { after: lump.span.after, body: json(lump)? });
+            }
+            Entry::Fact(record) => {
+                self.check("event", record.seq, self.last + 1)?;
+                self.last = record.seq;
+                match &record.event {
+                    Event::RunAccepted { accepted } => {
+                        self.begins = Some(Begins {
+                            session: accepted.session.clone(),
+                            accepted_at: int(record.at.wall.0),
+                            title: title(&accepted.input),
+                        });
+                    }
+                    Event::RunStarted => self.starts = true,
+                    Event::RunSettled { outcome } => {
+                        self.ends = Some(Ends { settled_at: int(record.at.wall.0), ending: json(outcome)? });
+                    }
+                    _ => {}
+                }
+                self.rows.push(Row::Fact { seq: record.seq, kind: record.event.kind(), body: json(record)? });
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, what: &str, is: Seq, belongs: Seq) -> Result<(), JournalError> {
+        if is == belongs {
+            return Ok(());
+        }
+        Err(JournalError::Storage(format!("run {}: {what} {is} stands where {belongs} belongs", self.run)))
+    }
+
+    /// About how much it writes.
+    pub(crate) fn bytes(&self) -> usize {
+        let body = |row: &Row| match row {
+            Row::Fact { body, .. } | Row::Lump { body, .. } => body.len() + 64,
+        };
+        self.rows.iter().map(body).sum()
+    }
+
+    /// How many facts and lumps it has.
+    pub(crate) fn weight(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// The seq that a batch goes on from, as its first entry says.
+fn first_after(entries: &[Entry]) -> Seq {
+    match entries.first() {
+        Some(Entry::Fact(record)) => record.seq.saturating_sub(1),
+        Some(Entry::Lump(lump)) => lump.span.after,
+        None => 0,
+    }
+}
+
+pub(crate) fn json(value: &impl Serialize) -> Result<String, JournalError> {
+    serde_json::to_string(value)
+        .map_err(|error| JournalError::Storage(format!("it cannot be written as JSON: {error}")))
+}
+
+/// A number as SQLite takes it.
+pub(crate) fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

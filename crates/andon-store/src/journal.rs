@@ -1,0 +1,218 @@
+//! A journal in an SQLite database.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use andon::core::cancel::CancelRequest;
+use andon::core::event::{Epoch, Learnt};
+use andon::core::id::{RunId, SessionKey};
+use andon::core::message::Message;
+use andon::core::time::Stamp;
+use andon::{Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, Sessions, Stored};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::encode::Encoded;
+use crate::line::Line;
+use crate::open::{self, OpenError, Opened, Options};
+use crate::owner::{self, Lock, Owner};
+use crate::reader::Readers;
+use crate::rows;
+use crate::transaction::{Failed, Store};
+use crate::writer::{Job, Work, Writer};
+
+/// A journal in an SQLite database: embedded, durable, and one process's alone.
+///
+/// Dropping it waits until what was taken is written.
+pub struct SqliteJournal {
+    path: PathBuf,
+    readers: Readers,
+    writing: Option<Writing>,
+}
+
+struct Writing {
+    line: Arc<Line<Job>>,
+    thread: Option<JoinHandle<()>>,
+    lock: Mutex<Lock>,
+}
+
+impl SqliteJournal {
+    /// Opens a database; makes one if there is none.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(path, &Options::new())
+    }
+
+    /// As [`open`](Self::open), saying how.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
+        let Opened { path, writer, readers, lock } = open::open(path.as_ref(), options)?;
+        let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
+        let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
+        let line = Arc::new(Line::new());
+        let (probe, planted) = (options.probe.clone(), options.planted);
+        let writer = Writer { store, line: Arc::clone(&line), probe, planted, written: 0 };
+        let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
+        let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
+        let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
+        Ok(Self { path, readers, writing: Some(Writing { line, thread, lock: Mutex::new(lock) }) })
+    }
+
+    /// Opens a database that is there, to look and nothing else. It may be in use by another process.
+    pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_path_buf();
+        let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
+        let readers = Readers::start(open::open_to_read(&path)?).map_err(|error| failed(error.to_string()))?;
+        Ok(Self { path, readers, writing: None })
+    }
+
+    /// The process that holds a database now; nothing if none does.
+    pub fn owner(path: impl AsRef<Path>) -> Option<Owner> {
+        let path = path.as_ref();
+        owner::holder(&path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
+    }
+
+    /// Says, beside the file, where this process can be reached.
+    pub fn set_address(&self, address: Option<String>) -> std::io::Result<()> {
+        match &self.writing {
+            Some(writing) => writing.lock.lock().set_address(address),
+            None => Err(std::io::Error::other("the database was opened to read")),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts a job in the writer's line.
+    fn push(&self, job: Job) {
+        let refused = match &self.writing {
+            Some(writing) => writing.line.push(job).err().map(|job| (job, JournalError::Closed)),
+            None => Some((job, JournalError::Storage("the database was opened to read".to_owned()))),
+        };
+        if let Some((job, error)) = refused {
+            job.refuse(error);
+        }
+    }
+
+    /// Does something in the writer's line, and answers when it is durable.
+    pub(crate) fn change<T: Send + 'static>(
+        &self,
+        change: impl FnMut(&mut Store) -> Result<T, Failed> + Send + 'static,
+        erases: bool,
+    ) -> BoxFuture<Result<T, JournalError>> {
+        let (answer, receiver) = oneshot::channel();
+        self.push(Job::Other(Box::new(Change { change, erases, result: None, answer })));
+        Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
+    }
+
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
+    }
+}
+
+impl Drop for SqliteJournal {
+    fn drop(&mut self) {
+        self.readers.close();
+        if let Some(writing) = &mut self.writing {
+            writing.line.close();
+            // If it panicked, what it had not written was never acknowledged.
+            let _ = writing.thread.take().map(JoinHandle::join);
+        }
+    }
+}
+
+impl fmt::Debug for SqliteJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteJournal").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A change with an answer.
+struct Change<T, F> {
+    change: F,
+    erases: bool,
+    result: Option<T>,
+    answer: oneshot::Sender<Result<T, JournalError>>,
+}
+
+impl<T: Send, F: FnMut(&mut Store) -> Result<T, Failed> + Send> Work for Change<T, F> {
+    fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
+        self.result = Some((self.change)(store)?);
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, result: Result<(), JournalError>) {
+        let Self { result: found, answer, .. } = *self;
+        // Who asked may be gone.
+        let _ = answer.send(result.and_then(|()| found.ok_or(JournalError::Closed)));
+    }
+
+    fn erases(&self) -> bool {
+        self.erases
+    }
+}
+
+/// An addendum, which answers like an append.
+struct Addition {
+    run: RunId,
+    at: Stamp,
+    what: Learnt,
+    done: AppendDone,
+}
+
+impl Work for Addition {
+    fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
+        store.append_addendum(&self.run, self.at, &self.what)
+    }
+
+    fn done(self: Box<Self>, result: Result<(), JournalError>) {
+        self.done.done(result);
+    }
+}
+
+impl Journal for SqliteJournal {
+    fn append(&self, batch: Batch) -> Append {
+        let (append, done) = Append::pending();
+        self.push(match Encoded::new(&batch) {
+            Ok(batch) => Job::Append { batch, done },
+            Err(error) => Job::Broken { run: batch.run, epoch: batch.epoch, error, done },
+        });
+        append
+    }
+
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+        let (append, done) = Append::pending();
+        self.push(Job::Other(Box::new(Addition { run: run.clone(), at, what, done })));
+        append
+    }
+
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+        let run = run.clone();
+        self.readers.ask(move |connection| rows::run(connection, &run))
+    }
+
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+        let session = session.clone();
+        self.readers.ask(move |connection| rows::history(connection, &session))
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        self.readers.ask(rows::unsettled)
+    }
+
+    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+        let run = run.clone();
+        self.change(move |store| store.claim(&run), false)
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+        let run = run.clone();
+        self.change(move |store| store.request_cancel(&run, &request), false)
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        self
+    }
+}

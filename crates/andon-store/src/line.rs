@@ -1,0 +1,95 @@
+//! A line of jobs in front of a thread.
+
+use std::collections::VecDeque;
+
+use parking_lot::{Condvar, Mutex};
+
+/// A line of jobs. Closing it lets the thread finish what stands in it.
+#[derive(Debug)]
+pub(crate) struct Line<T> {
+    state: Mutex<State<T>>,
+    news: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    jobs: VecDeque<T>,
+    closed: bool,
+}
+
+impl<T> Line<T> {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::new(State { jobs: VecDeque::new(), closed: false }), news: Condvar::new() }
+    }
+
+    /// Puts a job at the end; gives it back if the line is closed.
+    pub(crate) fn push(&self, job: T) -> Result<(), T> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(job);
+        }
+        state.jobs.push_back(job);
+        drop(state);
+        self.news.notify_one();
+        Ok(())
+    }
+
+    /// Waits for a job; nothing when the line is closed and empty.
+    pub(crate) fn next(&self) -> Option<T> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            if state.closed {
+                return None;
+            }
+            self.news.wait(&mut state);
+        }
+    }
+
+    /// Waits for jobs, and takes those from the front that weigh no more than `most` together, one at least. Nothing when
+    /// the line is closed and empty.
+    pub(crate) fn take(&self, most: usize, weight: impl Fn(&T) -> usize) -> Option<Vec<T>> {
+        let mut state = self.state.lock();
+        while state.jobs.is_empty() {
+            if state.closed {
+                return None;
+            }
+            self.news.wait(&mut state);
+        }
+        let mut sum = 0;
+        let fits = |job: &T| {
+            sum += weight(job);
+            sum <= most
+        };
+        let count = state.jobs.iter().map(fits).take_while(|fits| *fits).count().max(1);
+        Some(state.jobs.drain(..count).collect())
+    }
+
+    /// Takes no more jobs.
+    pub(crate) fn close(&self) {
+        self.state.lock().closed = true;
+        self.news.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_as_much_as_fits_and_one_job_at_least() {
+        let line = Line::new();
+        for job in [3, 3, 3, 9, 1] {
+            line.push(job).unwrap();
+        }
+        assert_eq!(line.take(7, |job| *job), Some(vec![3, 3]));
+        assert_eq!(line.take(7, |job| *job), Some(vec![3]));
+        assert_eq!(line.take(7, |job| *job), Some(vec![9]), "more than fits, and alone");
+        line.close();
+        assert_eq!(line.push(1), Err(1));
+        assert_eq!(line.take(7, |job| *job), Some(vec![1]), "what stood in it is done");
+        assert_eq!(line.take(7, |job| *job), None);
+    }
+}

@@ -1,0 +1,371 @@
+//! Opening a database: finding it, locking it, and making sure that it is one of ours.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::Probe;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::fault::{Fault, Planted};
+use crate::owner::{Lock, LockError, Owner};
+use crate::schema::{self, APPLICATION_ID, MIGRATIONS, VERSION};
+
+/// How long to wait for a database that another program has locked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The file in the user's data folder that is used when none is named.
+pub fn default_path() -> Option<PathBuf> {
+    Some(dirs::data_dir()?.join("andon").join("andon.db"))
+}
+
+/// Why a database cannot be used, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process writes it.
+    #[error("{path} is in use by {}: stop that first, or choose another file", holder(.owner.as_deref()))]
+    InUse {
+        /// The file.
+        path: String,
+        /// Who has it, as far as it says so.
+        owner: Option<Box<Owner>>,
+    },
+    /// Another program holds a lock on it.
+    #[error("{path} is locked by another program, and was for {} s: close that program, or choose another file", PATIENCE.as_secs())]
+    Locked {
+        /// The file.
+        path: String,
+    },
+    /// The folder or the file cannot be written.
+    #[error("{path} cannot be opened for writing: {why}; choose a file in a folder that you can write to")]
+    NotWritable {
+        /// The file or folder.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
+    /// There is no such file.
+    #[error("there is no database at {path}: nothing was recorded there yet")]
+    Missing {
+        /// The file.
+        path: String,
+    },
+    /// The file is no database of ours.
+    #[error("{path} is no database of Andon's: {why}; nothing was changed, choose another file")]
+    NotOurs {
+        /// The file.
+        path: String,
+        /// What it is.
+        why: String,
+    },
+    /// A newer program has written it.
+    #[error(
+        "{path} was written by a newer version of Andon (format {found}, this one knows {VERSION}): use that version"
+    )]
+    Newer {
+        /// The file.
+        path: String,
+        /// Its version.
+        found: i32,
+    },
+    /// The file is on another machine.
+    #[error(
+        "{path} is on a network file system ({kind}), where locks cannot be relied on: choose a file on a local disk"
+    )]
+    Network {
+        /// The file.
+        path: String,
+        /// Which.
+        kind: &'static str,
+    },
+    /// The disk is full.
+    #[error("there is no room for {path}: make some, or choose a file on another disk")]
+    Full {
+        /// The file.
+        path: String,
+    },
+    /// Something else.
+    #[error("{path} cannot be opened: {why}")]
+    Other {
+        /// The file.
+        path: String,
+        /// What the database says.
+        why: String,
+    },
+}
+
+fn holder(owner: Option<&Owner>) -> String {
+    owner.map_or_else(|| "another process".to_owned(), ToString::to_string)
+}
+
+/// How a database is opened.
+#[derive(Clone, Default)]
+pub struct Options {
+    pub(crate) program: Option<String>,
+    pub(crate) probe: Option<Arc<dyn Probe>>,
+    pub(crate) planted: Planted,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// The usual.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What this process calls itself, for another one that finds the database in use.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<String>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    /// Is told each time the writer passes a seam: before and after each commit, and after its acknowledgements. For test
+    /// kits. It is called on the writer's own thread, and blocking it is what a disk that stalls does.
+    #[must_use]
+    pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Plants a fault. For Andon's own tests.
+    #[cfg(feature = "faults")]
+    #[must_use]
+    pub fn fault(mut self, fault: Option<Fault>) -> Self {
+        self.planted = Planted(fault);
+        self
+    }
+}
+
+/// A database that is ours to write, with its lock.
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) writer: Connection,
+    pub(crate) readers: Vec<Connection>,
+    pub(crate) lock: Lock,
+}
+
+/// How many reads go on together.
+const READERS: usize = 2;
+
+/// Opens a database to write it; makes one if there is none.
+pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> {
+    let path = prepare_folder(path)?;
+    let failed = |error: &rusqlite::Error| explain(&path, error);
+    check_file_system(&path)?;
+    check_header(&path)?;
+    let program = options.program.as_deref().unwrap_or("a program that uses Andon");
+    let lock = Lock::take(&path, program).map_err(|error| match error {
+        LockError::Held(owner) => OpenError::InUse { path: shown(&path), owner: owner.map(Box::new) },
+        LockError::Io(error) => not_writable(&path, &error),
+    })?;
+    create_file(&path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut writer = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
+    writer.busy_timeout(PATIENCE).map_err(|error| failed(&error))?;
+    bring_up_to_date(&path, &mut writer, &MIGRATIONS)?;
+    if options.planted.is(Fault::TerminalNotUnique) {
+        schema::drop_one_terminal(&writer).map_err(|error| failed(&error))?;
+    }
+    let readers = (0..READERS).map(|_| open_reader(&path)).collect::<Result<_, _>>()?;
+    Ok(Opened { path, writer, readers, lock })
+}
+
+/// Opens connections that only read a database that is there.
+pub(crate) fn open_to_read(path: &Path) -> Result<Vec<Connection>, OpenError> {
+    if !path.exists() {
+        return Err(OpenError::Missing { path: shown(path) });
+    }
+    check_header(path)?;
+    let reader = open_reader(path)?;
+    match version(path, &reader)? {
+        None => return Err(OpenError::Missing { path: shown(path) }),
+        Some(found) if found > VERSION => return Err(OpenError::Newer { path: shown(path), found }),
+        Some(found) if found < VERSION => {
+            let why =
+                format!("its format {found} is older than {VERSION}, and is brought up to date when it is written");
+            return Err(OpenError::Other { path: shown(path), why });
+        }
+        Some(_) => {}
+    }
+    Ok(vec![reader])
+}
+
+fn open_reader(path: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let reader = Connection::open_with_flags(path, flags)?;
+        reader.busy_timeout(PATIENCE)?;
+        schema::set_up_reader(&reader)?;
+        Ok(reader)
+    };
+    open().map_err(|error| explain(path, &error))
+}
+
+/// The file's version; nothing if nothing was written yet.
+fn version(path: &Path, connection: &Connection) -> Result<Option<i32>, OpenError> {
+    let failed = |error: rusqlite::Error| explain(path, &error);
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0)).map_err(failed);
+    let (id, version) = (number("application_id")?, number("user_version")?);
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(count, [], |row| row.get(0)).map_err(failed)?;
+    match (id, tables) {
+        (APPLICATION_ID, _) => Ok(Some(version)),
+        (0, 0) => Ok(None),
+        _ => Err(OpenError::NotOurs { path: shown(path), why: "it is the database of another program".to_owned() }),
+    }
+}
+
+/// Makes an empty file, or one of an older version, one of today. An older file is copied first.
+fn bring_up_to_date(
+    path: &Path,
+    connection: &mut Connection,
+    migrations: &[fn(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>],
+) -> Result<(), OpenError> {
+    let failed = |error: rusqlite::Error| explain(path, &error);
+    let newest = i32::try_from(migrations.len()).unwrap_or(i32::MAX);
+    let found = version(path, connection)?;
+    schema::set_up_writer(connection).map_err(failed)?;
+    let from = match found {
+        None => 0,
+        Some(found) if found > newest => return Err(OpenError::Newer { path: shown(path), found }),
+        Some(found) if found == newest => return Ok(()),
+        Some(found) => {
+            copy_aside(path, connection, found)?;
+            found
+        }
+    };
+    let mut change = || {
+        let transaction = connection.transaction()?;
+        for migration in migrations.iter().skip(usize::try_from(from).unwrap_or_default()) {
+            migration(&transaction)?;
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", newest)?;
+        transaction.commit()
+    };
+    change().map_err(failed)
+}
+
+/// Copies an older file before it is changed. A copy that is there already is kept: it is of an earlier try.
+fn copy_aside(path: &Path, connection: &Connection, version: i32) -> Result<(), OpenError> {
+    let mut copy = path.as_os_str().to_owned();
+    copy.push(format!(".v{version}.backup"));
+    let copy = PathBuf::from(copy);
+    if copy.exists() {
+        return Ok(());
+    }
+    let part = copy.with_extension("part");
+    let copied = || {
+        // Left over from a try that was cut short.
+        if part.exists() {
+            fs::remove_file(&part)?;
+        }
+        let name = part.to_string_lossy();
+        connection.execute("VACUUM INTO ?1", [&name]).map_err(std::io::Error::other)?;
+        File::open(&part)?.sync_all()?;
+        fs::rename(&part, &copy)
+    };
+    copied().map_err(|error| OpenError::Other {
+        path: shown(path),
+        why: format!("it is of an older format, and could not be copied before it is changed: {error}"),
+    })
+}
+
+fn prepare_folder(path: &Path) -> Result<PathBuf, OpenError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if path.is_dir() || path.file_name().is_none() {
+        let why = "it is a folder: name a file in it, such as andon.db".to_owned();
+        return Err(OpenError::Other { path: shown(path), why });
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| not_writable(folder, &error))?;
+    // The lock stands beside the real file, by whatever name it is reached.
+    let folder = folder.canonicalize().map_err(|error| not_writable(folder, &error))?;
+    let path = folder.join(path.file_name().unwrap_or_default());
+    Ok(path.canonicalize().unwrap_or(path))
+}
+
+/// What was said is nobody else's business: the file is its owner's alone.
+fn create_file(path: &Path) -> Result<(), OpenError> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop).map_err(|error| not_writable(path, &error))
+}
+
+/// Looks at a file before anything touches it: what is no database stays as it is.
+fn check_header(path: &Path) -> Result<(), OpenError> {
+    const HEADER: &[u8; 16] = b"SQLite format 3\0";
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(not_writable(path, &error)),
+    };
+    let mut start = Vec::new();
+    file.by_ref().take(16).read_to_end(&mut start).map_err(|error| not_writable(path, &error))?;
+    if start.is_empty() || start == HEADER {
+        return Ok(());
+    }
+    Err(OpenError::NotOurs { path: shown(path), why: "it is no SQLite database".to_owned() })
+}
+
+#[cfg(target_os = "linux")]
+fn check_file_system(path: &Path) -> Result<(), OpenError> {
+    let Some(stat) = path.parent().and_then(|folder| rustix::fs::statfs(folder).ok()) else { return Ok(()) };
+    // From Linux's <linux/magic.h>.
+    let kind = match stat.f_type {
+        0x6969 => "NFS",
+        0x517b => "SMB",
+        0xff53_4d42 => "CIFS",
+        0xfe53_4d42 => "SMB2",
+        0x5346_414f => "AFS",
+        _ => return Ok(()),
+    };
+    Err(OpenError::Network { path: shown(path), kind })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn check_file_system(_path: &Path) -> Result<(), OpenError> {
+    Ok(())
+}
+
+/// Says what an error means for whoever wants to open the file.
+fn explain(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let path = shown(path);
+    let why = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => OpenError::NotOurs { path, why },
+        Some(ErrorCode::DiskFull) => OpenError::Full { path },
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            OpenError::NotWritable { path, why }
+        }
+        _ => OpenError::Other { path, why },
+    }
+}
+
+fn not_writable(path: &Path, error: &std::io::Error) -> OpenError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => OpenError::Full { path: shown(path) },
+        _ => OpenError::NotWritable { path: shown(path), why: error.to_string() },
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

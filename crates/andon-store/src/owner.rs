@@ -1,0 +1,109 @@
+//! Who writes a database: an operating system's lock, and beside it who holds it and where to be reached.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use andon::core::time::Wall;
+use serde::{Deserialize, Serialize};
+
+/// The process that holds a database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its process id.
+    pub pid: u32,
+    /// What it is, in its own words.
+    pub program: String,
+    /// Since when.
+    pub since: Wall,
+    /// Where it can be reached, if it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "process {} ({}, since {})", self.pid, self.program, self.since)?;
+        self.address.as_ref().map_or(Ok(()), |address| write!(f, ", which is at {address}"))
+    }
+}
+
+/// Why the lock was not taken.
+#[derive(Debug)]
+pub(crate) enum LockError {
+    /// Another process has it; who, if it says so.
+    Held(Option<Owner>),
+    Io(std::io::Error),
+}
+
+/// The lock on a database. The system gives it back when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+    owner: Owner,
+}
+
+impl Lock {
+    pub(crate) fn take(database: &Path, program: &str) -> Result<Self, LockError> {
+        let mut options = OpenOptions::new();
+        // Not truncated: what is in it tells who holds the lock.
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path(database)).map_err(LockError::Io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LockError::Held(read(&file))),
+            Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
+        }
+        let since = Wall::from(SystemTime::now());
+        let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None };
+        let mut lock = Self { file, owner };
+        lock.write().map_err(LockError::Io)?;
+        Ok(lock)
+    }
+
+    /// Says where this process can be reached.
+    pub(crate) fn set_address(&mut self, address: Option<String>) -> std::io::Result<()> {
+        self.owner.address = address;
+        self.write()
+    }
+
+    fn write(&mut self) -> std::io::Result<()> {
+        let text = serde_json::to_vec(&self.owner)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&text)?;
+        self.file.set_len(text.len() as u64)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Who reads an empty file knows that nobody is there; a process that was killed leaves the lock free, which says
+        // the same.
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// Who holds a database now; nothing if nobody does.
+pub(crate) fn holder(database: &Path) -> Option<Owner> {
+    let file = File::open(path(database)).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => read(&file),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
+fn read(mut file: &File) -> Option<Owner> {
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0)).ok()?;
+    file.read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn path(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".owner");
+    name.into()
+}

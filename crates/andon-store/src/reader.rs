@@ -1,0 +1,92 @@
+//! Threads that read, each with a connection of its own. None holds a transaction longer than one question takes.
+
+use std::sync::Arc;
+use std::thread;
+
+use andon::{BoxFuture, JournalError};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::line::Line;
+use crate::writer::explain;
+
+/// A question to the database.
+type Question = Box<dyn FnOnce(&Connection) + Send>;
+
+/// Why a question was not answered.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    Database(rusqlite::Error),
+    Journal(JournalError),
+}
+
+impl From<rusqlite::Error> for Unread {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<JournalError> for Unread {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Readers {
+    line: Arc<Line<Question>>,
+}
+
+impl Readers {
+    pub(crate) fn start(connections: Vec<Connection>) -> std::io::Result<Self> {
+        let line: Arc<Line<Question>> = Arc::new(Line::new());
+        for connection in connections {
+            let line = Arc::clone(&line);
+            // Nobody waits for its end: it ends when the line is closed.
+            thread::Builder::new().name("andon-reader".to_owned()).spawn(move || {
+                while let Some(question) = line.next() {
+                    question(&connection);
+                }
+            })?;
+        }
+        Ok(Self { line })
+    }
+
+    /// Asks a question. What it sees is one moment of the database, and the answer is computed on a thread of its own.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
+    ) -> BoxFuture<Result<T, JournalError>> {
+        let (answer, receiver) = oneshot::channel();
+        let asked = self.line.push(Box::new(move |connection: &Connection| {
+            // Who asked may be gone.
+            let _ = answer.send(at_one_moment(connection, question));
+        }));
+        Box::pin(async move {
+            if asked.is_err() {
+                return Err(JournalError::Closed);
+            }
+            receiver.await.unwrap_or(Err(JournalError::Closed))
+        })
+    }
+
+    pub(crate) fn close(&self) {
+        self.line.close();
+    }
+}
+
+fn at_one_moment<T>(
+    connection: &Connection,
+    question: impl FnOnce(&Connection) -> Result<T, Unread>,
+) -> Result<T, JournalError> {
+    let answer = || {
+        let transaction = connection.unchecked_transaction()?;
+        let answer = question(&transaction)?;
+        transaction.finish()?;
+        Ok(answer)
+    };
+    answer().map_err(|error| match error {
+        Unread::Database(error) => explain(&error),
+        Unread::Journal(error) => error,
+    })
+}

@@ -1,0 +1,233 @@
+//! Rows as what they stand for.
+
+use std::sync::Arc;
+
+use andon::core::answer::Lump;
+use andon::core::event::{Entry, Record, Seq};
+use andon::core::id::{RunId, SessionId, SessionKey};
+use andon::core::message::Message;
+use andon::core::outcome::Ending;
+use andon::core::progress::{Progress, State};
+use andon::core::time::Wall;
+use andon::{JournalError, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::DeserializeOwned;
+
+use crate::encode::int;
+use crate::reader::Unread;
+
+type Read<T> = Result<T, Unread>;
+
+/// All that is stored of a run.
+pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> {
+    let mut query = connection.prepare_cached("SELECT id, epoch FROM runs WHERE run = ?1")?;
+    let found = query.query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((id, epoch)) = found else { return Ok(None) };
+    let mut stored = Stored { epoch, ..Stored::default() };
+    stored.entries = entries(connection, id)?;
+    stored.addenda = bodies(connection, "SELECT body FROM addenda WHERE run = ?1 ORDER BY number", id)?;
+    stored.requests = bodies(connection, "SELECT body FROM cancel_requests WHERE run = ?1 ORDER BY number", id)?;
+    Ok(Some(stored))
+}
+
+/// A run's facts and, behind the fact that each follows, the text that streamed.
+fn entries(connection: &Connection, run: i64) -> Read<Vec<Entry>> {
+    let facts: Vec<Arc<Record>> = bodies(connection, "SELECT body FROM events WHERE run = ?1 ORDER BY seq", run)?;
+    let lumps: Vec<Arc<Lump>> = bodies(connection, "SELECT body FROM lumps WHERE run = ?1 ORDER BY id", run)?;
+    let mut entries = Vec::with_capacity(facts.len() + lumps.len());
+    let mut lumps = lumps.into_iter().peekable();
+    let mut add_lumps_before = |entries: &mut Vec<Entry>, seq: Seq| {
+        while let Some(lump) = lumps.next_if(|lump| lump.span.after < seq) {
+            entries.push(Entry::Lump(lump));
+        }
+    };
+    for fact in facts {
+        add_lumps_before(&mut entries, fact.seq);
+        entries.push(Entry::Fact(fact));
+    }
+    add_lumps_before(&mut entries, Seq::MAX);
+    Ok(entries)
+}
+
+/// The bodies of rows, read as what they are.
+fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> Read<Vec<T>> {
+    let mut query = connection.prepare_cached(sql)?;
+    let mut rows = query.query([id])?;
+    let mut read = Vec::new();
+    while let Some(row) = rows.next()? {
+        read.push(parse(row, 0)?);
+    }
+    Ok(read)
+}
+
+fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Read<T> {
+    let body = row.get_ref(column)?.as_str().map_err(|error| unreadable(&error))?;
+    serde_json::from_str(body).map_err(|error| unreadable(&error).into())
+}
+
+fn unreadable(error: &impl ToString) -> JournalError {
+    JournalError::Unreadable(error.to_string())
+}
+
+/// What was said in a session, by its runs that started and have settled.
+pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec<Arc<Message>>> {
+    let Some(id) = session_id(connection, session)? else { return Ok(Vec::new()) };
+    let mut query = connection.prepare_cached(
+        "SELECT events.run, events.body FROM runs JOIN events ON events.run = runs.id
+         WHERE runs.session = ?1 AND runs.settled = 1 AND runs.started IS NOT NULL
+         ORDER BY runs.started, events.seq",
+    )?;
+    let mut rows = query.query([id])?;
+    let mut messages = Vec::new();
+    let mut current: Option<(i64, Vec<Entry>)> = None;
+    while let Some(row) = rows.next()? {
+        let run: i64 = row.get(0)?;
+        let entry = Entry::Fact(Arc::new(parse(row, 1)?));
+        match &mut current {
+            Some((same, entries)) if *same == run => entries.push(entry),
+            other => {
+                messages.extend(fold(other.replace((run, vec![entry])))?);
+            }
+        }
+    }
+    messages.extend(fold(current)?);
+    Ok(messages)
+}
+
+fn fold(run: Option<(i64, Vec<Entry>)>) -> Read<Vec<Arc<Message>>> {
+    let Some((_, entries)) = run else { return Ok(Vec::new()) };
+    let progress = Progress::fold(&entries).map_err(|error| unreadable(&error))?;
+    Ok(progress.messages().to_vec())
+}
+
+/// The runs that have no outcome, in the order in which they came.
+pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
+    let mut query = connection.prepare_cached("SELECT run FROM runs WHERE settled = 0 ORDER BY id")?;
+    let mut rows = query.query([])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        runs.push(run_id(row, 0)?);
+    }
+    Ok(runs)
+}
+
+fn run_id(row: &Row<'_>, column: usize) -> Read<RunId> {
+    let text: String = row.get(column)?;
+    RunId::new(text).map_err(|error| unreadable(&error).into())
+}
+
+fn session_id(connection: &Connection, key: &SessionKey) -> Read<Option<i64>> {
+    let mut query = connection
+        .prepare_cached("SELECT id FROM sessions WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4")?;
+    let key = params![key.tenant, key.app, key.user, key.session.as_str()];
+    Ok(query.query_row(key, |row| row.get(0)).optional()?)
+}
+
+/// A session's key in four columns.
+fn session_key(row: &Row<'_>, first: usize) -> Read<SessionKey> {
+    let text = |column: usize| row.get::<_, String>(first + column);
+    let session = SessionId::new(text(3)?).map_err(|error| unreadable(&error))?;
+    Ok(SessionKey { tenant: text(0)?.into(), app: text(1)?.into(), user: text(2)?.into(), session })
+}
+
+/// A session's state, with what it shares.
+pub(crate) fn state(connection: &Connection, key: &SessionKey) -> Read<Option<StateMap>> {
+    if session_id(connection, key)?.is_none() {
+        return Ok(None);
+    }
+    let mut query = connection.prepare_cached(
+        "SELECT key, value FROM state
+         WHERE tenant = ?1 AND app = ?2 AND (user, session) IN (VALUES ('', ''), (?3, ''), (?3, ?4))",
+    )?;
+    let mut rows = query.query(params![key.tenant, key.app, key.user, key.session.as_str()])?;
+    let mut state = StateMap::new();
+    while let Some(row) = rows.next()? {
+        state.insert(row.get(0)?, parse(row, 1)?);
+    }
+    Ok(Some(state))
+}
+
+fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {
+    Ok(Wall(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default()))
+}
+
+/// No limit is as many as there can be.
+fn limit(limit: Option<usize>) -> i64 {
+    limit.map_or(-1, |limit| int(limit as u64))
+}
+
+pub(crate) fn sessions(connection: &Connection, which: &SessionFilter) -> Read<Vec<SessionInfo>> {
+    let mut query = connection.prepare_cached(
+        "SELECT s.tenant, s.app, s.user, s.session, s.created_at,
+                max(s.updated_at, coalesce(max(coalesce(r.settled_at, r.accepted_at)), 0)) AS updated_at,
+                count(r.id),
+                (SELECT title FROM runs WHERE session = s.id ORDER BY started IS NULL, started, id LIMIT 1)
+         FROM sessions AS s LEFT JOIN runs AS r ON r.session = s.id
+         WHERE (?1 IS NULL OR s.tenant = ?1) AND (?2 IS NULL OR s.app = ?2) AND (?3 IS NULL OR s.user = ?3)
+         GROUP BY s.id ORDER BY updated_at DESC, s.tenant, s.app, s.user, s.session LIMIT ?4",
+    )?;
+    let mut rows = query.query(params![which.tenant, which.app, which.user, limit(which.limit)])?;
+    let mut sessions = Vec::new();
+    while let Some(row) = rows.next()? {
+        sessions.push(SessionInfo {
+            key: session_key(row, 0)?,
+            created_at: wall(row, 4)?,
+            updated_at: wall(row, 5)?,
+            runs: row.get::<_, i64>(6)?.unsigned_abs(),
+            title: row.get(7)?,
+        });
+    }
+    Ok(sessions)
+}
+
+pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunInfo>> {
+    let mut query = connection.prepare_cached(
+        "SELECT s.tenant, s.app, s.user, s.session, r.id, r.run, r.accepted_at, r.settled_at, r.ending, r.title
+         FROM runs AS r JOIN sessions AS s ON s.id = r.session
+         WHERE (?1 IS NULL OR s.tenant = ?1) AND (?2 IS NULL OR s.app = ?2) AND (?3 IS NULL OR s.user = ?3)
+           AND (?4 IS NULL OR s.session = ?4) AND (?5 IS NULL OR r.settled = ?5)
+         ORDER BY r.id DESC LIMIT ?6",
+    )?;
+    let filter = params![which.tenant, which.app, which.user, which.session, which.settled, limit(which.limit)];
+    let mut rows = query.query(filter)?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        let settled_at: Option<i64> = row.get(7)?;
+        let ending: Option<Ending> = if settled_at.is_some() { Some(parse(row, 8)?) } else { None };
+        let state = match ending {
+            Some(_) => State::Settled,
+            None => state_of(connection, row.get(4)?)?,
+        };
+        runs.push(RunInfo {
+            run: run_id(row, 5)?,
+            session: session_key(row, 0)?,
+            state,
+            accepted_at: wall(row, 6)?,
+            settled_at: settled_at.map(|at| Wall(at.unsigned_abs())),
+            ending,
+            title: row.get(9)?,
+        });
+    }
+    Ok(runs)
+}
+
+/// The state of a run that has not settled, as its record tells it.
+fn state_of(connection: &Connection, run: i64) -> Read<State> {
+    let progress = Progress::fold(&entries(connection, run)?).map_err(|error| unreadable(&error))?;
+    Ok(progress.state())
+}
+
+/// All of a session, to be put into another store.
+pub(crate) fn take_copy(connection: &Connection, key: &SessionKey) -> Read<Option<Moved>> {
+    let (Some(id), Some(state)) = (session_id(connection, key)?, state(connection, key)?) else { return Ok(None) };
+    let created_at = connection.query_row("SELECT created_at FROM sessions WHERE id = ?1", [id], |row| wall(row, 0))?;
+    let mut query =
+        connection.prepare_cached("SELECT run FROM runs WHERE session = ?1 ORDER BY started IS NULL, started, id")?;
+    let mut rows = query.query([id])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = run_id(row, 0)?;
+        runs.extend(run(connection, &id)?.map(|stored| (id, stored)));
+    }
+    Ok(Some(Moved { session: key.clone(), created_at, state, runs }))
+}

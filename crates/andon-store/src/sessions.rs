@@ -1,0 +1,59 @@
+//! What an SQLite database keeps of sessions.
+
+use andon::core::event::Entry;
+use andon::core::id::SessionKey;
+use andon::core::time::Wall;
+use andon::{
+    Batch, BoxFuture, JournalError, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, StateChange,
+    StateMap,
+};
+
+use crate::encode::Encoded;
+use crate::journal::SqliteJournal;
+use crate::rows;
+
+impl Sessions for SqliteJournal {
+    fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>> {
+        let session = session.clone();
+        self.change(move |store| store.create(&session, at, &state), false)
+    }
+
+    fn state(&self, session: &SessionKey) -> BoxFuture<Result<Option<StateMap>, JournalError>> {
+        let session = session.clone();
+        self.readers().ask(move |connection| rows::state(connection, &session))
+    }
+
+    fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>> {
+        let session = session.clone();
+        self.change(move |store| store.change_state(&session, at, &change), false)
+    }
+
+    fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
+        self.readers().ask(move |connection| rows::sessions(connection, &which))
+    }
+
+    fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
+        self.readers().ask(move |connection| rows::runs(connection, &which))
+    }
+
+    fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
+        let session = session.clone();
+        self.change(move |store| store.delete(&session), true)
+    }
+
+    fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+        let session = session.clone();
+        self.readers().ask(move |connection| rows::take_copy(connection, &session))
+    }
+
+    fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
+        let encoded = moved.runs.iter().map(|(run, stored)| {
+            let entries: Vec<Entry> = stored.entries.clone();
+            Encoded::new(&Batch { run: run.clone(), epoch: stored.epoch, entries })
+        });
+        match encoded.collect::<Result<Vec<_>, _>>() {
+            Ok(runs) => self.change(move |store| store.put(&moved, &runs), false),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+}

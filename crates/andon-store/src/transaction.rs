@@ -1,0 +1,412 @@
+//! What the writer does within one transaction.
+//!
+//! Each of these either changes everything that it is to change, or is [`Refused`](Failed::Refused) and has changed
+//! nothing, or fails with the database: then the transaction is rolled back.
+
+use std::collections::HashMap;
+
+use andon::core::cancel::CancelRequest;
+use andon::core::event::{Addendum, Epoch, Learnt};
+use andon::core::id::{RunId, SessionKey};
+use andon::core::time::{Stamp, Wall};
+use andon::{JournalError, Moved, Requested, Scope, StateChange, StateMap};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
+
+use crate::encode::{Begins, Encoded, Row, int, json};
+use crate::fault::{Fault, Planted};
+
+/// Why something was not done.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// It must not be done; nothing was changed.
+    Refused(JournalError),
+    /// The database failed; the transaction must be rolled back.
+    Database(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<JournalError> for Failed {
+    fn from(error: JournalError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// The writer's connection, and what it remembers so as not to ask again.
+pub(crate) struct Store {
+    pub(crate) connection: Connection,
+    /// This process, as the owner of the runs that it writes.
+    owner: String,
+    /// The rows of runs that have not settled.
+    runs: HashMap<RunId, i64>,
+    /// The rows of sessions that were used lately.
+    sessions: HashMap<SessionKey, i64>,
+    /// Runs of which a batch failed, and in which epoch: what comes behind it would leave a gap.
+    failed: HashMap<RunId, Epoch>,
+    /// The place of the next run that starts.
+    next_start: i64,
+    planted: Planted,
+}
+
+/// How many sessions are remembered.
+const SESSIONS: usize = 10_000;
+
+impl Store {
+    pub(crate) fn new(connection: Connection, planted: Planted) -> rusqlite::Result<Self> {
+        let query = "SELECT coalesce(max(started), 0) + 1 FROM runs";
+        let next_start = connection.query_row(query, [], |row| row.get(0))?;
+        let owner = uuid::Uuid::now_v7().to_string();
+        let (runs, sessions, failed) = Default::default();
+        Ok(Self { connection, owner, runs, sessions, failed, next_start, planted })
+    }
+
+    /// Forgets what it believes about rows: after a rollback they may not be there.
+    pub(crate) fn forget(&mut self) {
+        self.runs.clear();
+        self.sessions.clear();
+    }
+
+    /// A batch of this run failed.
+    pub(crate) fn has_failed(&mut self, run: &RunId, epoch: Epoch) {
+        self.failed.insert(run.clone(), epoch);
+    }
+
+    pub(crate) fn append(&mut self, batch: &Encoded) -> Result<(), Failed> {
+        if batch.rows.is_empty() {
+            return Ok(());
+        }
+        if let Some(failed) = self.failed.get(&batch.run) {
+            if *failed >= batch.epoch {
+                let why = format!("a batch of run {} before this one failed", batch.run);
+                return Err(JournalError::Storage(why).into());
+            }
+            self.failed.remove(&batch.run);
+        }
+        let id = match &batch.begins {
+            Some(begins) => self.begin(batch, begins)?,
+            None => self.go_on(batch)?,
+        };
+        self.insert(id, batch.epoch, &batch.rows)?;
+        if batch.ends.is_some() {
+            self.runs.remove(&batch.run);
+        } else if batch.begins.is_some() {
+            self.runs.insert(batch.run.clone(), id);
+        }
+        Ok(())
+    }
+
+    /// A run's first batch.
+    fn begin(&mut self, batch: &Encoded, begins: &Begins) -> Result<i64, Failed> {
+        let session = self.session(&begins.session, begins.accepted_at)?;
+        let started = batch.starts.then(|| self.next_start());
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (run) DO NOTHING",
+        )?;
+        let ends = batch.ends.as_ref();
+        let changed = insert.execute(params![
+            batch.run.as_str(),
+            session,
+            batch.epoch,
+            self.owner,
+            int(batch.last + 1),
+            started,
+            ends.is_some(),
+            begins.accepted_at,
+            ends.map(|ends| ends.settled_at),
+            ends.map(|ends| ends.ending.as_str()),
+            begins.title,
+        ])?;
+        if changed == 0 {
+            return Err(JournalError::RunExists(batch.run.clone()).into());
+        }
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// A later batch: the run's own row is changed first, and only if epoch, seq and state are right.
+    fn go_on(&mut self, batch: &Encoded) -> Result<i64, Failed> {
+        let Some(id) = self.run(&batch.run)? else {
+            return Err(JournalError::Storage(format!("run {} is unknown", batch.run)).into());
+        };
+        let any_epoch = self.planted.is(Fault::EpochNotChecked);
+        let started = batch.starts.then(|| self.next_start());
+        let changed = match &batch.ends {
+            None => {
+                let mut update = self.connection.prepare_cached(
+                    "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3)
+                     WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND (epoch <= ?2 OR ?6)",
+                )?;
+                update.execute(params![
+                    int(batch.last + 1),
+                    batch.epoch,
+                    started,
+                    id,
+                    int(batch.after + 1),
+                    any_epoch
+                ])?
+            }
+            Some(ends) => {
+                let mut update = self.connection.prepare_cached(
+                    "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3),
+                            settled = 1, settled_at = ?7, ending = ?8
+                     WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND (epoch <= ?2 OR ?6)",
+                )?;
+                let (last, after) = (int(batch.last + 1), int(batch.after + 1));
+                update.execute(params![
+                    last,
+                    batch.epoch,
+                    started,
+                    id,
+                    after,
+                    any_epoch,
+                    ends.settled_at,
+                    ends.ending
+                ])?
+            }
+        };
+        if changed == 1 { Ok(id) } else { Err(self.why_refused(id, batch)?.into()) }
+    }
+
+    fn why_refused(&self, id: i64, batch: &Encoded) -> rusqlite::Result<JournalError> {
+        let mut query = self.connection.prepare_cached("SELECT epoch, settled, next_seq FROM runs WHERE id = ?1")?;
+        let (owner, settled, next): (Epoch, bool, i64) =
+            query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        if settled || owner > batch.epoch {
+            return Ok(JournalError::Fenced { ours: batch.epoch, owner });
+        }
+        let (run, after) = (&batch.run, batch.after + 1);
+        Ok(JournalError::Storage(format!("run {run}: event {after} stands where {next} belongs")))
+    }
+
+    fn insert(&self, id: i64, epoch: Epoch, rows: &[Row]) -> Result<(), Failed> {
+        for row in rows {
+            match row {
+                Row::Fact { seq, kind, body } => {
+                    let mut insert = self.connection.prepare_cached(
+                        "INSERT INTO events (run, seq, epoch, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    )?;
+                    insert.execute(params![id, int(*seq), epoch, kind, body])?;
+                }
+                Row::Lump { after, body } => {
+                    let mut insert = self
+                        .connection
+                        .prepare_cached("INSERT INTO lumps (run, after, epoch, body) VALUES (?1, ?2, ?3, ?4)")?;
+                    insert.execute(params![id, int(*after), epoch, body])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next_start(&mut self) -> i64 {
+        let place = self.next_start;
+        self.next_start += 1;
+        place
+    }
+
+    /// A run's row.
+    fn run(&mut self, run: &RunId) -> rusqlite::Result<Option<i64>> {
+        if let Some(id) = self.runs.get(run) {
+            return Ok(Some(*id));
+        }
+        let mut query = self.connection.prepare_cached("SELECT id FROM runs WHERE run = ?1")?;
+        let id = query.query_row([run.as_str()], |row| row.get(0)).optional()?;
+        if let Some(id) = id {
+            self.runs.insert(run.clone(), id);
+        }
+        Ok(id)
+    }
+
+    /// A session's row, which is made if there is none.
+    fn session(&mut self, key: &SessionKey, at: i64) -> rusqlite::Result<i64> {
+        if let Some(id) = self.sessions.get(key) {
+            return Ok(*id);
+        }
+        let id = match self.known_session(key)? {
+            Some(id) => id,
+            None => {
+                let mut insert = self.connection.prepare_cached(
+                    "INSERT INTO sessions (tenant, app, user, session, created_at, updated_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+                )?;
+                insert.insert(params![key.tenant, key.app, key.user, key.session.as_str(), at])?
+            }
+        };
+        if self.sessions.len() >= SESSIONS {
+            self.sessions.clear();
+        }
+        self.sessions.insert(key.clone(), id);
+        Ok(id)
+    }
+
+    fn known_session(&self, key: &SessionKey) -> rusqlite::Result<Option<i64>> {
+        let mut query = self
+            .connection
+            .prepare_cached("SELECT id FROM sessions WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4")?;
+        let key = params![key.tenant, key.app, key.user, key.session.as_str()];
+        query.query_row(key, |row| row.get(0)).optional()
+    }
+
+    pub(crate) fn claim(&mut self, run: &RunId) -> Result<Option<Epoch>, Failed> {
+        let mut update = self
+            .connection
+            .prepare_cached("UPDATE runs SET epoch = epoch + 1, owner = ?2 WHERE run = ?1 RETURNING epoch")?;
+        let epoch = update.query_row(params![run.as_str(), self.owner], |row| row.get(0)).optional()?;
+        Ok(epoch)
+    }
+
+    pub(crate) fn request_cancel(&mut self, run: &RunId, request: &CancelRequest) -> Result<Requested, Failed> {
+        let Some(id) = self.run(run)? else { return Ok(Requested::Unknown) };
+        let body = json(request)?;
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO cancel_requests (run, number, body)
+             SELECT ?1, (SELECT coalesce(max(number), 0) + 1 FROM cancel_requests WHERE run = ?1), ?2
+             FROM runs WHERE id = ?1 AND settled = 0",
+        )?;
+        let changed = insert.execute(params![id, body])?;
+        Ok(if changed == 1 { Requested::Recorded } else { Requested::TooLate })
+    }
+
+    pub(crate) fn append_addendum(&mut self, run: &RunId, at: Stamp, what: &Learnt) -> Result<(), Failed> {
+        let Some(id) = self.run(run)? else {
+            return Err(JournalError::Storage(format!("run {run} is unknown")).into());
+        };
+        let next = "SELECT coalesce(max(number), 0) + 1 FROM addenda WHERE run = ?1";
+        let number = self.connection.prepare_cached(next)?.query_row([id], |row| row.get(0))?;
+        let addendum = Addendum { v: andon::core::FORMAT_VERSION, number, at, what: what.clone() };
+        self.add_addendum(id, &addendum)
+    }
+
+    fn add_addendum(&self, id: i64, addendum: &Addendum) -> Result<(), Failed> {
+        let mut insert =
+            self.connection.prepare_cached("INSERT INTO addenda (run, number, body) VALUES (?1, ?2, ?3)")?;
+        insert.execute(params![id, addendum.number, json(addendum)?])?;
+        Ok(())
+    }
+
+    // ---- sessions ----
+
+    pub(crate) fn create(&mut self, key: &SessionKey, at: Wall, state: &StateMap) -> Result<bool, Failed> {
+        if self.known_session(key)?.is_some() {
+            return Ok(false);
+        }
+        self.session(key, int(at.0))?;
+        for (name, value) in state {
+            self.set(key, name, value, Existing::Replaced)?;
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn change_state(&mut self, key: &SessionKey, at: Wall, change: &StateChange) -> Result<(), Failed> {
+        let id = self.session(key, int(at.0))?;
+        for (name, value) in change {
+            match value {
+                Some(value) => self.set(key, name, value, Existing::Replaced)?,
+                None => self.remove(key, name)?,
+            }
+        }
+        let touched = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1";
+        self.connection.prepare_cached(touched)?.execute(params![id, int(at.0)])?;
+        Ok(())
+    }
+
+    fn set(&self, key: &SessionKey, name: &str, value: &Value, existing: Existing) -> Result<(), Failed> {
+        let Some((user, session)) = reach(key, name) else { return Ok(()) };
+        let sql = match existing {
+            Existing::Replaced => {
+                "INSERT INTO state (tenant, app, user, session, key, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT DO UPDATE SET value = excluded.value"
+            }
+            Existing::Kept => {
+                "INSERT INTO state (tenant, app, user, session, key, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT DO NOTHING"
+            }
+        };
+        let row = params![key.tenant, key.app, user, session, name, json(value)?];
+        self.connection.prepare_cached(sql)?.execute(row)?;
+        Ok(())
+    }
+
+    fn remove(&self, key: &SessionKey, name: &str) -> Result<(), Failed> {
+        let Some((user, session)) = reach(key, name) else { return Ok(()) };
+        let sql = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4 AND key = ?5";
+        self.connection.prepare_cached(sql)?.execute(params![key.tenant, key.app, user, session, name])?;
+        Ok(())
+    }
+
+    /// Removes a session with all that is its own.
+    pub(crate) fn delete(&mut self, key: &SessionKey) -> Result<bool, Failed> {
+        let Some(id) = self.known_session(key)? else { return Ok(false) };
+        let unsettled = "SELECT run FROM runs WHERE session = ?1 AND settled = 0 LIMIT 1";
+        let unsettled: Option<String> = self.connection.query_row(unsettled, [id], |row| row.get(0)).optional()?;
+        if let Some(run) = unsettled {
+            let why = format!("session {key} cannot be deleted while run {run} has not settled: cancel it first");
+            return Err(JournalError::Refused(why).into());
+        }
+        for table in ["events", "lumps", "addenda", "cancel_requests"] {
+            let sql = format!("DELETE FROM {table} WHERE run IN (SELECT id FROM runs WHERE session = ?1)");
+            self.connection.execute(&sql, [id])?;
+        }
+        self.connection.execute("DELETE FROM runs WHERE session = ?1", [id])?;
+        self.connection.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
+        let own = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4";
+        self.connection.execute(own, params![key.tenant, key.app, key.user, key.session.as_str()])?;
+        self.forget();
+        Ok(true)
+    }
+
+    /// Puts a session from another store in.
+    pub(crate) fn put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), Failed> {
+        let key = &moved.session;
+        if self.known_session(key)?.is_some() {
+            let why = format!("there is a session {key} already: delete it first, or choose another name");
+            return Err(JournalError::Refused(why).into());
+        }
+        for (run, _) in &moved.runs {
+            // Looked for first: what is refused must have changed nothing.
+            if self.run(run)?.is_some() {
+                return Err(JournalError::RunExists(run.clone()).into());
+            }
+        }
+        self.session(key, int(moved.created_at.0))?;
+        for (name, value) in &moved.state {
+            self.set(key, name, value, Existing::Kept)?;
+        }
+        for ((run, stored), encoded) in moved.runs.iter().zip(runs) {
+            self.failed.remove(run);
+            self.append(encoded)?;
+            let Some(id) = self.run(run)? else { continue };
+            for addendum in &stored.addenda {
+                self.add_addendum(id, addendum)?;
+            }
+            for request in &stored.requests {
+                let sql = "INSERT INTO cancel_requests (run, number, body)
+                     VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM cancel_requests WHERE run = ?1), ?2)";
+                self.connection.prepare_cached(sql)?.execute(params![id, json(request)?])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What becomes of a value that is there already.
+#[derive(Clone, Copy)]
+enum Existing {
+    Replaced,
+    Kept,
+}
+
+/// The user and the session of a key's row, both empty as far as it is shared; nothing for what is never stored.
+fn reach<'a>(key: &'a SessionKey, name: &str) -> Option<(&'a str, &'a str)> {
+    match Scope::of(name) {
+        Scope::Temp => None,
+        Scope::App => Some(("", "")),
+        Scope::User => Some((&key.user, "")),
+        Scope::Session => Some((&key.user, key.session.as_str())),
+    }
+}

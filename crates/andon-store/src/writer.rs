@@ -1,0 +1,230 @@
+//! The one thread that writes: whatever waits when a commit ends is the next commit.
+
+use std::sync::Arc;
+
+use andon::core::event::Epoch;
+use andon::core::id::RunId;
+use andon::{AppendDone, JournalError, Probe};
+use rusqlite::ErrorCode;
+
+use crate::encode::Encoded;
+use crate::fault::{Fault, Planted};
+use crate::line::Line;
+use crate::transaction::{Failed, Store};
+
+/// How many facts one commit carries at most: more would make the first of them wait for the last.
+const MOST: usize = 256;
+
+/// How much is written before room is made, in bytes.
+const CHECKPOINT: usize = 8 << 20;
+
+/// Something to be done in a transaction.
+pub(crate) enum Job {
+    Append {
+        batch: Encoded,
+        done: AppendDone,
+    },
+    /// A batch that makes no sense. It stands in line all the same: what comes behind it must be refused.
+    Broken {
+        run: RunId,
+        epoch: Epoch,
+        error: JournalError,
+        done: AppendDone,
+    },
+    Other(Box<dyn Work>),
+}
+
+/// Something else to be done in a transaction. It may be done again if the transaction is rolled back.
+pub(crate) trait Work: Send {
+    fn work(&mut self, store: &mut Store) -> Result<(), Failed>;
+
+    /// Tells whoever waits, when what was done is durable.
+    fn done(self: Box<Self>, result: Result<(), JournalError>);
+
+    /// Whether what it removes must be gone from the disk at once.
+    fn erases(&self) -> bool {
+        false
+    }
+}
+
+impl Job {
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Append { batch, .. } => batch.weight(),
+            Self::Broken { .. } | Self::Other(_) => 1,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Append { batch, .. } => batch.bytes(),
+            Self::Broken { .. } | Self::Other(_) => 256,
+        }
+    }
+
+    fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
+        match self {
+            Self::Append { batch, .. } => store.append(batch),
+            Self::Broken { error, .. } => Err(error.clone().into()),
+            Self::Other(work) => work.work(store),
+        }
+    }
+
+    /// The run and epoch that it appends to.
+    fn appends_to(&self) -> Option<(&RunId, Epoch)> {
+        match self {
+            Self::Append { batch, .. } => Some((&batch.run, batch.epoch)),
+            Self::Broken { run, epoch, .. } => Some((run, *epoch)),
+            Self::Other(_) => None,
+        }
+    }
+
+    fn done(self, result: Result<(), JournalError>) {
+        match self {
+            Self::Append { done, .. } | Self::Broken { done, .. } => done.done(result),
+            Self::Other(work) => work.done(result),
+        }
+    }
+
+    /// Tells whoever waits that it will not be done.
+    pub(crate) fn refuse(self, error: JournalError) {
+        self.done(Err(error));
+    }
+}
+
+pub(crate) struct Writer {
+    pub(crate) store: Store,
+    pub(crate) line: Arc<Line<Job>>,
+    pub(crate) probe: Option<Arc<dyn Probe>>,
+    pub(crate) planted: Planted,
+    /// Bytes that were written since room was made.
+    pub(crate) written: usize,
+}
+
+impl Writer {
+    /// Writes until the line is closed and empty.
+    pub(crate) fn run(mut self) {
+        while let Some(jobs) = self.line.take(MOST, Job::weight) {
+            self.written += jobs.iter().map(Job::bytes).sum::<usize>();
+            let erases = jobs.iter().any(|job| matches!(job, Job::Other(work) if work.erases()));
+            self.commit(jobs);
+            if erases {
+                self.checkpoint("TRUNCATE");
+            } else if self.written > CHECKPOINT {
+                self.checkpoint("PASSIVE");
+            }
+        }
+        self.checkpoint("TRUNCATE");
+    }
+
+    /// All jobs in one transaction. If one of them breaks a rule of the database, each is tried in a transaction of its own:
+    /// what one must not have is not to take the others with it.
+    fn commit(&mut self, mut jobs: Vec<Job>) {
+        match self.try_commit(&mut jobs) {
+            Ok(results) => {
+                for (job, result) in jobs.into_iter().zip(results) {
+                    job.done(result);
+                }
+                self.hit("store: acknowledged");
+            }
+            Err(error) if jobs.len() == 1 || is_disks(&error) => {
+                for job in jobs {
+                    if let Some((run, epoch)) = job.appends_to() {
+                        self.store.has_failed(run, epoch);
+                    }
+                    job.done(Err(explain(&error)));
+                }
+            }
+            Err(_) => {
+                for job in jobs {
+                    self.commit(vec![job]);
+                }
+            }
+        }
+    }
+
+    fn try_commit(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+        let done = self.transact(jobs);
+        if done.is_err() {
+            self.store.forget();
+            if !self.store.connection.is_autocommit() {
+                // If this fails as well, the next transaction says so.
+                let _ = self.store.connection.execute_batch("ROLLBACK");
+            }
+        }
+        done
+    }
+
+    fn transact(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+        self.execute("BEGIN IMMEDIATE")?;
+        let mut results = Vec::with_capacity(jobs.len());
+        for job in jobs.iter_mut() {
+            match job.work(&mut self.store) {
+                Ok(()) => results.push(Ok(())),
+                Err(Failed::Refused(error)) => {
+                    if let (Some((run, epoch)), JournalError::Storage(_)) = (job.appends_to(), &error) {
+                        self.store.has_failed(run, epoch);
+                    }
+                    results.push(Err(error));
+                }
+                Err(Failed::Database(error)) => return Err(error),
+            }
+        }
+        if self.planted.is(Fault::AcknowledgedBeforeCommit) {
+            self.acknowledge_early(jobs);
+        }
+        self.hit("store: before commit");
+        self.execute("COMMIT")?;
+        self.hit("store: after commit");
+        Ok(results)
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.store.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    /// Test-only: says that it is done before it is.
+    fn acknowledge_early(&self, jobs: &mut [Job]) {
+        for job in jobs {
+            if let Job::Append { done, .. } = job {
+                let (_, nobody) = andon::Append::pending();
+                std::mem::replace(done, nobody).done(Ok(()));
+            }
+        }
+    }
+
+    /// Brings what was written into the file itself, after everybody was told.
+    fn checkpoint(&mut self, how: &str) {
+        self.written = 0;
+        let pragma = format!("PRAGMA wal_checkpoint({how})");
+        // A reader may be in the way, or the disk may be full: then it is done the next time.
+        let _ = self.store.connection.query_row(&pragma, [], |_| Ok(()));
+    }
+
+    fn hit(&self, seam: &'static str) {
+        if let Some(probe) = &self.probe {
+            probe.hit(seam);
+        }
+    }
+}
+
+/// Whether nobody could have written.
+fn is_disks(error: &rusqlite::Error) -> bool {
+    !matches!(error.sqlite_error_code(), None | Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig))
+}
+
+/// What an error of the database means for whoever wanted to write.
+pub(crate) fn explain(error: &rusqlite::Error) -> JournalError {
+    let hint = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk is full: make room",
+        Some(ErrorCode::ReadOnly) => "the file or its folder cannot be written any more",
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program has locked it: close that program"
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the file is damaged: export what can be read",
+        Some(ErrorCode::SystemIoFailure) => "the disk does not answer as it should",
+        Some(ErrorCode::ConstraintViolation) => "it would break the order of the record",
+        _ => return JournalError::Storage(error.to_string()),
+    };
+    JournalError::Storage(format!("{hint} ({error})"))
+}

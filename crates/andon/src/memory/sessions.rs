@@ -1,0 +1,217 @@
+//! What a journal in memory keeps of sessions.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use andon_core::event::Event;
+use andon_core::id::{RunId, SessionKey};
+use andon_core::progress::Progress;
+use andon_core::time::Wall;
+use serde_json::Value;
+
+use super::{MemoryJournal, SharedKey, State, StoredRun, StoredSession, session_of};
+use crate::journal::{JournalError, Stored};
+use crate::sessions::{
+    Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
+};
+use crate::tool::BoxFuture;
+
+impl State {
+    /// Where the keys of a scope are kept; nothing for what is never stored.
+    fn table(&mut self, session: &SessionKey, scope: Scope, at: Wall) -> Option<&mut StateMap> {
+        match scope {
+            Scope::Temp => None,
+            Scope::Session => {
+                let own = self.sessions.entry(session.clone()).or_insert_with(|| StoredSession::new(at));
+                Some(&mut own.state)
+            }
+            Scope::App | Scope::User => Some(self.shared.entry(shared_key(session, scope)).or_default()),
+        }
+    }
+
+    fn change(&mut self, session: &SessionKey, at: Wall, change: StateChange) {
+        let own = self.sessions.entry(session.clone()).or_insert_with(|| StoredSession::new(at));
+        own.updated_at = own.updated_at.max(at);
+        for (key, value) in change {
+            let Some(table) = self.table(session, Scope::of(&key), at) else { continue };
+            match value {
+                Some(value) => drop(table.insert(key, value)),
+                None => drop(table.remove(&key)),
+            }
+        }
+    }
+
+    fn state_of(&self, session: &SessionKey) -> Option<StateMap> {
+        let mut state = self.sessions.get(session)?.state.clone();
+        for scope in [Scope::App, Scope::User] {
+            let shared = self.shared.get(&shared_key(session, scope)).into_iter().flatten();
+            state.extend(shared.map(|(key, value)| (key.clone(), value.clone())));
+        }
+        Some(state)
+    }
+
+    /// A session's runs: those that started, in that order, then the others.
+    fn runs_of(&self, session: &SessionKey) -> Vec<RunId> {
+        let started = self.sessions.get(session).map(|session| session.started.clone()).unwrap_or_default();
+        let is_of = |run: &&RunId| self.runs.get(*run).and_then(|run| session_of(&run.stored)) == Some(session);
+        let others = self.order.iter().filter(is_of).filter(|run| !started.contains(run)).cloned();
+        started.iter().cloned().chain(others).collect()
+    }
+
+    fn info(&self, key: &SessionKey, session: &StoredSession) -> SessionInfo {
+        let runs = self.runs_of(key);
+        let first = runs.first().and_then(|run| self.runs.get(run)).and_then(|run| run_info(&run.stored));
+        SessionInfo {
+            key: key.clone(),
+            created_at: session.created_at,
+            updated_at: session.updated_at,
+            runs: runs.len() as u64,
+            title: first.map(|info| info.title),
+        }
+    }
+
+    fn delete(&mut self, session: &SessionKey) -> Result<bool, JournalError> {
+        let runs = self.runs_of(session);
+        let unsettled = |run: &&RunId| self.runs.get(*run).is_some_and(|run: &StoredRun| !run.settled);
+        if let Some(run) = runs.iter().find(unsettled) {
+            return Err(unsettled_run(session, run));
+        }
+        for run in &runs {
+            self.runs.remove(run);
+        }
+        self.order.retain(|run| !runs.contains(run));
+        Ok(self.sessions.remove(session).is_some())
+    }
+
+    fn put_session(&mut self, moved: Moved) -> Result<(), JournalError> {
+        if self.sessions.contains_key(&moved.session) {
+            return Err(session_exists(&moved.session));
+        }
+        if let Some((run, _)) = moved.runs.iter().find(|(run, _)| self.runs.contains_key(run)) {
+            return Err(JournalError::RunExists(run.clone()));
+        }
+        self.sessions.insert(moved.session.clone(), StoredSession::new(moved.created_at));
+        for (key, value) in moved.state {
+            let Some(table) = self.table(&moved.session, Scope::of(&key), moved.created_at) else { continue };
+            table.entry(key).or_insert(value);
+        }
+        for (run, stored) in moved.runs {
+            self.put(run.clone(), stored.epoch, stored.entries);
+            if let Some(here) = self.runs.get_mut(&run) {
+                here.stored.addenda = stored.addenda;
+                here.stored.requests = stored.requests;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shared_key(session: &SessionKey, scope: Scope) -> SharedKey {
+    let user = (scope == Scope::User).then(|| Arc::clone(&session.user));
+    (Arc::clone(&session.tenant), Arc::clone(&session.app), user)
+}
+
+/// A run that keeps its session from being deleted.
+pub(crate) fn unsettled_run(session: &SessionKey, run: &RunId) -> JournalError {
+    JournalError::Refused(format!(
+        "session {session} cannot be deleted while run {run} has not settled: cancel it first"
+    ))
+}
+
+/// A session that keeps another from taking its place.
+pub(crate) fn session_exists(session: &SessionKey) -> JournalError {
+    JournalError::Refused(format!("there is a session {session} already: delete it first, or choose another name"))
+}
+
+/// A run as a list shows it; nothing if its record does not fold.
+fn run_info(stored: &Stored) -> Option<RunInfo> {
+    let progress = Progress::fold(&stored.entries).ok()?;
+    let accepted = progress.accepted();
+    let settled = stored.facts().next_back().filter(|record| matches!(record.event, Event::RunSettled { .. }));
+    Some(RunInfo {
+        run: accepted.run.clone(),
+        session: accepted.session.clone(),
+        state: progress.state(),
+        accepted_at: stored.facts().next()?.at.wall,
+        settled_at: settled.map(|record| record.at.wall),
+        ending: progress.ending().map(|ending| (**ending).clone()),
+        title: title(&accepted.input),
+    })
+}
+
+fn matches(wanted: Option<&String>, is: &str) -> bool {
+    wanted.is_none_or(|wanted| wanted == is)
+}
+
+impl Sessions for MemoryJournal {
+    fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>> {
+        let mut stored = self.state.lock();
+        let is_new = !stored.sessions.contains_key(session);
+        if is_new {
+            let change = state.into_iter().map(|(key, value): (String, Value)| (key, Some(value)));
+            stored.change(session, at, change.collect());
+        }
+        Box::pin(ready(Ok(is_new)))
+    }
+
+    fn state(&self, session: &SessionKey) -> BoxFuture<Result<Option<StateMap>, JournalError>> {
+        Box::pin(ready(Ok(self.state.lock().state_of(session))))
+    }
+
+    fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>> {
+        self.state.lock().change(session, at, change);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
+        let state = self.state.lock();
+        let wanted = |key: &SessionKey| {
+            matches(which.tenant.as_ref(), &key.tenant)
+                && matches(which.app.as_ref(), &key.app)
+                && matches(which.user.as_ref(), &key.user)
+        };
+        let all = state.sessions.iter().filter(|(key, _)| wanted(key));
+        let mut sessions: Vec<SessionInfo> = all.map(|(key, session)| state.info(key, session)).collect();
+        sessions.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
+        sessions.truncate(which.limit.unwrap_or(usize::MAX));
+        Box::pin(ready(Ok(sessions)))
+    }
+
+    fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
+        let state = self.state.lock();
+        let wanted = |info: &RunInfo| {
+            matches(which.tenant.as_ref(), &info.session.tenant)
+                && matches(which.app.as_ref(), &info.session.app)
+                && matches(which.user.as_ref(), &info.session.user)
+                && matches(which.session.as_ref(), info.session.session.as_str())
+                && which.settled.is_none_or(|settled| settled == info.ending.is_some())
+        };
+        let newest_first = state.order.iter().rev().filter_map(|run| state.runs.get(run));
+        let runs = newest_first.filter_map(|run| run_info(&run.stored)).filter(wanted);
+        let runs = runs.take(which.limit.unwrap_or(usize::MAX)).collect();
+        Box::pin(ready(Ok(runs)))
+    }
+
+    fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
+        Box::pin(ready(self.state.lock().delete(session)))
+    }
+
+    fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+        let state = self.state.lock();
+        let moved = state.sessions.get(session).map(|stored| {
+            let runs = state.runs_of(session).into_iter();
+            let runs = runs.filter_map(|run| state.runs.get(&run).map(|stored| (run.clone(), stored.stored.clone())));
+            Moved {
+                session: session.clone(),
+                created_at: stored.created_at,
+                state: state.state_of(session).unwrap_or_default(),
+                runs: runs.collect(),
+            }
+        });
+        Box::pin(ready(Ok(moved)))
+    }
+
+    fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
+        Box::pin(ready(self.state.lock().put_session(moved)))
+    }
+}

@@ -1,0 +1,202 @@
+//! What a store keeps of sessions beside the facts of their runs: their state, and the lists that people look through.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use andon_core::id::{RunId, SessionKey};
+use andon_core::outcome::Ending;
+use andon_core::progress::State;
+use andon_core::time::Wall;
+use serde_json::{Map, Value};
+
+use crate::journal::{JournalError, Stored};
+use crate::tool::BoxFuture;
+
+/// A session's state: what its keys hold.
+///
+/// A key's beginning says how far it reaches, as in ADK: `app:` is shared by all sessions of an app, `user:` by all
+/// sessions of a user of that app, and `temp:` is never stored. Any other key is the session's own.
+pub type StateMap = Map<String, Value>;
+
+/// A change of state: what each key is to hold, or nothing to remove it.
+pub type StateChange = BTreeMap<String, Option<Value>>;
+
+/// What a store keeps of sessions.
+pub trait Sessions: Send + Sync {
+    /// Begins a session; says no, and changes nothing, if there is one of this key.
+    fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>>;
+
+    /// A session's state, with what it shares; nothing if there is no such session.
+    fn state(&self, session: &SessionKey) -> BoxFuture<Result<Option<StateMap>, JournalError>>;
+
+    /// Changes a session's state, all of it or nothing. A session that does not exist is begun.
+    fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>>;
+
+    /// Sessions, the one that was last used first.
+    fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>>;
+
+    /// Runs, the newest first.
+    fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>>;
+
+    /// Removes a session with its runs, their record and its own state, so that nothing of it remains; says whether there
+    /// was one. Refused while a run of it has not settled.
+    fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>>;
+
+    /// All of a session, to be put into another store; nothing if there is no such session.
+    fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>>;
+
+    /// Puts a session from another store in, all of it or nothing. Refused if the session or one of its runs is here
+    /// already. What it shares with other sessions is taken only where there is nothing yet.
+    fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>>;
+}
+
+/// Which sessions to list: those that match all that is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Of this tenant.
+    pub tenant: Option<String>,
+    /// Of this app.
+    pub app: Option<String>,
+    /// Of this user.
+    pub user: Option<String>,
+    /// No more than this many.
+    pub limit: Option<usize>,
+}
+
+/// Which runs to list: those that match all that is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Of this tenant.
+    pub tenant: Option<String>,
+    /// Of this app.
+    pub app: Option<String>,
+    /// Of this user.
+    pub user: Option<String>,
+    /// Of sessions of this id.
+    pub session: Option<String>,
+    /// Only those that have settled, or only those that have not.
+    pub settled: Option<bool>,
+    /// No more than this many.
+    pub limit: Option<usize>,
+}
+
+/// A session, in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Which it is.
+    pub key: SessionKey,
+    /// When it was begun.
+    pub created_at: Wall,
+    /// When something last happened in it.
+    pub updated_at: Wall,
+    /// How many runs it has.
+    pub runs: u64,
+    /// The beginning of its first prompt.
+    pub title: Option<String>,
+}
+
+/// A run, in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunInfo {
+    /// Which it is.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionKey,
+    /// Its state.
+    pub state: State,
+    /// When it was accepted.
+    pub accepted_at: Wall,
+    /// When it settled.
+    pub settled_at: Option<Wall>,
+    /// How it ended.
+    pub ending: Option<Ending>,
+    /// The beginning of its prompt.
+    pub title: String,
+}
+
+/// How many characters of a prompt are its title.
+const TITLE: usize = 80;
+
+/// The beginning of a prompt, on one line, for lists.
+pub fn title(prompt: &andon_core::message::Message) -> String {
+    let text = prompt.text();
+    let words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1).collect::<String>();
+    let mut chars = words.chars();
+    let title: String = chars.by_ref().take(TITLE).collect();
+    if chars.next().is_some() { format!("{title}…") } else { title }
+}
+
+/// All of a session, on its way from one store to another.
+#[derive(Debug, Clone)]
+pub struct Moved {
+    /// Which it is.
+    pub session: SessionKey,
+    /// When it was begun.
+    pub created_at: Wall,
+    /// Its state, with what it shares.
+    pub state: StateMap,
+    /// Its runs: those that started, in that order, then the others.
+    pub runs: Vec<(RunId, Stored)>,
+}
+
+/// How far a key of the state reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// All sessions of an app.
+    App,
+    /// All sessions of a user of an app.
+    User,
+    /// One session.
+    Session,
+    /// Nothing beyond the moment: it is never stored.
+    Temp,
+}
+
+impl Scope {
+    /// How far a key reaches: its beginning says so.
+    pub fn of(key: &str) -> Self {
+        match key.split_once(':') {
+            Some(("app", _)) => Self::App,
+            Some(("user", _)) => Self::User,
+            Some(("temp", _)) => Self::Temp,
+            _ => Self::Session,
+        }
+    }
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::User => "user",
+            Self::Session => "session",
+            Self::Temp => "temp",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use andon_core::message::Message;
+
+    #[test]
+    fn a_title_is_one_line_and_no_longer_than_a_list_can_show() {
+        assert_eq!(title(&Message::user("  Tell\n me   all ")), "Tell me all");
+        let long = title(&Message::user("ä".repeat(200)));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (TITLE + 1, true));
+        assert_eq!(title(&Message::user("")), "");
+    }
+
+    #[test]
+    fn the_beginning_of_a_key_says_how_far_it_reaches() {
+        let scopes = ["app:a", "user:b", "temp:c", "d", "application", "other:e"].map(Scope::of);
+        let expected = [Scope::App, Scope::User, Scope::Temp, Scope::Session, Scope::Session, Scope::Session];
+        assert_eq!(scopes, expected);
+    }
+}
