@@ -121,7 +121,13 @@ pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recove
     for left in std::mem::take(&mut recovery.waiting) {
         let (run, session, state) = (left.run.clone(), left.session().clone(), left.progress.state());
         let lives_on = resume(runtime, left).await?;
-        let fate = if lives_on { Fate::LivesOn { session, state } } else { Fate::Parked { session, state } };
+        let fate = if lives_on {
+            runtime.unpark(&run);
+            Fate::LivesOn { session, state }
+        } else {
+            runtime.park(&run);
+            Fate::Parked { session, state }
+        };
         recovery.recovered.push(Recovered { run, fate });
     }
     Ok(recovery.recovered)

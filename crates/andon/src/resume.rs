@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use andon_core::event::Event;
-use andon_core::progress::State;
+use andon_core::progress::{CallState, State};
 
 use crate::driver::{self, Beginning};
 use crate::journal::JournalError;
@@ -24,6 +24,8 @@ pub(crate) async fn resume(runtime: &Arc<RuntimeCore>, left: Left) -> Result<boo
     let session = runtime.session(&accepted.session);
     let log = Log::from_entries(&stored.entries);
     let live = Arc::new(Live::resumed(run, accepted.session.clone(), Arc::clone(runtime), epoch, log));
+    let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
+    live.open_calls(waiting.map(|call| call.call.id.clone()).collect(), Vec::new());
     if runtime.registry.add(agent.id, &live).is_err() {
         // Somebody has started it again meanwhile, by another call of the same kind.
         return Ok(true);

@@ -49,6 +49,8 @@ pub(crate) struct RuntimeCore {
     agents: AtomicU64,
     /// The agent of each name that was built last. Weak: an agent holds its runtime.
     names: Mutex<HashMap<Arc<str>, Weak<AgentCore>>>,
+    /// Runs that wait for an agent of their name to be there.
+    parked: Mutex<HashMap<RunId, ()>>,
 }
 
 /// Where ids come from.
@@ -85,15 +87,20 @@ impl Runtime {
         self.core.registry.all().iter().map(|live| live.id.clone()).collect()
     }
 
-    /// Cancels one run by its id. A run that has settled answers `too_late`, an id that is not known `not_found`. One that
-    /// a dead process left open is settled as cancelled, and the reply comes when that is durable.
+    /// Cancels one run by its id. A run that has settled answers `too_late`, one that no driver of this process runs
+    /// `not_running`, an id that is not known `not_found`. One that is [parked](crate::Fate::Parked) is settled as
+    /// cancelled, and the reply comes when that is durable.
     pub async fn cancel(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Cord::new(live, None).pull(cancel));
         }
+        if !self.core.is_parked(run) {
+            let known = self.find(run).await?;
+            return Ok(known.map_or_else(|| not_found(run), |known| known.cancel(cancel)));
+        }
         let request = cancel.clone().at(self.core.clock.now());
         match self.core.journal.request_cancel(run, request).await? {
-            Requested::Unknown => Ok(Reply::undriven(run.clone(), ReplyKind::NotFound)),
+            Requested::Unknown => Ok(not_found(run)),
             Requested::TooLate => self.too_late(run, cancel).await,
             Requested::Recorded => self.settle_cancelled(run, cancel).await,
         }
@@ -101,17 +108,20 @@ impl Runtime {
 
     async fn too_late(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         let known = self.find(run).await?;
-        Ok(known.map_or_else(|| Reply::undriven(run.clone(), ReplyKind::NotFound), |known| known.cancel(cancel)))
+        Ok(known.map_or_else(|| not_found(run), |known| known.cancel(cancel)))
     }
 
-    /// Carries out a request that is on record for a run without a driver.
+    /// Carries out a request that is on record for a run that is parked.
     async fn settle_cancelled(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             // It was brought back to life meanwhile.
             return Ok(Cord::new(live, None).pull(cancel));
         }
         match recovery::settle_undriven(&self.core, run).await {
-            Ok(Some(_)) => Ok(Reply::undriven(run.clone(), ReplyKind::Accepted)),
+            Ok(Some(_)) => {
+                self.core.unpark(run);
+                Ok(Reply::undriven(run.clone(), ReplyKind::Accepted))
+            }
             // Its driver, or somebody else who recovered it, was quicker.
             Ok(None) | Err(JournalError::Fenced { .. }) => self.too_late(run, cancel).await,
             Err(error) => Err(error),
@@ -191,7 +201,7 @@ impl Runtime {
             limit: None,
         };
         for left in self.list_runs(unsettled).await? {
-            // It has no driver: a dead process left it, or the journal failed under it.
+            // A dead process left it, and its agent is not here.
             self.cancel(&left.run, cancel.clone()).await?;
         }
         self.core.journal.sessions().delete(session).await
@@ -235,6 +245,10 @@ impl Runtime {
     }
 }
 
+fn not_found(run: &RunId) -> Reply {
+    Reply::undriven(run.clone(), ReplyKind::NotFound)
+}
+
 impl Default for Runtime {
     fn default() -> Self {
         Self::shared()
@@ -270,6 +284,18 @@ impl RuntimeCore {
             names.retain(|_, agent| agent.strong_count() > 0);
         }
         names.insert(Arc::clone(&agent.name), Arc::downgrade(agent));
+    }
+
+    pub(crate) fn park(&self, run: &RunId) {
+        self.parked.lock().insert(run.clone(), ());
+    }
+
+    pub(crate) fn unpark(&self, run: &RunId) {
+        self.parked.lock().remove(run);
+    }
+
+    fn is_parked(&self, run: &RunId) -> bool {
+        self.parked.lock().contains_key(run)
     }
 
     pub(crate) fn agent_named(&self, name: &str) -> Option<Arc<AgentCore>> {
@@ -355,6 +381,7 @@ impl RuntimeBuilder {
             seed: self.seed,
             agents: AtomicU64::new(0),
             names: Mutex::default(),
+            parked: Mutex::default(),
         };
         Runtime { core: Arc::new(core) }
     }

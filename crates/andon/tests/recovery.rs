@@ -5,11 +5,11 @@ mod common;
 
 use std::sync::Arc;
 
-use andon::core::event::{Approval, Event, ModelEnd, Refusal};
+use andon::core::event::{Event, ModelEnd, Refusal};
 use andon::core::message::{Cut, Message, Part, ResultStatus, Role};
 use andon::{
     Agent, AgentBuilder, Cancel, Cursor, Ending, FeedItem, JournalError, ModelStop, Reason, Recovered, ReplyKind, Run,
-    Runtime, State, Used, Verdict, WhenBusy,
+    Runtime, State, Verdict,
 };
 use andon_testkit::check::{check_stored, read_all};
 use andon_testkit::tools::{self, ToolLog};
@@ -147,23 +147,6 @@ async fn a_tool_that_ran_at_the_crash_is_unknown_and_never_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_was_open_at_the_crash_is_closed_and_cannot_be_answered_any_more() {
-    let log = ToolLog::new();
-    let (journal, builder) = first_process(&ScriptedModel::new([calls(&[("g", "danger")])]));
-    let agent = builder.tool(tools::quick("danger", &log).needs_approval()).build().unwrap();
-    let run = agent.start("Do it.").unwrap();
-    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
-
-    let next = crash(&journal, &agent).await;
-    let found = next.find(&run).await;
-    let closed =
-        |event: &Event| matches!(event, Event::ApprovalResolved { verdict, .. } if **verdict == Approval::Closed);
-    assert_eq!(count(&found, closed), 1);
-    assert!(found.approve(&id("g"), None).is_err());
-    next.assert_usable_and_nothing_was_rerun().await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
     let busy = vec![Act::Fail(andon::ModelError::retry_after(secs(60), "429"))];
     let (journal, builder) = first_process(&ScriptedModel::new([busy]));
@@ -180,23 +163,6 @@ async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
     until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
     let next = crash(&journal, &agent).await;
     assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::HookFinished { .. })), 1);
-    next.assert_usable_and_nothing_was_rerun().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_was_queued_at_the_crash_is_lost_and_leaves_nothing_in_the_history() {
-    let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Busy")]));
-    let agent = builder.build().unwrap();
-    let first = agent.start("First.").unwrap();
-    until_shown(&first, "Busy").await;
-    let second = agent.prompt("Second.").when_busy(WhenBusy::Queue).start().unwrap();
-    until(&second, |event| matches!(event, Event::RunAccepted { .. })).await;
-    tokio::time::sleep(millis(50)).await;
-
-    let next = crash(&journal, &agent).await;
-    assert_eq!(next.endings(), [Ending::Lost, Ending::Lost]);
-    assert_eq!(next.find(&second).await.outcome().await.usage, Used::NONE);
-    assert_eq!(texts(&next.agent.history().await.unwrap()), ["First.", "Busy [cut]"]);
     next.assert_usable_and_nothing_was_rerun().await;
 }
 

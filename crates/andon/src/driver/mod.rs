@@ -37,8 +37,8 @@ use andon_core::closing::{refuse, refuse_with};
 use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
 use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
-use andon_core::message::{Message, ToolCall};
-use andon_core::progress::{CallState, Progress, State, Step};
+use andon_core::message::Message;
+use andon_core::progress::{Call, CallState, Progress, State, Step};
 
 use crate::agent::AgentCore;
 use crate::aside::{AsideEnd, panic_text};
@@ -253,28 +253,24 @@ impl Driver {
         match (self.progress().has_started(), self.is_stopping()) {
             (false, false) => self.stage(Event::RunStarted),
             (false, true) => return self.settle_unstarted().await,
-            (true, _) => self.ask_again(),
+            (true, false) => self.refuse_impossible(),
+            (true, true) => {}
         }
         Ok(())
     }
 
     /// A run that was waiting for a person when its process died waits on. A call that the agent of today cannot make is
-    /// refused: nobody is to be asked for it.
-    fn ask_again(&mut self) {
-        let calls = self.progress().calls().iter();
-        let waiting: Vec<ToolCall> =
-            calls.filter(|open| open.state == CallState::AwaitingApproval).map(|open| open.call.clone()).collect();
-        let mut asked = Vec::new();
-        for call in waiting {
-            match self.refusal(&call, &[]) {
-                Some(refused) => {
-                    self.stage(Event::ApprovalResolved { call: call.id, verdict: Box::new(Approval::Closed) });
-                    self.stage(refused);
-                }
-                None => asked.push(call.id),
+    /// refused, whatever the person says.
+    fn refuse_impossible(&mut self) {
+        for Call { call, state } in self.progress().calls().to_vec() {
+            let is_open = matches!(state, CallState::AwaitingApproval | CallState::Ready);
+            let Some(refused) = self.refusal(&call, &[]).filter(|_| is_open) else { continue };
+            self.live.forget_call(&call.id);
+            if state == CallState::AwaitingApproval {
+                self.stage(Event::ApprovalResolved { call: call.id, verdict: Box::new(Approval::Closed) });
             }
+            self.stage(refused);
         }
-        self.live.open_calls(asked, Vec::new());
     }
 
     /// Reads what was said before from the journal. A pull does not wait for it.

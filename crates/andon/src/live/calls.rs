@@ -44,9 +44,11 @@ impl Live {
         Ok(())
     }
 
-    /// A call was refused: it can no longer be cancelled alone.
+    /// A call was refused: it can no longer be approved, nor cancelled alone.
     pub(crate) fn forget_call(&self, call: &CallId) {
-        self.inner.lock().ready.retain(|ready| ready != call);
+        let mut inner = self.inner.lock();
+        inner.ready.retain(|ready| ready != call);
+        inner.approvals.retain(|asked| asked != call);
     }
 
     /// An id for a call that has none and for which none could be made.
