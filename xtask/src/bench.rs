@@ -4,11 +4,22 @@ use anyhow::{Result, bail};
 
 use crate::stages::cargo;
 
-/// The benchmarks of the core, as a table.
-pub(crate) fn core() -> Result<()> {
-    let status = cargo(&["bench", "--quiet", "--package", "andon", "--bench", "core"]).status()?;
+/// The benchmarks of one crate, as a table; only those whose name contains a word, if there are words.
+fn bench(package: &str, name: &str, words: &[&str]) -> Result<()> {
+    let command = ["bench", "--quiet", "--package", package, "--bench", name, "--"];
+    let status = cargo(&command).args(words).status()?;
     if !status.success() {
         bail!("the benchmark failed");
     }
     Ok(())
+}
+
+/// The core's own costs.
+pub(crate) fn core(words: &[&str]) -> Result<()> {
+    bench("andon", "core", words)
+}
+
+/// What durability costs.
+pub(crate) fn journal(words: &[&str]) -> Result<()> {
+    bench("andon-store", "journal", words)
 }

@@ -1,6 +1,7 @@
-//! The project's own chores: `cargo xtask test | points | bench`.
+//! The project's own chores: `cargo xtask test | points | crash | bench`.
 
 mod bench;
+mod crash;
 mod stages;
 mod tests;
 
@@ -14,11 +15,15 @@ The project's own chores.
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  test [--long]      formatting, clippy, all tests, doc tests, examples, the explorer and its planted faults;
-                     --long adds what takes longer
+  test [--long]      formatting, clippy, all tests, doc tests, examples, the explorer and the crash harness, each
+                     also with planted faults; --long adds what takes longer
   points [WORD..]    stops every script (or those whose name contains a WORD) at every point, in every mode;
                      the last line is `N scripts, M points, V violations`
-  bench core         the benchmarks of the core, as a table
+  crash [OPTION..]   kills the runtime on its SQLite journal: --kills N, --seed S, or --point POINT.. to see one round
+                     again; the last line is `N kills, V violations`
+  crash --mutants    breaks the protocol in four ways and says which are caught
+  bench core [WORD..]     the core's own costs, as a table
+  bench journal [WORD..]  what durability costs, as a table
   help               this text";
 
 fn main() -> ExitCode {
@@ -38,7 +43,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test"] => tests::test(tests::Length::Short),
         ["test", "--long"] => tests::test(tests::Length::Long),
         ["points", words @ ..] => tests::points(words),
-        ["bench", "core"] => bench::core(),
+        ["crash", words @ ..] => crash::crash(words),
+        ["bench", "core", words @ ..] => bench::core(words),
+        ["bench", "journal", words @ ..] => bench::journal(words),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())

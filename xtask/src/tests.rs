@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
+use crate::crash::crash_command;
 use crate::stages::{Stages, cargo};
 
 /// How much is run.
@@ -23,13 +24,20 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
-    for example in examples()? {
-        let words = ["run", "--quiet", "--package", "andon", "--example", &example];
-        stages.run(&format!("example {example}"), &mut cargo(&words))?;
+    for package in ["andon", "andon-store"] {
+        for example in examples(package)? {
+            let words = ["run", "--quiet", "--package", package, "--example", &example];
+            stages.run(&format!("example {example}"), &mut cargo(&words))?;
+        }
     }
     stages.run("points", &mut points_command(&[]))?;
     stages.run("planted faults", &mut faults_command("test"))?;
     stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
+    let kills = if length == Length::Long { "2000" } else { "150" };
+    stages.run("crash", &mut crash_command(&["--kills", kills]))?;
+    stages.run("crash, with a broken protocol", &mut crash_command(&["--mutants"]))?;
+    stages.run("conformance, with a broken protocol", &mut mutants_command("test"))?;
+    stages.run("clippy with a broken protocol", &mut mutants_command("clippy"))?;
     let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--lib", "threads"];
     let iterations = if length == Length::Long { "100000" } else { "3000" };
     stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))?;
@@ -40,11 +48,11 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.finish()
 }
 
-/// The names of the guide's examples, in order.
-fn examples() -> Result<Vec<String>> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/andon/examples");
+/// The names of a crate's examples that are one file each, in order.
+fn examples(package: &str) -> Result<Vec<String>> {
+    let folder = format!("{}/../crates/{package}/examples", env!("CARGO_MANIFEST_DIR"));
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).with_context(|| format!("{folder} cannot be read"))? {
+    for entry in std::fs::read_dir(&folder).with_context(|| format!("{folder} cannot be read"))? {
         let path = entry?.path();
         if let (Some(name), Some("rs")) = (path.file_stem(), path.extension().and_then(|end| end.to_str())) {
             names.push(name.to_string_lossy().into_owned());
@@ -66,6 +74,15 @@ pub(crate) fn points(words: &[&str]) -> Result<()> {
 fn points_command(words: &[&str]) -> std::process::Command {
     let mut command = cargo(&["run", "--quiet", "--package", "andon-testkit", "--example", "points", "--"]);
     command.args(words);
+    command
+}
+
+fn mutants_command(what: &str) -> std::process::Command {
+    let mut command = cargo(&[what, "--package", "andon-store", "--features", "faults"]);
+    match what {
+        "clippy" => command.args(["--all-targets", "--", "-D", "warnings"]),
+        _ => command.args(["--test", "mutants"]),
+    };
     command
 }
 

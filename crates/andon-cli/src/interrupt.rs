@@ -129,7 +129,7 @@ fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
 }
 
 /// Who sits at the terminal, as far as the system says.
-fn who() -> String {
+pub(crate) fn who() -> String {
     std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "terminal".to_owned())
 }
 

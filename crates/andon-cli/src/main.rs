@@ -3,11 +3,15 @@
 mod agent;
 mod args;
 mod chat;
+mod db;
 mod follow;
 mod input;
 mod interrupt;
+mod names;
+mod records;
 mod run_once;
 mod show;
+mod start;
 mod terminal;
 mod tools;
 
@@ -24,7 +28,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Exit {
-    /// The run completed, or the chat was left.
+    /// The run completed, the chat was left, or what was asked is done.
     Completed = 0,
     /// The run failed, or the program did.
     Failed = 1,
@@ -62,12 +66,21 @@ fn work(args: Args) -> anyhow::Result<Exit> {
     let exit = runtime.block_on(async {
         match args.command {
             None => chat::chat(&args.chat).await,
-            Some(Command::Chat(options)) => chat::chat(&options).await,
-            Some(Command::Run(run)) => run_once::run_once(&run).await,
+            Some(Command::Chat(args)) => chat::chat(&args).await,
+            Some(Command::Run(args)) => run_once::run_once(&args).await,
+            Some(Command::Sessions(args)) => records::sessions(&args).await,
+            Some(Command::Runs(args)) => records::runs(&args).await,
+            Some(Command::Receipt(args)) => records::receipt(&args).await,
+            Some(Command::History(args)) => records::history(&args).await,
+            Some(Command::Export(args)) => records::export(&args).await,
+            Some(Command::Import(args)) => records::import(&args).await,
+            Some(Command::Delete(args)) => records::delete(&args).await,
         }
     });
-    // Nothing is left to be waited for: the run has settled, and what it leaked is in its receipt.
-    runtime.shutdown_background();
+    // Nothing is left to be waited for: the run has settled, and what it leaked is in its receipt. The runtime is left as it
+    // is until the process is gone. Shutting it down would drop the drivers of runs that wait for a person, and a run whose
+    // driver is dropped is lost.
+    std::mem::forget(runtime);
     exit
 }
 

@@ -3,6 +3,8 @@
 //! Whatever begins, ends: each `…_started` has its `…_finished` on every path, `run_started` its `run_settled`, and
 //! `approval_requested` its `approval_resolved`. So an observer of the feed (telemetry, a page) never has to guess.
 
+mod read;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};

@@ -166,6 +166,27 @@ fn every_event_comes_back_from_its_record_with_its_version_seq_and_word() {
 }
 
 #[test]
+fn a_record_is_read_alike_the_quick_way_and_the_slow_one_in_whatever_order_it_stands() {
+    for event in events() {
+        let record = record(event);
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(Record::from_json(&text).unwrap(), record, "{text}");
+        // A map of `Value`s is ordered by its keys: the type comes last but one or two.
+        let other_order = serde_json::to_value(&record).unwrap().to_string();
+        assert_eq!(Record::from_json(&other_order).unwrap(), record, "{other_order}");
+        let with_more = text.replacen('{', r#"{"later":[1,{"a":null}],"#, 1);
+        assert_eq!(Record::from_json(&with_more).unwrap(), record, "{with_more}");
+        for cut in [&text[..text.len() - 1], &text[1..], "", "{}", &format!("{text} x")] {
+            assert!(Record::from_json(cut).is_err(), "{cut}");
+        }
+        let newer = text.replacen("\"v\":1", "\"v\":2", 1);
+        assert!(Record::from_json(&newer).unwrap_err().to_string().contains("version 2 is not known"));
+        let unknown = text.replacen(&format!("\"type\":\"{}\"", word(&record.event)), "\"type\":\"other\"", 1);
+        assert!(Record::from_json(&unknown).unwrap_err().to_string().contains("unknown variant `other`"), "{unknown}");
+    }
+}
+
+#[test]
 fn no_event_was_forgotten_here() {
     let words: std::collections::BTreeSet<_> = events().iter().map(word).collect();
     assert_eq!(words.len(), 20, "one for each arm of `word`");

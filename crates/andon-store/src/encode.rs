@@ -77,6 +77,10 @@ impl Encoded {
             }
             Entry::Fact(record) => {
                 self.check("event", record.seq, self.last + 1)?;
+                if (record.seq == 1) != matches!(record.event, Event::RunAccepted { .. }) {
+                    let why = format!("run {}: a run begins with run_accepted, and only there", self.run);
+                    return Err(JournalError::Storage(why));
+                }
                 self.last = record.seq;
                 match &record.event {
                     Event::RunAccepted { accepted } => {

@@ -51,7 +51,7 @@ impl SqliteJournal {
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
         let line = Arc::new(Line::new());
         let (probe, planted) = (options.probe.clone(), options.planted);
-        let writer = Writer { store, line: Arc::clone(&line), probe, planted, written: 0 };
+        let writer = Writer { store, line: Arc::clone(&line), probe, planted, written: 0, erasing: false };
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
@@ -177,7 +177,7 @@ impl Journal for SqliteJournal {
         let (append, done) = Append::pending();
         self.push(match Encoded::new(&batch) {
             Ok(batch) => Job::Append { batch, done },
-            Err(error) => Job::Broken { run: batch.run, epoch: batch.epoch, error, done },
+            Err(error) => Job::Broken { batch, error, done },
         });
         append
     }

@@ -1,6 +1,7 @@
 //! A line of jobs in front of a thread.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -15,6 +16,17 @@ pub(crate) struct Line<T> {
 struct State<T> {
     jobs: VecDeque<T>,
     closed: bool,
+}
+
+/// What was taken from a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken<T> {
+    /// These jobs.
+    Jobs(Vec<T>),
+    /// Nothing came in time.
+    Nothing,
+    /// Nothing, and nothing will come: the line is closed and empty.
+    Closed,
 }
 
 impl<T> Line<T> {
@@ -48,15 +60,19 @@ impl<T> Line<T> {
         }
     }
 
-    /// Waits for jobs, and takes those from the front that weigh no more than `most` together, one at least. Nothing when
-    /// the line is closed and empty.
-    pub(crate) fn take(&self, most: usize, weight: impl Fn(&T) -> usize) -> Option<Vec<T>> {
+    /// Waits for jobs, and takes those from the front that weigh no more than `most` together, one at least. With a
+    /// patience it waits no longer than that.
+    pub(crate) fn take(&self, most: usize, weight: impl Fn(&T) -> usize, patience: Option<Duration>) -> Taken<T> {
         let mut state = self.state.lock();
         while state.jobs.is_empty() {
             if state.closed {
-                return None;
+                return Taken::Closed;
             }
-            self.news.wait(&mut state);
+            match patience {
+                None => self.news.wait(&mut state),
+                Some(patience) if self.news.wait_for(&mut state, patience).timed_out() => return Taken::Nothing,
+                Some(_) => {}
+            }
         }
         let mut sum = 0;
         let fits = |job: &T| {
@@ -64,7 +80,7 @@ impl<T> Line<T> {
             sum <= most
         };
         let count = state.jobs.iter().map(fits).take_while(|fits| *fits).count().max(1);
-        Some(state.jobs.drain(..count).collect())
+        Taken::Jobs(state.jobs.drain(..count).collect())
     }
 
     /// Takes no more jobs.
@@ -84,12 +100,13 @@ mod tests {
         for job in [3, 3, 3, 9, 1] {
             line.push(job).unwrap();
         }
-        assert_eq!(line.take(7, |job| *job), Some(vec![3, 3]));
-        assert_eq!(line.take(7, |job| *job), Some(vec![3]));
-        assert_eq!(line.take(7, |job| *job), Some(vec![9]), "more than fits, and alone");
+        let take = || line.take(7, |job| *job, Some(Duration::ZERO));
+        assert_eq!(take(), Taken::Jobs(vec![3, 3]));
+        assert_eq!(take(), Taken::Jobs(vec![3]));
+        assert_eq!(take(), Taken::Jobs(vec![9]), "more than fits, and alone");
         line.close();
         assert_eq!(line.push(1), Err(1));
-        assert_eq!(line.take(7, |job| *job), Some(vec![1]), "what stood in it is done");
-        assert_eq!(line.take(7, |job| *job), None);
+        assert_eq!(take(), Taken::Jobs(vec![1]), "what stood in it is done");
+        assert_eq!(take(), Taken::Closed);
     }
 }

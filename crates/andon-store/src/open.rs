@@ -14,7 +14,7 @@ use crate::owner::{Lock, LockError, Owner};
 use crate::schema::{self, APPLICATION_ID, MIGRATIONS, VERSION};
 
 /// How long to wait for a database that another program has locked.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The file in the user's data folder that is used when none is named.
 pub fn default_path() -> Option<PathBuf> {
@@ -184,7 +184,11 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Vec<Connection>, OpenError> {
         return Err(OpenError::Missing { path: shown(path) });
     }
     check_header(path)?;
-    let reader = open_reader(path)?;
+    let reader = match open_reader(path).and_then(|reader| version(path, &reader).map(|_| reader)) {
+        // On a disk that cannot be written, what nobody writes can still be read.
+        Err(OpenError::NotWritable { .. }) if nothing_is_pending(path) => open_unchanging(path)?,
+        other => other?,
+    };
     match version(path, &reader)? {
         None => return Err(OpenError::Missing { path: shown(path) }),
         Some(found) if found > VERSION => return Err(OpenError::Newer { path: shown(path), found }),
@@ -196,6 +200,30 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Vec<Connection>, OpenError> {
         Some(_) => {}
     }
     Ok(vec![reader])
+}
+
+/// Whether all that was written is in the file itself.
+fn nothing_is_pending(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).map_or(true, |log| log.len() == 0)
+}
+
+/// Opens a file that nobody can change, without the files that a database has beside it.
+fn open_unchanging(path: &Path) -> Result<Connection, OpenError> {
+    let name: String = shown(path).chars().fold(String::new(), |name, letter| match letter {
+        '%' => name + "%25",
+        '?' => name + "%3f",
+        '#' => name + "%23",
+        other => name + other.encode_utf8(&mut [0; 4]),
+    });
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let reader = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?;
+        schema::set_up_reader(&reader)?;
+        Ok(reader)
+    };
+    open().map_err(|error: rusqlite::Error| explain(path, &error))
 }
 
 fn open_reader(path: &Path) -> Result<Connection, OpenError> {
@@ -232,16 +260,18 @@ fn bring_up_to_date(
     let failed = |error: rusqlite::Error| explain(path, &error);
     let newest = i32::try_from(migrations.len()).unwrap_or(i32::MAX);
     let found = version(path, connection)?;
-    schema::set_up_writer(connection).map_err(failed)?;
     let from = match found {
         None => 0,
         Some(found) if found > newest => return Err(OpenError::Newer { path: shown(path), found }),
-        Some(found) if found == newest => return Ok(()),
-        Some(found) => {
-            copy_aside(path, connection, found)?;
-            found
-        }
+        Some(found) => found,
     };
+    schema::set_up_writer(connection).map_err(failed)?;
+    if from == newest {
+        return Ok(());
+    }
+    if from > 0 {
+        copy_aside(path, connection, from)?;
+    }
     let mut change = || {
         let transaction = connection.transaction()?;
         for migration in migrations.iter().skip(usize::try_from(from).unwrap_or_default()) {
@@ -268,6 +298,7 @@ fn copy_aside(path: &Path, connection: &Connection, version: i32) -> Result<(), 
         if part.exists() {
             fs::remove_file(&part)?;
         }
+        create_private(&part)?;
         let name = part.to_string_lossy();
         connection.execute("VACUUM INTO ?1", [&name]).map_err(std::io::Error::other)?;
         File::open(&part)?.sync_all()?;
@@ -301,11 +332,15 @@ fn prepare_folder(path: &Path) -> Result<PathBuf, OpenError> {
 
 /// What was said is nobody else's business: the file is its owner's alone.
 fn create_file(path: &Path) -> Result<(), OpenError> {
+    create_private(path).map_err(|error| not_writable(path, &error))
+}
+
+fn create_private(path: &Path) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop).map_err(|error| not_writable(path, &error))
+    options.open(path).map(drop)
 }
 
 /// Looks at a file before anything touches it: what is no database stays as it is.
@@ -368,4 +403,67 @@ fn not_writable(path: &Path, error: &std::io::Error) -> OpenError {
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database(folder: &Path) -> (PathBuf, Connection) {
+        let path = folder.join("andon.db");
+        create_private(&path).unwrap();
+        (path.clone(), Connection::open(&path).unwrap())
+    }
+
+    fn count(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
+        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
+    }
+
+    fn a_second(transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
+        transaction.execute_batch("CREATE TABLE second (a TEXT); INSERT INTO second SELECT title FROM runs;")
+    }
+
+    fn fails(transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
+        transaction.execute_batch("CREATE TABLE third (a TEXT); INSERT INTO nowhere VALUES (1);")
+    }
+
+    const A_RUN: &str = "INSERT INTO runs (run, session, epoch, owner, next_seq, accepted_at, title)
+                         VALUES ('r', 1, 1, 'me', 2, 0, 'Go.')";
+
+    #[test]
+    fn an_older_file_is_copied_before_it_is_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut connection) = database(folder.path());
+        bring_up_to_date(&path, &mut connection, &MIGRATIONS).unwrap();
+        connection.execute_batch(A_RUN).unwrap();
+
+        let next = [MIGRATIONS[0], a_second];
+        bring_up_to_date(&path, &mut connection, &next).unwrap();
+        assert_eq!((version(&path, &connection).unwrap(), count(&connection, "second").unwrap()), (Some(2), 1));
+        let copy = folder.path().join("andon.db.v1.backup");
+        let old = Connection::open(&copy).unwrap();
+        assert_eq!((version(&copy, &old).unwrap(), count(&old, "runs").unwrap()), (Some(1), 1));
+        assert!(count(&old, "second").is_err(), "the copy is as it was");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        bring_up_to_date(&path, &mut connection, &next).unwrap();
+        let refused = bring_up_to_date(&path, &mut connection, &MIGRATIONS).unwrap_err();
+        assert!(matches!(refused, OpenError::Newer { found: 2, .. }), "{refused}");
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_the_older_file_as_it_was_and_can_be_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut connection) = database(folder.path());
+        bring_up_to_date(&path, &mut connection, &MIGRATIONS).unwrap();
+        connection.execute_batch(A_RUN).unwrap();
+        assert!(bring_up_to_date(&path, &mut connection, &[MIGRATIONS[0], fails]).is_err());
+        assert_eq!((version(&path, &connection).unwrap(), count(&connection, "runs").unwrap()), (Some(1), 1));
+        assert!(count(&connection, "third").is_err());
+        bring_up_to_date(&path, &mut connection, &[MIGRATIONS[0], a_second]).unwrap();
+        assert_eq!(version(&path, &connection).unwrap(), Some(2));
+    }
 }

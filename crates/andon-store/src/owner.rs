@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use andon::core::time::Wall;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,9 @@ pub struct Owner {
 
 impl std::fmt::Display for Owner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "process {} ({}, since {})", self.pid, self.program, self.since)?;
+        let since = self.since.to_string();
+        let seconds = since.split('.').next().unwrap_or_default().replace('T', " ");
+        write!(f, "process {} ({}, since {seconds} UTC)", self.pid, self.program)?;
         self.address.as_ref().map_or(Ok(()), |address| write!(f, ", which is at {address}"))
     }
 }
@@ -52,11 +54,7 @@ impl Lock {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path(database)).map_err(LockError::Io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LockError::Held(read(&file))),
-            Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
-        }
+        wait_for_lock(&file)?;
         let since = Wall::from(SystemTime::now());
         let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None };
         let mut lock = Self { file, owner };
@@ -84,6 +82,19 @@ impl Drop for Lock {
         // the same.
         let _ = self.file.set_len(0);
     }
+}
+
+/// Takes the lock. Somebody who only looks whether it is held holds it for an instant: that is waited for.
+#[expect(clippy::disallowed_methods, reason = "a lock of the system has no waker, and this is no async code")]
+fn wait_for_lock(file: &File) -> Result<(), LockError> {
+    for _ in 0..20 {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
+        }
+    }
+    Err(LockError::Held(read(file)))
 }
 
 /// Who holds a database now; nothing if nobody does.

@@ -1,7 +1,7 @@
 //! Threads that read, each with a connection of its own. None holds a transaction longer than one question takes.
 
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use andon::{BoxFuture, JournalError};
 use rusqlite::Connection;
@@ -32,24 +32,24 @@ impl From<JournalError> for Unread {
     }
 }
 
-#[derive(Clone)]
 pub(crate) struct Readers {
     line: Arc<Line<Question>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
     pub(crate) fn start(connections: Vec<Connection>) -> std::io::Result<Self> {
         let line: Arc<Line<Question>> = Arc::new(Line::new());
-        for connection in connections {
+        let start = |connection: Connection| {
             let line = Arc::clone(&line);
-            // Nobody waits for its end: it ends when the line is closed.
             thread::Builder::new().name("andon-reader".to_owned()).spawn(move || {
                 while let Some(question) = line.next() {
                     question(&connection);
                 }
-            })?;
-        }
-        Ok(Self { line })
+            })
+        };
+        let threads = connections.into_iter().map(start).collect::<Result<_, _>>()?;
+        Ok(Self { line, threads })
     }
 
     /// Asks a question. What it sees is one moment of the database, and the answer is computed on a thread of its own.
@@ -70,8 +70,13 @@ impl Readers {
         })
     }
 
-    pub(crate) fn close(&self) {
+    /// Answers what was asked, and lets go of the file.
+    pub(crate) fn close(&mut self) {
         self.line.close();
+        for thread in self.threads.drain(..) {
+            // If it panicked, who asked was told that the journal is closed.
+            let _ = thread.join();
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> 
 
 /// A run's facts and, behind the fact that each follows, the text that streamed.
 fn entries(connection: &Connection, run: i64) -> Read<Vec<Entry>> {
-    let facts: Vec<Arc<Record>> = bodies(connection, "SELECT body FROM events WHERE run = ?1 ORDER BY seq", run)?;
+    let facts = facts(connection, run)?;
     let lumps: Vec<Arc<Lump>> = bodies(connection, "SELECT body FROM lumps WHERE run = ?1 ORDER BY id", run)?;
     let mut entries = Vec::with_capacity(facts.len() + lumps.len());
     let mut lumps = lumps.into_iter().peekable();
@@ -49,6 +49,21 @@ fn entries(connection: &Connection, run: i64) -> Read<Vec<Entry>> {
     Ok(entries)
 }
 
+fn facts(connection: &Connection, run: i64) -> Read<Vec<Arc<Record>>> {
+    let mut query = connection.prepare_cached("SELECT body FROM events WHERE run = ?1 ORDER BY seq")?;
+    let mut rows = query.query([run])?;
+    let mut facts = Vec::new();
+    while let Some(row) = rows.next()? {
+        facts.push(record(row, 0)?);
+    }
+    Ok(facts)
+}
+
+fn record(row: &Row<'_>, column: usize) -> Read<Arc<Record>> {
+    let record = Record::from_json(text(row, column)?).map_err(|error| unreadable(&error))?;
+    Ok(Arc::new(record))
+}
+
 /// The bodies of rows, read as what they are.
 fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> Read<Vec<T>> {
     let mut query = connection.prepare_cached(sql)?;
@@ -61,8 +76,11 @@ fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> R
 }
 
 fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Read<T> {
-    let body = row.get_ref(column)?.as_str().map_err(|error| unreadable(&error))?;
-    serde_json::from_str(body).map_err(|error| unreadable(&error).into())
+    serde_json::from_str(text(row, column)?).map_err(|error| unreadable(&error).into())
+}
+
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Read<&'a str> {
+    row.get_ref(column)?.as_str().map_err(|error| unreadable(&error).into())
 }
 
 fn unreadable(error: &impl ToString) -> JournalError {
@@ -82,7 +100,7 @@ pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec
     let mut current: Option<(i64, Vec<Entry>)> = None;
     while let Some(row) = rows.next()? {
         let run: i64 = row.get(0)?;
-        let entry = Entry::Fact(Arc::new(parse(row, 1)?));
+        let entry = Entry::Fact(record(row, 1)?);
         match &mut current {
             Some((same, entries)) if *same == run => entries.push(entry),
             other => {
@@ -211,10 +229,14 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
     Ok(runs)
 }
 
-/// The state of a run that has not settled, as its record tells it.
+/// The state of a run that has not settled, as its record tells it. One whose record makes no sense hides no other: all
+/// that is known of it is that it has not settled.
 fn state_of(connection: &Connection, run: i64) -> Read<State> {
-    let progress = Progress::fold(&entries(connection, run)?).map_err(|error| unreadable(&error))?;
-    Ok(progress.state())
+    match entries(connection, run) {
+        Ok(entries) => Ok(Progress::fold(&entries).map_or(State::Running, |progress| progress.state())),
+        Err(Unread::Journal(_)) => Ok(State::Running),
+        Err(error) => Err(error),
+    }
 }
 
 /// All of a session, to be put into another store.

@@ -73,35 +73,47 @@ impl Store {
 
     /// A batch of this run failed.
     pub(crate) fn has_failed(&mut self, run: &RunId, epoch: Epoch) {
-        self.failed.insert(run.clone(), epoch);
+        let failed = self.failed.entry(run.clone()).or_default();
+        *failed = epoch.max(*failed);
     }
 
     pub(crate) fn append(&mut self, batch: &Encoded) -> Result<(), Failed> {
         if batch.rows.is_empty() {
             return Ok(());
         }
-        if let Some(failed) = self.failed.get(&batch.run) {
-            if *failed >= batch.epoch {
-                let why = format!("a batch of run {} before this one failed", batch.run);
-                return Err(JournalError::Storage(why).into());
-            }
-            self.failed.remove(&batch.run);
-        }
         let id = match &batch.begins {
             Some(begins) => self.begin(batch, begins)?,
-            None => self.go_on(batch)?,
+            None => {
+                self.check_failed(batch)?;
+                self.go_on(batch)?
+            }
         };
+        if !self.failed.is_empty() {
+            self.failed.remove(&batch.run);
+        }
         self.insert(id, batch.epoch, &batch.rows)?;
         if batch.ends.is_some() {
             self.runs.remove(&batch.run);
-        } else if batch.begins.is_some() {
+        } else if !self.runs.contains_key(&batch.run) {
             self.runs.insert(batch.run.clone(), id);
         }
         Ok(())
     }
 
+    /// Refuses what comes behind a batch that failed.
+    fn check_failed(&self, batch: &Encoded) -> Result<(), Failed> {
+        match self.failed.get(&batch.run) {
+            Some(failed) if *failed >= batch.epoch => {
+                let why = format!("a batch of run {} before this one failed", batch.run);
+                Err(JournalError::Storage(why).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A run's first batch.
     fn begin(&mut self, batch: &Encoded, begins: &Begins) -> Result<i64, Failed> {
+        let known = self.sessions.contains_key(&begins.session) || self.known_session(&begins.session)?.is_some();
         let session = self.session(&begins.session, begins.accepted_at)?;
         let started = batch.starts.then(|| self.next_start());
         let mut insert = self.connection.prepare_cached(
@@ -123,6 +135,11 @@ impl Store {
             begins.title,
         ])?;
         if changed == 0 {
+            if !known {
+                // A run that is refused begins no session.
+                self.connection.execute("DELETE FROM sessions WHERE id = ?1", [session])?;
+                self.sessions.remove(&begins.session);
+            }
             return Err(JournalError::RunExists(batch.run.clone()).into());
         }
         Ok(self.connection.last_insert_rowid())
@@ -210,16 +227,12 @@ impl Store {
     }
 
     /// A run's row.
-    fn run(&mut self, run: &RunId) -> rusqlite::Result<Option<i64>> {
+    fn run(&self, run: &RunId) -> rusqlite::Result<Option<i64>> {
         if let Some(id) = self.runs.get(run) {
             return Ok(Some(*id));
         }
         let mut query = self.connection.prepare_cached("SELECT id FROM runs WHERE run = ?1")?;
-        let id = query.query_row([run.as_str()], |row| row.get(0)).optional()?;
-        if let Some(id) = id {
-            self.runs.insert(run.clone(), id);
-        }
-        Ok(id)
+        query.query_row([run.as_str()], |row| row.get(0)).optional()
     }
 
     /// A session's row, which is made if there is none.
@@ -360,18 +373,23 @@ impl Store {
         Ok(true)
     }
 
-    /// Puts a session from another store in.
+    /// Puts a session from another store in. What is refused in the middle takes back what was put before it.
     pub(crate) fn put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), Failed> {
+        self.connection.execute_batch("SAVEPOINT put")?;
+        let result = self.try_put(moved, runs);
+        if result.is_err() {
+            self.forget();
+            self.connection.execute_batch("ROLLBACK TO put")?;
+        }
+        self.connection.execute_batch("RELEASE put")?;
+        result
+    }
+
+    fn try_put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), Failed> {
         let key = &moved.session;
         if self.known_session(key)?.is_some() {
-            let why = format!("there is a session {key} already: delete it first, or choose another name");
+            let why = format!("there is a session {key} already: delete it first");
             return Err(JournalError::Refused(why).into());
-        }
-        for (run, _) in &moved.runs {
-            // Looked for first: what is refused must have changed nothing.
-            if self.run(run)?.is_some() {
-                return Err(JournalError::RunExists(run.clone()).into());
-            }
         }
         self.session(key, int(moved.created_at.0))?;
         for (name, value) in &moved.state {

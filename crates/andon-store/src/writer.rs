@@ -1,15 +1,17 @@
 //! The one thread that writes: whatever waits when a commit ends is the next commit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use andon::core::event::Epoch;
+use andon::core::event::{Entry, Epoch};
 use andon::core::id::RunId;
-use andon::{AppendDone, JournalError, Probe};
+use andon::{AppendDone, Batch, JournalError, Probe};
 use rusqlite::ErrorCode;
 
 use crate::encode::Encoded;
 use crate::fault::{Fault, Planted};
-use crate::line::Line;
+use crate::line::{Line, Taken};
+use crate::open::PATIENCE;
 use crate::transaction::{Failed, Store};
 
 /// How many facts one commit carries at most: more would make the first of them wait for the last.
@@ -17,6 +19,12 @@ const MOST: usize = 256;
 
 /// How much is written before room is made, in bytes.
 const CHECKPOINT: usize = 8 << 20;
+
+/// How long a reader may be in the way of what is to be gone from the disk before the others go on.
+const ERASE: Duration = Duration::from_millis(250);
+
+/// When to try again.
+const ERASE_AGAIN: Duration = Duration::from_millis(250);
 
 /// Something to be done in a transaction.
 pub(crate) enum Job {
@@ -26,8 +34,7 @@ pub(crate) enum Job {
     },
     /// A batch that makes no sense. It stands in line all the same: what comes behind it must be refused.
     Broken {
-        run: RunId,
-        epoch: Epoch,
+        batch: Batch,
         error: JournalError,
         done: AppendDone,
     },
@@ -70,11 +77,11 @@ impl Job {
         }
     }
 
-    /// The run and epoch that it appends to.
-    fn appends_to(&self) -> Option<(&RunId, Epoch)> {
+    /// The run and epoch that it goes on with; nothing if it begins a run, which then is not there if it fails.
+    fn goes_on_with(&self) -> Option<(&RunId, Epoch)> {
         match self {
-            Self::Append { batch, .. } => Some((&batch.run, batch.epoch)),
-            Self::Broken { run, epoch, .. } => Some((run, *epoch)),
+            Self::Append { batch, .. } => Some((&batch.run, batch.epoch)).filter(|_| batch.begins.is_none()),
+            Self::Broken { batch, .. } => Some((&batch.run, batch.epoch)).filter(|_| !begins(&batch.entries)),
             Self::Other(_) => None,
         }
     }
@@ -92,6 +99,10 @@ impl Job {
     }
 }
 
+fn begins(entries: &[Entry]) -> bool {
+    entries.first().and_then(Entry::fact).is_some_and(|record| record.seq == 1)
+}
+
 pub(crate) struct Writer {
     pub(crate) store: Store,
     pub(crate) line: Arc<Line<Job>>,
@@ -99,19 +110,29 @@ pub(crate) struct Writer {
     pub(crate) planted: Planted,
     /// Bytes that were written since room was made.
     pub(crate) written: usize,
+    /// Something was deleted, and may still be in the file of what was written last.
+    pub(crate) erasing: bool,
 }
 
 impl Writer {
     /// Writes until the line is closed and empty.
     pub(crate) fn run(mut self) {
-        while let Some(jobs) = self.line.take(MOST, Job::weight) {
-            self.written += jobs.iter().map(Job::bytes).sum::<usize>();
-            let erases = jobs.iter().any(|job| matches!(job, Job::Other(work) if work.erases()));
-            self.commit(jobs);
-            if erases {
-                self.checkpoint("TRUNCATE");
-            } else if self.written > CHECKPOINT {
-                self.checkpoint("PASSIVE");
+        loop {
+            let patience = self.erasing.then_some(ERASE_AGAIN);
+            match self.line.take(MOST, Job::weight, patience) {
+                Taken::Jobs(jobs) => {
+                    self.written += jobs.iter().map(Job::bytes).sum::<usize>();
+                    self.commit(jobs);
+                    if self.written > CHECKPOINT && !self.erasing {
+                        self.written = 0;
+                        self.checkpoint("PASSIVE");
+                    }
+                }
+                Taken::Nothing => {}
+                Taken::Closed => break,
+            }
+            if self.erasing {
+                self.erase(Duration::ZERO);
             }
         }
         self.checkpoint("TRUNCATE");
@@ -122,6 +143,10 @@ impl Writer {
     fn commit(&mut self, mut jobs: Vec<Job>) {
         match self.try_commit(&mut jobs) {
             Ok(results) => {
+                if jobs.iter().any(|job| matches!(job, Job::Other(work) if work.erases())) {
+                    // What is said to be gone is gone from the disk, unless a reader is in the way: then it is tried again.
+                    self.erase(ERASE);
+                }
                 for (job, result) in jobs.into_iter().zip(results) {
                     job.done(result);
                 }
@@ -129,7 +154,7 @@ impl Writer {
             }
             Err(error) if jobs.len() == 1 || is_disks(&error) => {
                 for job in jobs {
-                    if let Some((run, epoch)) = job.appends_to() {
+                    if let Some((run, epoch)) = job.goes_on_with() {
                         self.store.has_failed(run, epoch);
                     }
                     job.done(Err(explain(&error)));
@@ -162,7 +187,7 @@ impl Writer {
             match job.work(&mut self.store) {
                 Ok(()) => results.push(Ok(())),
                 Err(Failed::Refused(error)) => {
-                    if let (Some((run, epoch)), JournalError::Storage(_)) = (job.appends_to(), &error) {
+                    if let (Some((run, epoch)), JournalError::Storage(_)) = (job.goes_on_with(), &error) {
                         self.store.has_failed(run, epoch);
                     }
                     results.push(Err(error));
@@ -193,12 +218,19 @@ impl Writer {
         }
     }
 
-    /// Brings what was written into the file itself, after everybody was told.
-    fn checkpoint(&mut self, how: &str) {
-        self.written = 0;
+    /// Empties the file of what was written last, where what was deleted may still stand.
+    fn erase(&mut self, patience: Duration) {
+        // A patience that cannot be set is the one before it.
+        let _ = self.store.connection.busy_timeout(patience);
+        self.erasing = !self.checkpoint("TRUNCATE");
+        let _ = self.store.connection.busy_timeout(PATIENCE);
+    }
+
+    /// Brings what was written into the file itself; says whether nothing was in the way.
+    fn checkpoint(&self, how: &str) -> bool {
         let pragma = format!("PRAGMA wal_checkpoint({how})");
         // A reader may be in the way, or the disk may be full: then it is done the next time.
-        let _ = self.store.connection.query_row(&pragma, [], |_| Ok(()));
+        self.store.connection.query_row(&pragma, [], |row| row.get(0)).is_ok_and(|busy: i64| busy == 0)
     }
 
     fn hit(&self, seam: &'static str) {

@@ -106,7 +106,7 @@ pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
     let mut count = 0;
     for (place, text) in lines.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
         let bad = |why: String| ImportError::BadLine { line: place + 1, why };
-        let line: Line = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let line: Line = serde_json::from_str(text).map_err(|error| bad(explain(&error)))?;
         if said.is_some() {
             return Err(bad("it stands behind the end".to_owned()));
         }
@@ -138,6 +138,15 @@ pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
         }
     }
     Ok(moved)
+}
+
+/// What is wrong with a line. For the reader of JSON it was line 1.
+fn explain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" at line 1 column") {
+        Some((what, column)) => format!("{what} at column{column}"),
+        None => text,
+    }
 }
 
 fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {

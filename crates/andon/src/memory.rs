@@ -84,13 +84,16 @@ impl State {
         let result = self.try_append(batch);
         let refused_for_good = matches!(result, Err(JournalError::RunExists(_) | JournalError::Fenced { .. }));
         if let (Err(_), false, Some(stored)) = (&result, refused_for_good, self.runs.get_mut(&run)) {
-            stored.failed = Some(epoch);
+            stored.failed = stored.failed.max(Some(epoch));
         }
         result
     }
 
     fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {
         let Batch { run, epoch, entries } = batch;
+        if entries.is_empty() {
+            return Ok(());
+        }
         let begins = entries.first().and_then(Entry::fact).is_some_and(|record| record.seq == 1);
         match (self.runs.contains_key(&run), begins) {
             (true, true) => return Err(JournalError::RunExists(run)),
@@ -122,9 +125,12 @@ impl State {
         let Some(key) = session_of(&stored.stored).cloned() else { return };
         for record in entries.iter().filter_map(Entry::fact) {
             let session = self.sessions.entry(key.clone()).or_insert_with(|| StoredSession::new(record.at.wall));
-            session.updated_at = session.updated_at.max(record.at.wall);
-            if let Event::RunStarted = record.event {
-                session.started.push(run.clone());
+            match record.event {
+                Event::RunAccepted { .. } | Event::RunSettled { .. } => {
+                    session.updated_at = session.updated_at.max(record.at.wall);
+                }
+                Event::RunStarted => session.started.push(run.clone()),
+                _ => {}
             }
         }
     }
@@ -156,6 +162,9 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
             return Err(JournalError::Storage("something stands behind the end of the run".to_owned()));
         }
         match entry {
+            Entry::Fact(record) if (record.seq == 1) != matches!(record.event, Event::RunAccepted { .. }) => {
+                return Err(JournalError::Storage("a run begins with run_accepted, and only there".to_owned()));
+            }
             Entry::Fact(record) if record.seq != seq + 1 => {
                 return Err(JournalError::Storage(format!("event {} stands where {} belongs", record.seq, seq + 1)));
             }

@@ -115,7 +115,7 @@ pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recove
     for run in runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)) {
         recovery.look_at(runtime, run).await?;
     }
-    recovery.until_settled(0).await?;
+    recovery.until_settled(runtime, 0).await?;
     // A run that has its session's seat is to find it free: those that wait for the seat come after it.
     recovery.waiting.sort_by_key(|left| left.progress.state() == State::Queued);
     for left in std::mem::take(&mut recovery.waiting) {
@@ -176,18 +176,24 @@ impl Recovery {
                 let session = left.session().clone();
                 let (ending, append) = settle_left(runtime, left)?;
                 self.settling.push_back((Recovered { run, fate: Fate::Settled { session, ending } }, append));
-                self.until_settled(AT_ONCE).await?;
+                self.until_settled(runtime, AT_ONCE).await?;
             }
         }
         Ok(())
     }
 
     /// Waits until no more than this many are on their way.
-    async fn until_settled(&mut self, left: usize) -> Result<(), JournalError> {
+    async fn until_settled(&mut self, runtime: &RuntimeCore, left: usize) -> Result<(), JournalError> {
         while self.settling.len() > left {
             let Some((recovered, append)) = self.settling.pop_front() else { break };
             match append.await {
-                Ok(()) => self.recovered.push(recovered),
+                Ok(()) => {
+                    if let Fate::Settled { session, .. } = &recovered.fate {
+                        // It may be a run of this process under which the journal failed.
+                        runtime.forget_history(session);
+                    }
+                    self.recovered.push(recovered);
+                }
                 // Somebody else was quicker, and it is theirs now.
                 Err(JournalError::Fenced { .. }) => {}
                 Err(error) => return Err(error),

@@ -98,6 +98,12 @@ impl Runtime {
             let known = self.find(run).await?;
             return Ok(known.map_or_else(|| not_found(run), |known| known.cancel(cancel)));
         }
+        self.cancel_undriven(run, cancel).await
+    }
+
+    /// Cancels a run that has no driver here: the request is on record first, so that it survives a crash before it is
+    /// carried out.
+    async fn cancel_undriven(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         let request = cancel.clone().at(self.core.clock.now());
         match self.core.journal.request_cancel(run, request).await? {
             Requested::Unknown => Ok(not_found(run)),
@@ -111,7 +117,7 @@ impl Runtime {
         Ok(known.map_or_else(|| not_found(run), |known| known.cancel(cancel)))
     }
 
-    /// Carries out a request that is on record for a run that is parked.
+    /// Carries out a request that is on record for a run without a driver.
     async fn settle_cancelled(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         if let Some(live) = self.core.registry.find(run) {
             // It was brought back to life meanwhile.
@@ -135,7 +141,7 @@ impl Runtime {
             return Ok(Some(Run::new(live)));
         }
         let Some(stored) = self.core.journal.read(run).await? else { return Ok(None) };
-        let told = recovery::tell(&stored).map_err(|error| JournalError::Storage(error.to_string()))?;
+        let told = recovery::tell(&stored).map_err(recovery::unreadable)?;
         let log = Log::from_entries(&stored.entries);
         let live = Live::told(run.clone(), told.session, Arc::clone(&self.core), log, told.outcome);
         Ok(Some(Run::new(Arc::new(live))))
@@ -201,8 +207,8 @@ impl Runtime {
             limit: None,
         };
         for left in self.list_runs(unsettled).await? {
-            // A dead process left it, and its agent is not here.
-            self.cancel(&left.run, cancel.clone()).await?;
+            // A dead process left it, or the journal failed under it.
+            self.cancel_undriven(&left.run, cancel.clone()).await?;
         }
         self.core.journal.sessions().delete(session).await
     }
@@ -275,6 +281,14 @@ impl RuntimeCore {
         let session = Arc::new(SessionCore::new(key.clone()));
         sessions.insert(key.clone(), Arc::downgrade(&session));
         session
+    }
+
+    /// What was said in a session is to be read again, if it is in memory.
+    pub(crate) fn forget_history(&self, session: &SessionKey) {
+        let session = self.sessions.lock().get(session).and_then(Weak::upgrade);
+        if let Some(session) = session {
+            session.forget_history();
+        }
     }
 
     /// Remembers an agent by its name: a run that outlives its process goes on with the agent of its name.

@@ -137,6 +137,11 @@ impl SessionCore {
         self.state.lock().history.clone()
     }
 
+    /// What was said before is to be read again: the journal knows better.
+    pub(crate) fn forget_history(&self) {
+        self.state.lock().history = None;
+    }
+
     /// What was said before, as the journal tells it.
     pub(crate) fn set_history(&self, history: Vec<Arc<Message>>) {
         self.state.lock().history.get_or_insert(history);

@@ -87,7 +87,7 @@ pub struct SessionInfo {
     pub key: SessionKey,
     /// When it was begun.
     pub created_at: Wall,
-    /// When something last happened in it.
+    /// When a run of it was last accepted or settled, or its state changed.
     pub updated_at: Wall,
     /// How many runs it has.
     pub runs: u64,

@@ -196,7 +196,7 @@ async fn the_writer_that_was_thought_dead_can_write_no_more() {
     tokio::time::sleep(millis(50)).await;
 
     let other = next_runtime_on(&journal);
-    assert_eq!(other.recover().await.unwrap()[0].fate.ending().as_deref(), Some(&Arc::new(Ending::Lost)));
+    assert_eq!(other.recover().await.unwrap()[0].fate.ending(), Some(&Arc::new(Ending::Lost)));
     run.cancel(Cancel::graceful());
     run.outcome().await;
     assert_eq!(model.open(), 0);
@@ -212,7 +212,7 @@ async fn a_run_that_was_taken_over_is_not_told_as_cancelled_by_the_one_and_lost_
     let run = agent.start("Go.").unwrap();
     until_shown(&run, "Half").await;
     let other = next_runtime_on(&journal);
-    assert_eq!(other.recover().await.unwrap()[0].fate.ending().as_deref(), Some(&Arc::new(Ending::Lost)));
+    assert_eq!(other.recover().await.unwrap()[0].fate.ending(), Some(&Arc::new(Ending::Lost)));
     run.cancel(Cancel::graceful());
     let outcome = run.outcome().await;
     assert_eq!(outcome.stop_reason(), "failed", "{:?}", outcome.ending);

@@ -1,47 +1,91 @@
 //! The command line.
 
+mod records;
+mod session;
+
+pub(crate) use records::{
+    DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ListForm, ReceiptArgs, RunsArgs, SessionsArgs,
+};
+pub(crate) use session::{DbArgs, SessionName, TalkArgs};
+
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use andon::Limits;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    the run completed (a chat that is left always ends so)
-  1    the run failed
+  1    the run failed, or the program could not do what it was asked
   2    the command line is wrong
   3    the run was cancelled: by Ctrl-C, a deadline or a limit
   130  left at once by a third Ctrl-C
 
 Ctrl-C stops the run gracefully, a second one stops it now, a third one leaves at once.";
 
+const CHAT_EXAMPLES: &str = "\
+Examples:
+  andon chat                    a new session
+  andon chat --continue         the last session, where you left it
+  andon chat --session monday   the session `monday`";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  andon run roll 3 dice
+  andon run --continue --json tell me more
+  echo roll 3 dice | andon run";
+
 /// Talk to an AI agent that you can stop at any moment, with nothing lost.
 ///
-/// Without a command this is `andon chat`. The agent is a practice agent: it needs no key and no network.
+/// Without a command this is `andon chat`. The agent is a practice agent: it needs no key and no network. What was said is
+/// kept in a database in your data folder, and outlives the program however that ends.
 #[derive(Debug, Parser)]
 #[command(name = "andon", version, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     #[command(flatten)]
-    pub(crate) chat: Options,
+    pub(crate) chat: ChatArgs,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Talk to the practice agent in the terminal.
-    #[command(after_help = EXIT_CODES)]
-    Chat(Options),
+    #[command(after_help = format!("{CHAT_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Chat(ChatArgs),
     /// Run one prompt and leave. The answer goes to standard output, all else to standard error.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = format!("{RUN_EXAMPLES}\n\n{EXIT_CODES}"))]
     Run(RunArgs),
+    /// List sessions, the one that was last used first.
+    Sessions(SessionsArgs),
+    /// List runs, the newest first.
+    Runs(RunsArgs),
+    /// Tell all about one run: how it ended, who stopped it and why, its tool calls and its tokens.
+    Receipt(ReceiptArgs),
+    /// Show what was said in a session, by all runs that have settled.
+    History(HistoryArgs),
+    /// Write all of a session as JSON Lines, to be kept or moved.
+    Export(ExportArgs),
+    /// Take in a session that was exported, all of it or nothing.
+    Import(ImportArgs),
+    /// Delete a session so that nothing of it remains.
+    Delete(DeleteArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChatArgs {
+    #[command(flatten)]
+    pub(crate) talk: TalkArgs,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// What to ask; `-` reads it from standard input.
-    #[arg(required = true)]
+    /// What to ask. `-`, or nothing where standard input is no terminal, reads it from there.
     pub(crate) prompt: Vec<String>,
     /// Write each item of the run's feed to standard output as one line of JSON, and then its receipt.
     #[arg(long)]
@@ -50,7 +94,11 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
+    pub(crate) talk: TalkArgs,
+    #[command(flatten)]
     pub(crate) options: Options,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,6 +135,17 @@ impl Options {
     }
 }
 
+/// Says what is wrong with the command line of a command, and how it is written; leaves with 2.
+pub(crate) fn refuse(command: &str, why: &str) -> ! {
+    let mut args = Args::command();
+    let kind = clap::error::ErrorKind::MissingRequiredArgument;
+    args.build();
+    match args.find_subcommand_mut(command) {
+        Some(command) => command.error(kind, why).exit(),
+        None => args.error(kind, why).exit(),
+    }
+}
+
 /// A time that is not zero: a run with no time would stop before it began.
 fn some_time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 30s, 2m or 500ms"))?;
@@ -96,7 +155,6 @@ fn some_time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -106,11 +164,11 @@ mod tests {
     #[test]
     fn options_work_with_and_without_the_word_chat() {
         let alone = Args::try_parse_from(["andon", "--deadline", "30s"]).unwrap();
-        assert_eq!(alone.chat.limits().deadline, Some(Duration::from_secs(30)));
+        assert_eq!(alone.chat.options.limits().deadline, Some(Duration::from_secs(30)));
         let Some(Command::Chat(chat)) = Args::try_parse_from(["andon", "chat", "--turns", "2"]).unwrap().command else {
             panic!("that is a chat");
         };
-        assert_eq!(chat.limits(), Limits { turns: Some(2), ..Limits::NONE });
+        assert_eq!(chat.options.limits(), Limits { turns: Some(2), ..Limits::NONE });
         assert!(Args::try_parse_from(["andon", "--deadline", "0s"]).is_err());
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn short(figure: &Figure) -> String {
 }
 
 /// A span of time from microseconds, with the digits that matter.
-pub(super) fn time(micros: u64) -> String {
+pub(crate) fn time(micros: u64) -> String {
     let value = micros as f64;
     match micros {
         0..1_000 => format!("{micros} µs"),

@@ -39,7 +39,7 @@ fn told(message: &Message) -> String {
     text
 }
 
-fn cut_word(cut: Cut) -> &'static str {
+pub(super) fn cut_word(cut: Cut) -> &'static str {
     match cut {
         Cut::Cancelled(reason) => reason.as_str(),
         Cut::Broken => "the stream broke",

@@ -23,11 +23,29 @@ impl Listener for JsonLines {
     }
 
     fn ask(&mut self, call: &ToolCall) -> io::Result<()> {
-        write!(io::stderr(), "May {} run with {}? [y/n] ", call.name, call.arguments)
+        ask_aside(call)
     }
 }
 
-fn write_line(line: &str) -> io::Result<()> {
+/// Nothing but its questions: a run that comes before the one whose output was asked for.
+pub(crate) struct Questions;
+
+impl Listener for Questions {
+    fn item(&mut self, _: &FeedItem) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn ask(&mut self, call: &ToolCall) -> io::Result<()> {
+        ask_aside(call)
+    }
+}
+
+fn ask_aside(call: &ToolCall) -> io::Result<()> {
+    write!(io::stderr(), "May {} run with {}? [y/n] ", call.name, call.arguments)
+}
+
+/// Writes one line, at once.
+pub(crate) fn write_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()

@@ -5,11 +5,19 @@ mod flow;
 mod history;
 mod json;
 pub(crate) mod receipt;
+mod recovered;
 mod screen;
+mod table;
+mod transcript;
+pub(crate) mod when;
 
+pub(crate) use figures::time;
 pub(crate) use history::history;
-pub(crate) use json::JsonLines;
+pub(crate) use json::{JsonLines, Questions, write_line};
+pub(crate) use recovered::{recovered, session_shown};
 pub(crate) use screen::{Screen, Streams};
+pub(crate) use table::{Cell, Table};
+pub(crate) use transcript::{flowing, recap, transcript};
 
 use anstyle::AnsiColor;
 
@@ -31,10 +39,16 @@ impl Style {
     pub(crate) const BAD: anstyle::Style = AnsiColor::Red.on_default().bold();
 }
 
+/// A text that does nothing to a terminal but be shown: what was stored may be anybody's.
+fn plain(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    text.chars().map(harmless).collect()
+}
+
 /// A text on one line, cut to a length that fits beside other things.
 fn one_line(text: &str) -> String {
     let longest = crate::terminal::columns().map_or(160, |columns| columns.saturating_sub(24).max(40));
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
     let mut short: String = line.chars().take(longest).collect();
     if short.len() < line.len() {
         short.push('…');

@@ -3,9 +3,9 @@
 use andon::core::event::Refusal;
 use andon::core::progress::Phase;
 use andon::core::receipt::CallAccount;
-use andon::{Ending, Outcome, Receipt, Verdict};
+use andon::{Ending, Message, Outcome, Receipt, Verdict};
 
-use super::{Style, figures};
+use super::{Style, figures, recovered::session_shown, when};
 
 /// One line: how it ended, how long it took, what it used.
 pub(crate) fn short(outcome: &Outcome) -> String {
@@ -13,7 +13,7 @@ pub(crate) fn short(outcome: &Outcome) -> String {
     let delivered = &outcome.usage.delivered;
     let mut line = format!(
         "{} · {} · tokens: {} in, {} out",
-        heading(outcome),
+        heading(&outcome.ending, receipt),
         figures::time(receipt.run_us),
         figures::short(&delivered.input),
         figures::short(&delivered.output),
@@ -27,29 +27,22 @@ pub(crate) fn short(outcome: &Outcome) -> String {
     line
 }
 
-/// Everything that the receipt says.
+/// Everything that the receipt of a run that has just settled says.
 pub(crate) fn full(outcome: &Outcome) -> String {
-    let receipt = &outcome.receipt;
-    let mut rows = Rows(format!("{}\n", heading(outcome)));
-    if receipt.requested_at.is_some() {
-        rows.add("stop", &stop_times(receipt));
-    }
-    if let Some(phase) = receipt.cut_in {
-        rows.add("cut", &format!("{}{}", phase_words(phase), kept(outcome)));
-    }
-    let first = receipt.first_piece_us.map(|us| format!(", first word after {}", figures::time(us)));
-    rows.add("ran", &format!("{}{}", figures::time(receipt.run_us), first.unwrap_or_default()));
-    for (place, call) in receipt.calls.iter().enumerate() {
-        rows.add(if place == 0 { "calls" } else { "" }, &call_words(call));
-    }
-    let used = &receipt.usage;
-    rows.add("tokens", &format!("delivered: {}", figures::usage(&used.delivered, &used.delivered)));
-    rows.add("", &format!("billed:    {}", figures::usage(&used.billed, &used.delivered)));
-    let leaked = if receipt.leaked.is_empty() { "nothing".to_owned() } else { receipt.leaked.join(", ") };
-    rows.add("leaked", &leaked);
-    if receipt.revision > 0 {
-        rows.add("revised", &format!("{} times after the end", receipt.revision));
-    }
+    let mut rows = Rows(format!("{}\n", heading(&outcome.ending, &outcome.receipt)));
+    rows.account(&outcome.receipt, outcome.message.as_deref());
+    rows.0
+}
+
+/// As [`full`], of a run that somebody asks about later: which it was, and when.
+pub(crate) fn later(receipt: &Receipt, answer: Option<&Message>, heading_if_open: &str) -> String {
+    let ended = receipt.outcome.as_ref().map(|ending| heading(ending, receipt));
+    let heading = ended.unwrap_or_else(|| heading_if_open.to_owned());
+    let mut rows = Rows(format!("{heading}\n"));
+    rows.add("run", receipt.run.as_str());
+    rows.add("session", &session_shown(&receipt.session));
+    rows.add("began", &format!("{} UTC", when::utc(receipt.accepted_at)));
+    rows.account(receipt, answer);
     rows.0
 }
 
@@ -60,13 +53,38 @@ impl Rows {
         let dim = Style::DIM;
         self.0.push_str(&format!("  {dim}{label:<7}{dim:#} {text}\n"));
     }
+
+    fn account(&mut self, receipt: &Receipt, answer: Option<&Message>) {
+        if receipt.requested_at.is_some() {
+            self.add("stop", &stop_times(receipt));
+        }
+        match (receipt.cut_in.map(phase_words), kept(answer)) {
+            (None, None) => {}
+            (Some(phase), None) => self.add("cut", phase),
+            (None, Some(kept)) => self.add("cut", &kept),
+            (Some(phase), Some(kept)) => self.add("cut", &format!("{phase}; {kept}")),
+        }
+        let first = receipt.first_piece_us.map(|us| format!(", first word after {}", figures::time(us)));
+        self.add("ran", &format!("{}{}", figures::time(receipt.run_us), first.unwrap_or_default()));
+        for (place, call) in receipt.calls.iter().enumerate() {
+            self.add(if place == 0 { "calls" } else { "" }, &call_words(call));
+        }
+        let used = &receipt.usage;
+        self.add("tokens", &format!("delivered: {}", figures::usage(&used.delivered, &used.delivered)));
+        self.add("", &format!("billed:    {}", figures::usage(&used.billed, &used.delivered)));
+        let leaked = if receipt.leaked.is_empty() { "nothing".to_owned() } else { receipt.leaked.join(", ") };
+        self.add("leaked", &leaked);
+        if receipt.revision > 0 {
+            self.add("revised", &format!("{} times after the end", receipt.revision));
+        }
+    }
 }
 
-fn heading(outcome: &Outcome) -> String {
+fn heading(ending: &Ending, receipt: &Receipt) -> String {
     let (good, stop, bad) = (Style::GOOD, Style::STOP, Style::BAD);
-    match &*outcome.ending {
+    match ending {
         Ending::Completed { stop } => format!("{good}✓ Completed{good:#} ({})", stop.as_str()),
-        Ending::Cancelled { .. } => format!("{stop}■ Stopped{stop:#} {}", who_and_why(&outcome.receipt)),
+        Ending::Cancelled { .. } => format!("{stop}■ Stopped{stop:#} {}", who_and_why(receipt)),
         Ending::Failed(failure) => format!("{bad}✗ Failed:{bad:#} {failure}"),
         Ending::Lost => format!("{bad}✗ Lost:{bad:#} the program that ran it ended"),
     }
@@ -101,12 +119,12 @@ fn phase_words(phase: Phase) -> &'static str {
     }
 }
 
-fn kept(outcome: &Outcome) -> String {
-    let Some(message) = outcome.message.as_ref().filter(|message| message.cut.is_some()) else { return String::new() };
+fn kept(answer: Option<&Message>) -> Option<String> {
+    let message = answer.filter(|message| message.cut.is_some())?;
     match message.text().split_whitespace().count() {
-        0 => String::new(),
-        1 => "; its one word is kept".to_owned(),
-        words => format!("; its {words} words are kept"),
+        0 => None,
+        1 => Some("its one word is kept".to_owned()),
+        words => Some(format!("its {words} words are kept")),
     }
 }
 

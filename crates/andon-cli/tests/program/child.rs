@@ -1,5 +1,6 @@
 //! The program as a child process whose output can be waited for.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -27,10 +28,18 @@ pub(crate) struct Ended {
 }
 
 impl Program {
+    /// Starts it with a journal in memory.
     pub(crate) fn start(args: &[&str]) -> Self {
+        Self::start_on("memory", args)
+    }
+
+    /// Starts it with a database. No test touches the one of whoever runs it.
+    pub(crate) fn start_on(db: impl AsRef<OsStr>, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_andon"))
             .args(args)
             .env("USER", "ada")
+            .env("ANDON_DB", db)
+            .env("XDG_DATA_HOME", "/nonexistent")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -44,6 +53,17 @@ impl Program {
     /// Runs to the end, with nothing on standard input.
     pub(crate) fn run(args: &[&str]) -> Ended {
         Self::start(args).end()
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it as `kill -9` does, and gives all that it had written.
+    pub(crate) fn kill(self) -> Ended {
+        self.signal(Signal::KILL);
+        self.end_without_closing()
     }
 
     pub(crate) fn type_line(&mut self, line: &str) {
@@ -126,8 +146,12 @@ impl Program {
 
     /// Waits for the end.
     pub(crate) fn end_without_closing(mut self) -> Ended {
-        while let Ok(chunk) = self.output.recv_timeout(PATIENCE) {
-            self.seen.push_str(&String::from_utf8_lossy(&chunk));
+        loop {
+            match self.output.recv_timeout(PATIENCE) {
+                Ok(chunk) => self.seen.push_str(&String::from_utf8_lossy(&chunk)),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end; there was:\n{}", self.seen),
+            }
         }
         let mut stderr = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
@@ -178,4 +202,50 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
         }
     });
     receive
+}
+
+/// A database of one test, which is gone with it.
+pub(crate) struct Database {
+    folder: tempfile::TempDir,
+}
+
+impl Database {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A file beside it.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) -> Program {
+        Program::start_on(self.file("andon.db"), args)
+    }
+
+    /// Runs to the end, which must be a good one.
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
+        let ended = self.start(args).end();
+        assert_eq!(ended.code, Some(0), "{args:?}: {}{}", ended.stdout, ended.stderr);
+        ended
+    }
+
+    /// Runs to the end, which must be an error; says which.
+    pub(crate) fn refused(&self, args: &[&str]) -> String {
+        let ended = self.start(args).end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{args:?}: {}", ended.stderr);
+        ended.stderr
+    }
+
+    /// Waits until a session's record has this text in it: another program writes it.
+    pub(crate) fn wait_for_record(&self, session: &str, text: &str) {
+        let has_it = |_| self.start(&["export", session]).end().stdout.contains(text);
+        assert!((0..5000).any(has_it), "{text:?} did not come into the record of {session}");
+    }
+
+    /// The facts of a session that have this type.
+    pub(crate) fn facts(&self, session: &str, kind: &str) -> Vec<Value> {
+        let lines = self.run(&["export", session]).json();
+        lines.iter().map(|line| line["fact"].clone()).filter(|fact| fact["type"] == kind).collect()
+    }
 }

@@ -3,4 +3,10 @@
 
 mod chat;
 mod child;
+mod commands;
+mod in_use;
+mod kill;
+mod moving;
+mod queued;
 mod run;
+mod sessions;

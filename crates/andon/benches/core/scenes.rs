@@ -4,18 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::{Agent, Cancel, FeedItem, Run, Runtime};
+use andon_testkit::bench::{Goal, Line, Scene, cpu, median, memory, now, quantile};
 use std::future::Future;
 use tokio::runtime::Builder;
 
-use crate::machine::{cpu, median, memory, now, quantile};
 use crate::models::Does;
-use crate::{Goal, Line};
-
-/// One thing that is measured.
-pub(crate) struct Scene {
-    pub(crate) name: &'static str,
-    pub(crate) measure: fn() -> Vec<Line>,
-}
 
 /// All of them. Memory first, while the process is small.
 pub(crate) const ALL: [Scene; 5] = [

@@ -9,7 +9,7 @@ use andon_core::progress::Progress;
 use andon_core::time::Wall;
 use serde_json::Value;
 
-use super::{MemoryJournal, SharedKey, State, StoredRun, StoredSession, session_of};
+use super::{MemoryJournal, SharedKey, State, StoredRun, StoredSession, check_order, session_of};
 use crate::journal::{JournalError, Stored};
 use crate::sessions::{
     Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
@@ -90,6 +90,12 @@ impl State {
         if let Some((run, _)) = moved.runs.iter().find(|(run, _)| self.runs.contains_key(run)) {
             return Err(JournalError::RunExists(run.clone()));
         }
+        for (place, (run, stored)) in moved.runs.iter().enumerate() {
+            check_order(0, &stored.entries)?;
+            if moved.runs.iter().take(place).any(|(other, _)| other == run) {
+                return Err(JournalError::RunExists(run.clone()));
+            }
+        }
         self.sessions.insert(moved.session.clone(), StoredSession::new(moved.created_at));
         for (key, value) in moved.state {
             let Some(table) = self.table(&moved.session, Scope::of(&key), moved.created_at) else { continue };
@@ -120,7 +126,7 @@ pub(crate) fn unsettled_run(session: &SessionKey, run: &RunId) -> JournalError {
 
 /// A session that keeps another from taking its place.
 pub(crate) fn session_exists(session: &SessionKey) -> JournalError {
-    JournalError::Refused(format!("there is a session {session} already: delete it first, or choose another name"))
+    JournalError::Refused(format!("there is a session {session} already: delete it first"))
 }
 
 /// A run as a list shows it; nothing if its record does not fold.

@@ -1,0 +1,123 @@
+//! The command line of what looks at the record, and moves it.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use super::{DbArgs, SessionName};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  andon sessions --limit 5")]
+pub(crate) struct SessionsArgs {
+    /// Only sessions of this agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) app: Option<String>,
+    /// Only sessions of this user.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    #[command(flatten)]
+    pub(crate) form: ListForm,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  andon runs --open\n  andon runs --json | jq -r .run_id")]
+pub(crate) struct RunsArgs {
+    /// Only runs of this session.
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<SessionName>,
+    /// Only runs of this agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) app: Option<String>,
+    /// Only runs of this user.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// Only runs that have not settled.
+    #[arg(long, conflicts_with = "settled")]
+    pub(crate) open: bool,
+    /// Only runs that have settled.
+    #[arg(long)]
+    pub(crate) settled: bool,
+    #[command(flatten)]
+    pub(crate) form: ListForm,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}
+
+/// How a list is written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListForm {
+    /// No more than this many: 20 unless told otherwise, and all with --json.
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroUsize>,
+    /// Write one JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ListForm {
+    /// How many entries are shown; all if it says nothing.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        let usual = if self.json { None } else { Some(20) };
+        self.limit.map(NonZeroUsize::get).or(usual)
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  andon receipt 019a8744-1f3c")]
+pub(crate) struct ReceiptArgs {
+    /// The run's id, or enough of its beginning. `andon runs` lists them.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Write it as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  andon history calm-otter-17\n  andon history practice/local/calm-otter-17")]
+pub(crate) struct HistoryArgs {
+    /// The session: its name, or app/user/session.
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionName,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  andon export calm-otter-17 --out otter.jsonl")]
+pub(crate) struct ExportArgs {
+    /// The session: its name, or app/user/session.
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionName,
+    /// Write to this file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  andon import otter.jsonl\n  andon export otter | andon import - --db other.db")]
+pub(crate) struct ImportArgs {
+    /// What `andon export` has written; `-` reads it from standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  andon delete calm-otter-17")]
+pub(crate) struct DeleteArgs {
+    /// The session: its name, or app/user/session.
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionName,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}

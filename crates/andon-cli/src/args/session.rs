@@ -1,0 +1,97 @@
+//! Sessions and databases as they are named on the command line.
+
+use std::ffi::OsString;
+use std::str::FromStr;
+
+use andon::{IdError, SessionId, SessionKey};
+
+use crate::agent::PRACTICE;
+
+/// Where runs are recorded.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct DbArgs {
+    /// The database; `memory` records nothing. Unless told otherwise it is `andon/andon.db` in your data folder.
+    // An empty text is as good as none: that is how a variable is unset in many scripts.
+    #[arg(long, value_name = "PATH|memory", env = "ANDON_DB", hide_env_values = true)]
+    pub(crate) db: Option<OsString>,
+}
+
+/// Which session to talk in.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct TalkArgs {
+    /// Talk in the session of this name; it is begun if it is new.
+    #[arg(long, value_name = "NAME", conflicts_with = "continue_last")]
+    pub(crate) session: Option<OwnSession>,
+    /// Go on with the session that was last used.
+    #[arg(short = 'c', long = "continue")]
+    pub(crate) continue_last: bool,
+}
+
+/// A session of the practice agent, by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnSession(pub(crate) SessionId);
+
+impl FromStr for OwnSession {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let own = format!("{PRACTICE}/{}/", andon::core::id::LOCAL);
+        SessionId::new(text.strip_prefix(&own).unwrap_or(text)).map(Self)
+    }
+}
+
+/// A session of anybody: its name alone if it is the practice agent's, or `app/user/session`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionName {
+    /// The name alone.
+    Alone(SessionId),
+    /// The agent, the user and the name.
+    Whole(SessionKey),
+}
+
+impl SessionName {
+    /// The session that is meant.
+    pub(crate) fn key(&self) -> Result<SessionKey, IdError> {
+        match self {
+            Self::Alone(session) => SessionKey::new(PRACTICE, andon::core::id::LOCAL, session.as_str()),
+            Self::Whole(key) => Ok(key.clone()),
+        }
+    }
+}
+
+impl FromStr for SessionName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split('/').collect();
+        match *parts {
+            [session] => SessionId::new(session).map(Self::Alone).map_err(|error| error.to_string()),
+            [app, user, session] => {
+                SessionKey::new(app, user, session).map(Self::Whole).map_err(|error| error.to_string())
+            }
+            _ => Err("write a session's name, or app/user/session".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_named_alone_or_with_its_agent_and_user() {
+        let key = |text: &str| text.parse::<SessionName>().map(|name| name.key().unwrap().to_string());
+        assert_eq!(key("otter"), Ok("practice/local/otter".to_owned()));
+        assert_eq!(key("shop/ada/otter"), Ok("shop/ada/otter".to_owned()));
+        for wrong in ["", "a/b", "a/b/c/d", "a//b"] {
+            assert!(key(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_own_session_may_be_written_as_lists_write_it() {
+        let own = |text: &str| text.parse::<OwnSession>().map(|session| session.0.to_string());
+        assert_eq!((own("otter"), own("practice/local/otter")), (Ok("otter".to_owned()), Ok("otter".to_owned())));
+        assert_eq!(own("shop/ada/otter"), Err(IdError::BadCharacter('/')));
+    }
+}

@@ -1,0 +1,124 @@
+//! The database: which file it is, and how a program opens it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use andon::Runtime;
+use andon_store::{OpenError, Options, SqliteJournal, default_path};
+use anyhow::{Context, anyhow};
+
+use crate::args::DbArgs;
+
+/// Where runs are recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Db {
+    /// The file; nothing if it is memory.
+    file: Option<PathBuf>,
+    /// What a command needs on its line to find the same file again.
+    flag: String,
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// To run prompts: without a file it works too.
+    Running,
+    /// To change what is on record.
+    Changing,
+}
+
+impl Db {
+    /// The database that is meant by the command line, its variable or neither.
+    pub(crate) fn named(args: &DbArgs) -> anyhow::Result<Self> {
+        let Some(name) = args.db.as_ref().filter(|name| !name.is_empty()) else {
+            let file = default_path().context("no data folder is known for you: name a file with --db PATH")?;
+            return Ok(Self { file: Some(file), flag: String::new() });
+        };
+        let is_variable = std::env::var_os("ANDON_DB").as_ref() == Some(name);
+        let flag = if is_variable { String::new() } else { format!(" --db {}", quoted(&name.to_string_lossy())) };
+        Ok(Self { file: (name != "memory").then(|| PathBuf::from(name)), flag })
+    }
+
+    /// Opens it to write, as this program; makes a file if there is none.
+    pub(crate) fn open(&self, program: &str, why: For) -> anyhow::Result<Runtime> {
+        let Some(file) = &self.file else {
+            return match why {
+                For::Running => Ok(Runtime::builder().build()),
+                For::Changing => Err(anyhow!("`--db memory` keeps nothing: name a file with --db PATH")),
+            };
+        };
+        let journal = SqliteJournal::open_with(file, &Options::new().program(program));
+        let journal = journal.map_err(|error| with_advice(error, why))?;
+        Ok(Runtime::builder().journal(Arc::new(journal)).build())
+    }
+
+    /// Opens it to look, also while another process writes it; nothing if nothing was recorded yet.
+    pub(crate) fn open_to_read(&self) -> anyhow::Result<Option<Runtime>> {
+        let Some(file) = &self.file else { return Ok(None) };
+        match SqliteJournal::open_to_read(file) {
+            Ok(journal) => Ok(Some(Runtime::builder().journal(Arc::new(journal)).build())),
+            Err(OpenError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a process has it open to write.
+    pub(crate) fn is_held(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| SqliteJournal::owner(file).is_some())
+    }
+
+    /// Whether what is said outlives the program.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The place, for people.
+    pub(crate) fn shown(&self) -> String {
+        self.file.as_ref().map_or_else(|| "memory".to_owned(), |file| file.display().to_string())
+    }
+
+    /// A command that works on this same database, for people to type.
+    pub(crate) fn command(&self, words: &str) -> String {
+        format!("andon {words}{}", self.flag)
+    }
+}
+
+/// The store says what is wrong; which option helps is ours to say.
+fn with_advice(error: OpenError, why: For) -> anyhow::Error {
+    match (&error, why) {
+        (OpenError::InUse { .. } | OpenError::Locked { .. }, For::Running) => {
+            anyhow!("{error}, with --db PATH; or use --db memory, which records nothing")
+        }
+        (OpenError::Missing { .. } | OpenError::Newer { .. } | OpenError::Other { .. }, _) => error.into(),
+        _ => anyhow!("{error}, with --db PATH"),
+    }
+}
+
+/// A text as a shell takes it for one word.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:+@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_can_be_pasted_into_a_shell() {
+        let texts = ["plain-1", "two words", "it's", ""].map(quoted);
+        assert_eq!(texts, ["plain-1", "'two words'", r"'it'\''s'", "''"]);
+    }
+
+    #[test]
+    fn an_empty_name_is_none_and_memory_is_no_file() {
+        let db = |name: &str| Db::named(&DbArgs { db: Some(name.into()) }).unwrap();
+        assert!(db("").is_kept() || default_path().is_none());
+        assert!(!db("memory").is_kept());
+        assert_eq!(db("./memory").shown(), "./memory");
+        assert_eq!(db("a b.db").command("runs"), "andon runs --db 'a b.db'");
+    }
+}

@@ -1,0 +1,46 @@
+//! `andon export`.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::open_session;
+use crate::Exit;
+use crate::args::ExportArgs;
+use crate::show::session_shown;
+
+/// Writes all of a session as JSON Lines.
+pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
+    let key = args.session.key()?;
+    let (_, runtime) = open_session(&args.db, &key).await?;
+    let lines = runtime.export(&key).await?.context("the session was deleted meanwhile")?;
+    match &args.out {
+        None => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(lines.as_bytes())?;
+            out.flush()?;
+        }
+        Some(path) => {
+            write_whole(path, &lines).with_context(|| format!("{} cannot be written", path.display()))?;
+            let count = lines.lines().count();
+            anstream::eprintln!("Wrote session {} to {}: {count} lines.", session_shown(&key), path.display());
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+/// Writes a file so that it is there whole or not at all. It is its owner's alone, as the database is.
+fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path.exists() && !path.is_file() {
+        // A pipe or a device: there is nothing to put in its place.
+        return Ok(File::options().write(true).open(path)?.write_all(text.as_bytes())?);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}

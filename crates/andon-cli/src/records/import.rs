@@ -1,0 +1,56 @@
+//! `andon import`.
+
+use std::io::Read;
+use std::path::Path;
+
+use andon::{ImportError, JournalError};
+use anyhow::{Context, anyhow};
+
+use super::{runs_of, write};
+use crate::Exit;
+use crate::args::ImportArgs;
+use crate::db::{Db, For, quoted};
+use crate::show::session_shown;
+
+/// Takes in a session that was exported.
+///
+/// No agent is built here: a run of it that waits goes on waiting, for a program that can go on with it.
+pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
+    let lines = read(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
+    let db = Db::named(&args.db)?;
+    let runtime = db.open("andon import", For::Changing)?;
+    let session = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
+    let runs = match runtime.list_runs(runs_of(&session)).await?.len() {
+        1 => "1 run".to_owned(),
+        runs => format!("{runs} runs"),
+    };
+    let name = session_shown(&session);
+    let next = if name.contains('/') { "history " } else { "chat --session " };
+    let next = db.command(&format!("{next}{}", quoted(&name)));
+    write(&format!("It is session {name} now, with {runs}. Go on: {next}\n"))?;
+    Ok(Exit::Completed)
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    match file.to_str() {
+        Some("-") => std::io::stdin().read_to_end(&mut bytes)?,
+        _ => std::fs::File::open(file)?.read_to_end(&mut bytes)?,
+    };
+    String::from_utf8(bytes).map_err(|error| {
+        let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        anyhow!("line {line} is no text, so this is nothing that `andon export` has written")
+    })
+}
+
+/// What went wrong, and that nothing was changed.
+fn explain(error: &ImportError, db: &Db) -> anyhow::Error {
+    match error {
+        ImportError::Journal(JournalError::Refused(_) | JournalError::RunExists(_)) => anyhow!(
+            "nothing was imported: {error} (`{}` deletes one, --db PATH imports into another file)",
+            db.command("delete SESSION")
+        ),
+        _ => anyhow!("nothing was imported: {error}"),
+    }
+}

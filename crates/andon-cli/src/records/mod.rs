@@ -1,0 +1,77 @@
+//! What looks at the record, and moves it. Whatever only looks works while another program writes.
+
+mod delete;
+mod export;
+mod history;
+mod import;
+mod receipt;
+mod runs;
+mod sessions;
+
+pub(crate) use delete::delete;
+pub(crate) use export::export;
+pub(crate) use history::history;
+pub(crate) use import::import;
+pub(crate) use receipt::receipt;
+pub(crate) use runs::runs;
+pub(crate) use sessions::{sessions, table as sessions_table};
+
+use std::io::Write;
+
+use andon::{RunFilter, Runtime, SessionKey};
+
+use crate::args::{DbArgs, ListForm};
+use crate::db::Db;
+use crate::show::session_shown;
+use crate::terminal;
+
+/// Writes to standard output, at once.
+fn write(text: &str) -> std::io::Result<()> {
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Says that a list is empty, and how to begin; nothing where programs read it.
+fn write_empty(form: &ListForm, text: &str) -> std::io::Result<()> {
+    if form.json { Ok(()) } else { write(&format!("{text}\n")) }
+}
+
+/// What is said where nothing was ever recorded.
+fn nothing_recorded(db: &Db) -> String {
+    match db.is_kept() {
+        true => format!("Nothing was recorded yet in {}. Begin with `{}`.", db.shown(), db.command("chat")),
+        false => "Nothing is recorded in memory: name a file with --db PATH.".to_owned(),
+    }
+}
+
+/// A whole terminal's width; nothing where nobody looks.
+fn width() -> Option<usize> {
+    terminal::columns()
+}
+
+/// All runs of a session.
+pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
+    RunFilter {
+        tenant: Some(key.tenant.to_string()),
+        app: Some(key.app.to_string()),
+        user: Some(key.user.to_string()),
+        session: Some(key.session.to_string()),
+        settled: None,
+        limit: None,
+    }
+}
+
+/// Opens a database to read a session of it; says so if there is none.
+async fn open_session(args: &DbArgs, key: &SessionKey) -> anyhow::Result<(Db, Runtime)> {
+    let db = Db::named(args)?;
+    let unknown = || {
+        let name = session_shown(key);
+        anyhow::anyhow!("there is no session {name} in {}: `{}` lists them", db.shown(), db.command("sessions"))
+    };
+    let runtime = db.open_to_read()?.ok_or_else(unknown)?;
+    if runtime.state(key).await?.is_none() {
+        return Err(unknown());
+    }
+    Ok((db, runtime))
+}

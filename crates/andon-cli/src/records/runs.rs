@@ -1,0 +1,176 @@
+//! `andon runs`.
+
+use andon::{Ending, RunFilter, RunInfo, Runtime, State};
+use serde_json::json;
+
+use super::{nothing_recorded, width, write, write_empty};
+use crate::Exit;
+use crate::args::{RunsArgs, SessionName};
+use crate::db::Db;
+use crate::show::{Cell, Style, Table, session_shown, time, when, write_line};
+
+/// The beginning of an id that a table shows: of our own ids, the time to the millisecond.
+const SHORT_ID: usize = 13;
+/// From this width on there is room for how long each run took.
+const ROOMY: usize = 100;
+
+/// Lists runs.
+pub(crate) async fn runs(args: &RunsArgs) -> anyhow::Result<Exit> {
+    let db = Db::named(&args.db)?;
+    let Some(runtime) = db.open_to_read()? else {
+        write_empty(&args.form, &nothing_recorded(&db))?;
+        return Ok(Exit::Completed);
+    };
+    let limit = args.form.limit();
+    let (mut found, is_left) = list(&runtime, &db, filter(args)).await?;
+    let has_more = limit.is_some_and(|limit| found.len() > limit);
+    found.truncate(limit.unwrap_or(usize::MAX));
+    if args.form.json {
+        for run in &found {
+            write_line(&as_json(run, is_left(run)).to_string())?;
+        }
+    } else if found.is_empty() {
+        write(&empty(args, &db))?;
+    } else {
+        write(&table(&found, &is_left))?;
+        if has_more {
+            write("There are more: --limit N shows them.\n")?;
+        }
+        write(&hints(&found, &is_left, &db))?;
+    }
+    Ok(Exit::Completed)
+}
+
+fn filter(args: &RunsArgs) -> RunFilter {
+    let (app, user, session) = match &args.session {
+        None => (args.app.clone(), args.user.clone(), None),
+        Some(SessionName::Alone(session)) => (args.app.clone(), args.user.clone(), Some(session.to_string())),
+        Some(SessionName::Whole(key)) => {
+            (Some(key.app.to_string()), Some(key.user.to_string()), Some(key.session.to_string()))
+        }
+    };
+    let settled = if args.open { Some(false) } else { args.settled.then_some(true) };
+    // One more, to know whether there are more.
+    let limit = args.form.limit().map(|limit| limit.saturating_add(1));
+    RunFilter { tenant: None, app, user, session, settled, limit }
+}
+
+/// The runs, and which of them a dead program left in the middle of something.
+async fn list(
+    runtime: &Runtime,
+    db: &Db,
+    which: RunFilter,
+) -> anyhow::Result<(Vec<RunInfo>, impl Fn(&RunInfo) -> bool + use<>)> {
+    // Asked before and after: a program that came or went meanwhile is no dead one.
+    let was_held = db.is_held();
+    let found = runtime.list_runs(which).await?;
+    let is_held = was_held || db.is_held();
+    Ok((found, move |run: &RunInfo| !is_held && is_in_progress(run.state)))
+}
+
+/// Whether a run has something open that nobody can go on with: one that only waits can.
+pub(super) fn is_in_progress(state: State) -> bool {
+    match state {
+        State::Running | State::Cancelling => true,
+        State::Queued | State::Waiting | State::Settled => false,
+    }
+}
+
+fn empty(args: &RunsArgs, db: &Db) -> String {
+    let is_filtered = args.session.is_some() || args.app.is_some() || args.user.is_some();
+    match (is_filtered, args.open) {
+        (false, false) if !args.settled => format!("{}\n", nothing_recorded(db)),
+        (false, true) => "No run is open.\n".to_owned(),
+        _ => format!("There is no such run. All of them: {}\n", db.command("runs")),
+    }
+}
+
+fn table(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool) -> String {
+    let width = width();
+    let is_roomy = width.is_none_or(|width| width >= ROOMY);
+    let mut heads = vec!["RUN", "STATE", if width.is_some() { "BEGAN" } else { "BEGAN (UTC)" }];
+    heads.extend(is_roomy.then_some("TOOK"));
+    heads.extend(["SESSION", "PROMPT"]);
+    let mut table = Table::new(&heads);
+    let length = if width.is_some() { id_length(runs) } else { usize::MAX };
+    for run in runs {
+        let began = if width.is_some() { when::ago(run.accepted_at) } else { when::utc(run.accepted_at) };
+        let mut row: Vec<Cell> = vec![
+            run.run.as_str().chars().take(length).collect::<String>().into(),
+            state(run, is_left(run)),
+            began.into(),
+        ];
+        let took = || run.settled_at.map_or(String::new(), |end| time(end.0.saturating_sub(run.accepted_at.0)));
+        row.extend(is_roomy.then(|| took().into()));
+        row.extend([session_shown(&run.session).into(), run.title.clone().into()]);
+        table.row(row);
+    }
+    table.fit(width)
+}
+
+/// How much of each id it takes to tell these runs apart.
+fn id_length(runs: &[RunInfo]) -> usize {
+    let differ = |length: &usize| {
+        let mut short: Vec<String> = runs.iter().map(|run| run.run.as_str().chars().take(*length).collect()).collect();
+        short.sort_unstable();
+        short.windows(2).all(|pair| pair.first() != pair.last())
+    };
+    (SHORT_ID..andon::core::id::MAX_ID_BYTES).find(differ).unwrap_or(usize::MAX)
+}
+
+fn state(run: &RunInfo, is_left: bool) -> Cell {
+    if is_left {
+        return Cell::styled("left open", Style::BAD);
+    }
+    match &run.ending {
+        None => Cell::styled(word(run.state), Style::TOOL),
+        Some(ending) => {
+            let style = match ending {
+                Ending::Completed { .. } => Style::GOOD,
+                Ending::Cancelled { .. } => Style::STOP,
+                Ending::Failed(_) | Ending::Lost => Style::BAD,
+            };
+            Cell::styled(ending.as_str(), style)
+        }
+    }
+}
+
+/// The word for a state.
+pub(super) fn word(state: State) -> &'static str {
+    match state {
+        State::Queued => "queued",
+        State::Running => "running",
+        State::Waiting => "waiting",
+        State::Cancelling => "cancelling",
+        State::Settled => "settled",
+    }
+}
+
+fn hints(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool, db: &Db) -> String {
+    let mut text = String::new();
+    if runs.iter().any(is_left) {
+        let next = db.command("chat --continue");
+        text.push_str(&format!("\nWhat was left open is settled by the next start, such as `{next}`.\n"));
+    }
+    if runs.iter().any(|run| run.state == State::Waiting) && !db.is_held() {
+        let talk = db.command("chat --session SESSION");
+        text.push_str(&format!("\nA run that waits wants a person's yes: `{talk}` asks you.\n"));
+    }
+    text
+}
+
+fn as_json(run: &RunInfo, is_left: bool) -> serde_json::Value {
+    json!({
+        "run_id": run.run,
+        "tenant": run.session.tenant,
+        "app": run.session.app,
+        "user": run.session.user,
+        "session": run.session.session,
+        "state": run.state,
+        "left_open": is_left,
+        "outcome": run.ending,
+        "accepted_at": run.accepted_at,
+        "settled_at": run.settled_at,
+        "title": run.title,
+    })
+}

@@ -1,0 +1,74 @@
+//! `andon sessions`.
+
+use andon::{SessionFilter, SessionInfo};
+use serde_json::json;
+
+use super::{nothing_recorded, width, write, write_empty};
+use crate::Exit;
+use crate::args::SessionsArgs;
+use crate::db::Db;
+use crate::show::{Table, session_shown, when, write_line};
+
+/// Lists sessions.
+pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
+    let db = Db::named(&args.db)?;
+    let Some(runtime) = db.open_to_read()? else {
+        write_empty(&args.form, &nothing_recorded(&db))?;
+        return Ok(Exit::Completed);
+    };
+    let limit = args.form.limit();
+    let which = SessionFilter {
+        tenant: None,
+        app: args.app.clone(),
+        user: args.user.clone(),
+        // One more, to know whether there are more.
+        limit: limit.map(|limit| limit.saturating_add(1)),
+    };
+    let mut found = runtime.list_sessions(which).await?;
+    let has_more = limit.is_some_and(|limit| found.len() > limit);
+    found.truncate(limit.unwrap_or(usize::MAX));
+    if args.form.json {
+        for session in &found {
+            write_line(&as_json(session).to_string())?;
+        }
+    } else if found.is_empty() && args.app.is_none() && args.user.is_none() {
+        write(&format!("{}\n", nothing_recorded(&db)))?;
+    } else if found.is_empty() {
+        write(&format!("There is no such session. All of them: {}\n", db.command("sessions")))?;
+    } else {
+        write(&table(&found))?;
+        if has_more {
+            write("There are more: --limit N shows them.\n")?;
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+/// Sessions as a table.
+pub(crate) fn table(sessions: &[SessionInfo]) -> String {
+    let width = width();
+    let time = |wall| if width.is_some() { when::ago(wall) } else { when::utc(wall) };
+    let mut table = Table::new(&["SESSION", if width.is_some() { "USED" } else { "USED (UTC)" }, "RUNS", "BEGAN WITH"]);
+    for session in sessions {
+        table.row(vec![
+            session_shown(&session.key).into(),
+            time(session.updated_at).into(),
+            session.runs.to_string().into(),
+            session.title.clone().unwrap_or_default().into(),
+        ]);
+    }
+    table.fit(width)
+}
+
+fn as_json(session: &SessionInfo) -> serde_json::Value {
+    json!({
+        "tenant": session.key.tenant,
+        "app": session.key.app,
+        "user": session.key.user,
+        "session": session.key.session,
+        "created_at": session.created_at,
+        "updated_at": session.updated_at,
+        "runs": session.runs,
+        "title": session.title,
+    })
+}

@@ -1,0 +1,130 @@
+//! What was said, as it looked when it was said.
+
+use std::sync::Arc;
+
+use andon::core::message::ResultStatus;
+use andon::{CallId, Message, Part, Role, ToolResult};
+
+use super::flow::Flow;
+use super::history::{cut_word, history};
+use super::{Style, one_line, plain, result_line};
+
+/// A whole conversation.
+pub(crate) fn transcript(messages: &[Arc<Message>]) -> String {
+    let mut text = String::new();
+    for (place, message) in messages.iter().enumerate() {
+        let before = place.checked_sub(1).and_then(|before| messages.get(before));
+        // A prompt stands apart from what was before it, and an answer from a tool's result.
+        if before.is_some_and(|before| message.role == Role::User || before.role == Role::Tool) {
+            text.push('\n');
+        }
+        text.push_str(&told(message, messages));
+    }
+    text
+}
+
+/// Where a person was: the last prompt and all that came of it, and before it a few lines of what was said earlier.
+pub(crate) fn recap(messages: &[Arc<Message>]) -> String {
+    let last_prompt = |messages: &[Arc<Message>]| messages.iter().rposition(|message| message.role == Role::User);
+    let split = |messages: &'_ [Arc<Message>]| last_prompt(messages).unwrap_or(0);
+    let Some((earlier, last)) = messages.split_at_checked(split(messages)) else { return String::new() };
+    let Some((hidden, before)) = earlier.split_at_checked(split(earlier)) else { return String::new() };
+    let dim = Style::DIM;
+    let mut text = String::new();
+    match hidden.len() {
+        0 => {}
+        1 => text.push_str(&format!("{dim}(1 earlier message: /history){dim:#}\n")),
+        count => text.push_str(&format!("{dim}({count} earlier messages: /history){dim:#}\n")),
+    }
+    if !before.is_empty() {
+        text.push_str(&history(before));
+        text.push('\n');
+    }
+    text.push_str(&transcript(last));
+    text
+}
+
+fn told(message: &Message, all: &[Arc<Message>]) -> String {
+    let (bold, dim, stop, tool) = (Style::BOLD, Style::DIM, Style::STOP, Style::TOOL);
+    let mut text = String::new();
+    for part in &message.parts {
+        text.push_str(&match part {
+            Part::Text { text } if message.role == Role::User => format!("{bold}> {}{bold:#}", plain(text)),
+            Part::Text { text } => flowing(text),
+            Part::Image(image) => format!("(an image: {})", plain(&image.media_type)),
+            Part::Thinking { text, .. } => format!("{dim}{}{dim:#}\n", flowing(text).trim_end_matches('\n')),
+            Part::ToolCall(call) => format!("{tool}→ {}{tool:#} {}", plain(&call.name), one_line(&call.arguments)),
+            Part::ToolResult(result) => {
+                let name = name_of(&result.call, all);
+                format!("{tool}← {name}{tool:#} {}: {}", result_word(result), result_line(result))
+            }
+        });
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    if let Some(cut) = message.cut {
+        text.push_str(&format!("{stop}■ cut here:{stop:#} {}\n", cut_word(cut)));
+    }
+    text
+}
+
+/// A text with its lines broken where the terminal ends.
+pub(crate) fn flowing(text: &str) -> String {
+    // The last column is left free: a space there would begin the next line.
+    Flow::new(crate::terminal::columns().map(|columns| columns.saturating_sub(1))).broken(&plain(text))
+}
+
+fn name_of(call: &CallId, all: &[Arc<Message>]) -> String {
+    let known = all.iter().flat_map(|message| message.calls()).filter(|known| known.id == *call).last();
+    known.map_or_else(|| plain(call.as_str()), |known| plain(&known.name))
+}
+
+fn result_word(result: &ToolResult) -> &'static str {
+    match result.status {
+        ResultStatus::Ok => "answered",
+        ResultStatus::Error => "failed",
+        ResultStatus::Refused => "was not run",
+        ResultStatus::Cut => "was stopped",
+        ResultStatus::Unknown => "was stopped, effect unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use andon::core::message::Cut;
+
+    fn said(role: Role, text: &str, cut: Option<Cut>) -> Arc<Message> {
+        Arc::new(Message { role, parts: vec![Part::Text { text: text.to_owned() }], cut })
+    }
+
+    fn conversation() -> Vec<Arc<Message>> {
+        let turn = |number: u32| {
+            let prompt = said(Role::User, &format!("prompt {number}"), None);
+            [prompt, said(Role::Assistant, &format!("answer {number}\n\nof two lines"), None)]
+        };
+        let mut all: Vec<_> = (1..=3).flat_map(turn).collect();
+        all.push(said(Role::User, "prompt 4", None));
+        all.push(said(Role::Assistant, "# cut in  the", Some(Cut::Lost)));
+        all
+    }
+
+    fn without_looks(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn a_recap_has_the_last_answer_whole_and_a_little_of_what_was_before() {
+        let expected = "(4 earlier messages: /history)\n  you  prompt 3\nagent  answer 3 of two lines\n\n\
+                        > prompt 4\n# cut in  the\n■ cut here: the program ended\n";
+        assert_eq!(without_looks(&recap(&conversation())), expected);
+        assert_eq!(recap(&[]), "");
+    }
+
+    #[test]
+    fn a_transcript_has_every_word_as_it_was() {
+        let text = without_looks(&transcript(&conversation()));
+        assert!(text.starts_with("> prompt 1\nanswer 1\n\nof two lines\n\n> prompt 2\n"), "{text}");
+    }
+}

@@ -1,0 +1,324 @@
+//! One life: a process that opens the database, recovers it, goes on with every session, and may be killed at any
+//! moment.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::core::cancel::CancelRequest;
+use andon::core::time::Stamp;
+use andon::{
+    Agent, Cancel, Cursor, Fate, Force, Journal, Reason, Recovered, ReplyKind, Requested, RunId, Runtime, SessionKey,
+};
+use andon_store::{Options, SqliteJournal};
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::client::{Client, Watching, acknowledge};
+use crate::ghost::Ghost;
+use crate::log::{DATABASE, Line, SEEN, What, Witness, read_from};
+use crate::points::{Trigger, hold};
+use crate::provider::{Provider, Scene};
+use crate::scenes::{self, Person};
+use crate::tools::Tools;
+
+/// Longer than any life takes, however busy the machine is.
+const FOR_EVER: Duration = Duration::from_secs(20);
+
+/// Ends a life that stands still: its parent waits for nothing else.
+fn end_if_stuck() {
+    std::thread::spawn(|| {
+        hold(2 * FOR_EVER);
+        eprintln!("a life stands still");
+        std::process::exit(4);
+    });
+}
+
+/// What a life is told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Orders {
+    pub(crate) folder: PathBuf,
+    /// Its number in its round, from 1.
+    pub(crate) life: u32,
+    /// What it leaves to chance.
+    pub(crate) dice: u64,
+    /// Tools run with the drivers, on one thread.
+    pub(crate) one_lane: bool,
+    /// The last life of a round is not killed: it brings everything to its end.
+    pub(crate) is_last: bool,
+    pub(crate) kill: Option<String>,
+    pub(crate) fault: Option<String>,
+}
+
+/// Lives.
+pub(crate) fn live(orders: &Orders) -> Result<()> {
+    let kill = orders.kill.as_deref().map(str::parse).transpose()?;
+    end_if_stuck();
+    let past = Past::read(orders)?;
+    let witness = Arc::new(Witness::open(&orders.folder, orders.life)?);
+    let trigger = Arc::new(Trigger::new(kill, Arc::clone(&witness)));
+    witness.tell(What::Ready);
+    println!("ready");
+    std::io::stdout().flush()?;
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    tokio.block_on(async {
+        let life = Life::begin(orders, &witness, &trigger)?;
+        let mut dice = fastrand::Rng::with_seed(orders.dice);
+        if orders.is_last {
+            timeout(FOR_EVER, life.bring_to_the_end(&past, &mut dice)).await.context("the last life never ends")??;
+            drop(life);
+            witness.tell(What::Ended { seams: trigger.seams() });
+            return Ok(());
+        }
+        timeout(FOR_EVER, life.play(&past, &mut dice)).await.context("a life never ends")??;
+        witness.tell(What::Ended { seams: trigger.seams() });
+        // A run that waits for a person is left as it is: no destructor is to tidy it away.
+        std::process::exit(0)
+    })
+}
+
+/// What clients remember of earlier lives.
+#[derive(Default)]
+struct Past {
+    runs: BTreeMap<String, Remembered>,
+}
+
+#[derive(Default)]
+struct Remembered {
+    cursor: Cursor,
+    /// Its feed was read to the end.
+    is_over: bool,
+}
+
+impl Past {
+    fn read(orders: &Orders) -> Result<Self> {
+        let (lines, _) = read_from::<Line>(&orders.folder.join(SEEN), 0)?;
+        let mut past = Self::default();
+        for line in lines {
+            match line.what {
+                What::Fact { run, seq, .. } => past.run(run).cursor = Cursor { seq, byte: 0 },
+                What::Delta { run, seq, end, .. } => past.run(run).cursor = Cursor { seq, byte: end },
+                What::TextLost { run, seq, byte } => past.run(run).cursor = Cursor { seq, byte },
+                What::FeedEnded { run } => past.run(run).is_over = true,
+                // What is deleted is remembered by nobody.
+                What::Deleting { session } => past.runs.retain(|run, _| !run.starts_with(&session)),
+                _ => {}
+            }
+        }
+        Ok(past)
+    }
+
+    fn run(&mut self, run: String) -> &mut Remembered {
+        self.runs.entry(run).or_default()
+    }
+
+    fn cursor(&self, run: &RunId) -> Cursor {
+        self.runs.get(run.as_str()).map(|remembered| remembered.cursor).unwrap_or_default()
+    }
+}
+
+struct Life {
+    journal: Arc<SqliteJournal>,
+    runtime: Runtime,
+    witness: Arc<Witness>,
+    trigger: Arc<Trigger>,
+    number: u32,
+}
+
+impl Life {
+    fn begin(orders: &Orders, witness: &Arc<Witness>, trigger: &Arc<Trigger>) -> Result<Self> {
+        let options = plant(orders, Options::new().probe(Arc::clone(trigger) as _))?;
+        let journal = Arc::new(SqliteJournal::open_with(orders.folder.join(DATABASE), &options)?);
+        let builder = Runtime::builder().journal(Arc::clone(&journal) as _).probe(Arc::clone(trigger) as _);
+        let runtime = if orders.one_lane { builder.one_lane().build() } else { builder.build() };
+        let (witness, trigger) = (Arc::clone(witness), Arc::clone(trigger));
+        Ok(Self { journal, runtime, witness, trigger, number: orders.life })
+    }
+
+    /// The agent that all runs need to go on, and a client who talks to it.
+    fn client(&self) -> Result<Client> {
+        let (witness, runtime) = (Arc::clone(&self.witness), self.runtime.clone());
+        let tools = Tools { witness: Arc::clone(&witness), trigger: Arc::clone(&self.trigger) };
+        let model = Provider { witness: Arc::clone(&witness) };
+        let agent = Agent::builder().name("crash").model(model).runtime(&runtime);
+        let agent = agent.tool(tools.note()).tool(tools.slow()).tool(tools.danger()).build()?;
+        Ok(Client { runtime, agent, witness, life: self.number })
+    }
+
+    /// Recovers, comes back to every run, and plays every scene.
+    async fn play(&self, past: &Past, dice: &mut fastrand::Rng) -> Result<()> {
+        let (client, recovered) = self.recover(dice).await?;
+        let mut scenes = JoinSet::new();
+        let living = return_to(&client, past, &recovered, &mut scenes).await?;
+        let busy = living.iter().any(Returned::may_wait_for_a_person);
+        let person = Person::any(dice);
+        for run in living {
+            scenes.spawn(run.go_on(person));
+        }
+        scenes::begin(&client, dice, busy, &mut scenes);
+        cancel_what_is_over(&client, past, dice).await?;
+        while let Some(scene) = scenes.join_next().await {
+            scene?;
+        }
+        Ok(())
+    }
+
+    /// Recovers, decides about every run that waits, and gives every session its next prompt.
+    async fn bring_to_the_end(&self, past: &Past, dice: &mut fastrand::Rng) -> Result<()> {
+        let (client, recovered) = self.recover(dice).await?;
+        let mut scenes = JoinSet::new();
+        for run in return_to(&client, past, &recovered, &mut scenes).await? {
+            scenes.spawn(run.go_on(Person::who_is_there(dice)));
+        }
+        for session in Scene::SESSIONS {
+            let Some(mut run) = client.ask(session, Scene::Plain, 9, true) else { continue };
+            scenes.spawn(async move { run.until_end().await });
+        }
+        while let Some(scene) = scenes.join_next().await {
+            scene?;
+        }
+        cancel_what_is_over(&client, past, dice).await?;
+        self.runtime.idle().await;
+        Ok(())
+    }
+
+    /// Recovery, with ghosts before and behind it, and with clients who do not wait for it.
+    async fn recover(&self, dice: &mut fastrand::Rng) -> Result<(Client, Vec<Recovered>)> {
+        let ghost = Ghost::of_the_dead(&self.journal, &self.witness).await?;
+        // Apart: a writer that failed is refused whatever its epoch, and the epoch alone must do.
+        let (haunts_before, haunts_after) = (dice.u8(0..3) == 0, dice.bool());
+        if haunts_before {
+            ghost.haunt_before().await?;
+        }
+        let left = self.journal.unsettled().await?;
+        if let Some(run) = dice.choice(&left)
+            && dice.u8(0..4) == 0
+        {
+            self.leave_request(run).await?;
+        }
+        if dice.u8(0..4) == 0 {
+            self.recover_without_agent(dice).await?;
+        }
+        let client = self.client()?;
+        let recovered = self.runtime.recover().await?;
+        for Recovered { run, fate } in &recovered {
+            if matches!(fate, Fate::Parked { .. } | Fate::Unreadable { .. }) {
+                bail!("{run} was recovered as {fate:?}");
+            }
+            self.witness.tell(What::Recovered { run: run.to_string(), fate: format!("{fate:?}") });
+        }
+        if haunts_after {
+            ghost.haunt_after().await?;
+        }
+        Ok((client, recovered))
+    }
+
+    /// Somebody who drives nothing leaves a cancel request for a run that nobody drives.
+    async fn leave_request(&self, run: &RunId) -> Result<()> {
+        let (reason, force, requested_at) = (Reason::Requested, Force::Graceful, Stamp::default());
+        let request = CancelRequest { reason, force, by: None, note: None, grace_ms: None, requested_at };
+        match self.journal.request_cancel(run, request).await? {
+            Requested::Recorded => {
+                self.witness.tell(What::Acknowledged { run: run.to_string(), reply: ReplyKind::Accepted });
+            }
+            other => self.witness.trouble(format!("I12: a request that was left for {run} was answered {other:?}")),
+        }
+        Ok(())
+    }
+
+    /// Without their agent runs that wait are parked, and can be cancelled.
+    async fn recover_without_agent(&self, dice: &mut fastrand::Rng) -> Result<()> {
+        let recovered = self.runtime.recover().await?;
+        let parked: Vec<_> = recovered.iter().filter(|left| matches!(left.fate, Fate::Parked { .. })).collect();
+        if let Some(left) = dice.choice(parked)
+            && dice.bool()
+        {
+            let reply = self.runtime.cancel(&left.run, Cancel::graceful().note("parked")).await?;
+            acknowledge(&self.witness, &reply).await;
+        }
+        Ok(())
+    }
+}
+
+/// Readers come back to where they were in every run whose end they have not seen. Gives those that live on.
+async fn return_to(
+    client: &Client,
+    past: &Past,
+    recovered: &[Recovered],
+    scenes: &mut JoinSet<()>,
+) -> Result<Vec<Returned>> {
+    let mut living = Vec::new();
+    for Recovered { run, fate } in recovered {
+        let Fate::LivesOn { session, .. } = fate else { continue };
+        let found = client.runtime.find(run).await?.with_context(|| format!("{run} lives on and is gone"))?;
+        let watching = client.watch(found, past.cursor(run));
+        living.push(Returned { session: session.clone(), watching });
+    }
+    for (run, remembered) in &past.runs {
+        let run = RunId::new(run)?;
+        if remembered.is_over || living.iter().any(|returned| *returned.watching.run.id() == run) {
+            continue;
+        }
+        match client.runtime.find(&run).await? {
+            Some(found) => {
+                let mut watching = client.watch(found, remembered.cursor);
+                scenes.spawn(async move { watching.until_end().await });
+            }
+            None => client.witness.trouble(format!("I6: {run} was shown and is gone")),
+        }
+    }
+    Ok(living)
+}
+
+/// Clients try to stop what is over.
+async fn cancel_what_is_over(client: &Client, past: &Past, dice: &mut fastrand::Rng) -> Result<()> {
+    let mut over: Vec<_> = past.runs.iter().filter(|(_, run)| run.is_over).map(|(id, _)| id).collect();
+    dice.shuffle(&mut over);
+    for run in over.into_iter().take(3) {
+        client.cancel_by_id(&RunId::new(run)?).await;
+    }
+    Ok(())
+}
+
+/// A run that lives on, and its reader, who has come back.
+struct Returned {
+    session: SessionKey,
+    watching: Watching,
+}
+
+impl Returned {
+    fn may_wait_for_a_person(&self) -> bool {
+        self.session.session.as_str() == Scene::Approve.name()
+    }
+
+    async fn go_on(mut self, person: Person) {
+        match (self.may_wait_for_a_person(), person) {
+            (false, _) => self.watching.until_end().await,
+            (true, Person::IsAway) => {}
+            (true, person) => scenes::decide(self.watching, person).await,
+        }
+    }
+}
+
+#[cfg(feature = "faults")]
+fn plant(orders: &Orders, options: Options) -> Result<Options> {
+    let Some(name) = &orders.fault else { return Ok(options) };
+    if let Some(fault) = andon_store::fault::Fault::ALL.into_iter().find(|fault| format!("{fault:?}") == *name) {
+        return Ok(options.fault(Some(fault)));
+    }
+    let fault = andon::fault::Fault::ALL.into_iter().find(|fault| format!("{fault:?}") == *name);
+    andon::fault::plant(Some(fault.with_context(|| format!("there is no fault {name}"))?));
+    Ok(options)
+}
+
+#[cfg(not(feature = "faults"))]
+fn plant(orders: &Orders, options: Options) -> Result<Options> {
+    match &orders.fault {
+        None => Ok(options),
+        Some(_) => bail!("faults are planted with --features faults"),
+    }
+}

@@ -1,0 +1,145 @@
+//! A client of the runtime, who writes down everything that it sees at the moment it sees it.
+
+use std::sync::Arc;
+
+use andon::{Agent, Cancel, Cursor, Feed, FeedItem, Record, ReplyKind, Run, RunId, Runtime, WhenBusy};
+use anyhow::Result;
+
+use crate::log::{What, Witness};
+use crate::provider::Scene;
+
+/// A client of the runtime.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) runtime: Runtime,
+    pub(crate) agent: Agent,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) life: u32,
+}
+
+impl Client {
+    /// Gives a scene's session a prompt, which waits if the session is busy. Nothing if that is refused, which it must
+    /// not be.
+    pub(crate) fn ask(&self, session: Scene, prompt: Scene, number: u32, must_complete: bool) -> Option<Watching> {
+        match self.try_ask(session, prompt, number, must_complete) {
+            Ok(run) => Some(self.watch(run, Cursor::default())),
+            Err(error) => {
+                self.witness.trouble(format!("I11: session {} does not take a prompt: {error:#}", session.name()));
+                None
+            }
+        }
+    }
+
+    fn try_ask(&self, session: Scene, prompt: Scene, number: u32, must_complete: bool) -> Result<Run> {
+        let run = format!("{}-{}-{number}", session.name(), self.life);
+        let prompt = self.agent.session(session.name())?.prompt(prompt.name());
+        let started = prompt.run_id(RunId::new(&run)?).when_busy(WhenBusy::Queue).start()?;
+        self.witness.tell(What::Asked { run, session: session.name().to_owned(), must_complete });
+        Ok(started)
+    }
+
+    /// Reads a run's feed from a place on.
+    pub(crate) fn watch(&self, run: Run, from: Cursor) -> Watching {
+        Watching { feed: run.feed_from(from), run: Arc::new(run), witness: Arc::clone(&self.witness) }
+    }
+
+    /// Deletes a scene's session.
+    pub(crate) async fn delete(&self, session: Scene) {
+        let name = session.name().to_owned();
+        let Ok(agent) = self.agent.session(&name) else { return };
+        self.witness.tell(What::Deleting { session: name.clone() });
+        match self.runtime.delete_session(agent.session_key(), Cancel::now()).await {
+            Ok(true) => self.witness.tell(What::Deleted { session: name }),
+            other => self.witness.trouble(format!("session {name} could not be deleted: {other:?}")),
+        }
+    }
+
+    /// Cancels a run by its id, whoever drives it. The reply is about what is durable once it is recorded.
+    pub(crate) async fn cancel_by_id(&self, run: &RunId) {
+        match self.runtime.cancel(run, Cancel::graceful().note("by id")).await {
+            Ok(reply) => acknowledge(&self.witness, &reply).await,
+            Err(error) => self.witness.trouble(format!("I12: {run} cannot be cancelled: {error}")),
+        }
+    }
+}
+
+/// Waits until what a reply says is durable.
+pub(crate) async fn acknowledge(witness: &Witness, reply: &andon::Reply) {
+    let (run, kind) = (reply.run_id().to_string(), reply.kind().clone());
+    witness.tell(What::Replied { run: run.clone(), reply: kind.clone() });
+    match reply.recorded().await {
+        Ok(()) => witness.tell(What::Acknowledged { run, reply: kind }),
+        Err(error) => witness.trouble(format!("I12: the cancel of {run} was not recorded: {error}")),
+    }
+}
+
+/// A run that a client watches.
+pub(crate) struct Watching {
+    pub(crate) run: Arc<Run>,
+    feed: Feed,
+    witness: Arc<Witness>,
+}
+
+impl Watching {
+    /// The next thing that is shown; nothing at the feed's end.
+    async fn see(&mut self) -> Option<FeedItem> {
+        let item = self.feed.next().await;
+        let run = self.run.id().to_string();
+        self.witness.tell(match &item {
+            Some(FeedItem::Fact(record)) => match serde_json::to_string(&**record) {
+                Ok(body) => What::Fact { run, seq: record.seq, body },
+                Err(error) => What::Trouble { text: format!("I6: {run} shows what is no JSON: {error}") },
+            },
+            Some(FeedItem::Delta(delta)) => {
+                What::Delta { run, seq: delta.at.seq, end: delta.at.byte, text: delta.text.clone() }
+            }
+            Some(FeedItem::TextLost { at }) => What::TextLost { run, seq: at.seq, byte: at.byte },
+            None => What::FeedEnded { run },
+        });
+        item
+    }
+
+    /// Reads until a fact is the one; says no if the feed ends first.
+    pub(crate) async fn until(&mut self, is_it: impl Fn(&Record) -> bool) -> bool {
+        while let Some(item) = self.see().await {
+            if matches!(&item, FeedItem::Fact(record) if is_it(record)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reads until so much text was shown; says no if the feed ends first.
+    pub(crate) async fn until_deltas(&mut self, mut deltas: usize) -> bool {
+        while deltas > 0 {
+            match self.see().await {
+                Some(FeedItem::Delta(_)) => deltas -= 1,
+                Some(FeedItem::Fact(_) | FeedItem::TextLost { .. }) => {}
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Reads to the end, and the outcome.
+    pub(crate) async fn until_end(&mut self) {
+        while self.see().await.is_some() {}
+        let outcome = self.run.outcome().await;
+        self.witness.tell(What::Outcome { run: self.run.id().to_string(), ending: (*outcome.ending).clone() });
+    }
+
+    /// Cancels the run, and again, and reads to the end meanwhile.
+    pub(crate) async fn cancel(&mut self, cancel: Cancel) {
+        let (run, witness) = (Arc::clone(&self.run), Arc::clone(&self.witness));
+        let cancelling = async {
+            let first = run.cancel(cancel.clone());
+            let second = run.cancel(cancel);
+            if first.is_stopping() && !matches!(second.kind(), ReplyKind::AlreadyCancelling) {
+                witness.trouble(format!("I12: the second cancel of {} was answered {:?}", run.id(), second.kind()));
+            }
+            acknowledge(&witness, &first).await;
+            acknowledge(&witness, &second).await;
+        };
+        tokio::join!(cancelling, self.until_end());
+    }
+}

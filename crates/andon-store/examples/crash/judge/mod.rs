@@ -1,0 +1,160 @@
+//! The judge: what is in the database against what clients saw, what tools did and what the provider reported.
+//!
+//! After each kill it looks at what must hold at every moment, and when a round is over at everything. The numbers are
+//! those of the invariants in the design notes.
+
+mod effects;
+mod record;
+mod shown;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use andon::{Cursor, Journal, RunId, Runtime, SessionKey};
+use andon_store::SqliteJournal;
+use andon_testkit::check::{check_feed, check_stored, read_all};
+use andon_testkit::wire;
+use anyhow::{Context, Result};
+
+use self::effects::{check_deeds, check_deeds_at_the_end, check_usage};
+use self::record::{check_cancel, check_end, check_order, check_recovery};
+use self::shown::{check_acknowledged, check_endings, check_lines, check_readers, check_shown};
+use crate::book::{Book, Copy};
+use crate::log::{Deed, Line, What};
+
+/// How much of an unfinished answer a crash may lose.
+const MAY_BE_LOST_US: u64 = 50_000;
+/// While a disk stalls, showing stops when 50 ms of text are not durable; readers may be this much behind.
+const READERS_LAG_US: u64 = 25_000;
+/// No disk stalls for so long without anybody noticing.
+const STALL_US: u64 = 250_000;
+
+/// What was seen in a round.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) deeds: Vec<Deed>,
+    /// When each life that was killed ended, by its number.
+    pub(crate) killed_at: BTreeMap<u32, u64>,
+}
+
+impl Seen {
+    /// Whether something that was shown may be lost in the crash that ended its life: it is younger than 50 ms, or the
+    /// disk stalled and nothing was shown any more.
+    fn may_be_lost(&self, line: &Line, run: &str) -> bool {
+        let Some(killed_at) = self.killed_at.get(&line.life) else { return false };
+        let age = killed_at.saturating_sub(line.at_us);
+        let same_run =
+            |other: &&Line| other.life == line.life && matches!(&other.what, What::Delta { run: id, .. } if id == run);
+        let last = self.lines.iter().rev().find(same_run).map_or(line.at_us, |last| last.at_us);
+        let shown_later = last.saturating_sub(line.at_us);
+        age <= MAY_BE_LOST_US || (shown_later <= MAY_BE_LOST_US + READERS_LAG_US && age <= STALL_US)
+    }
+}
+
+/// The runs of sessions that were deleted.
+#[derive(Debug, Default)]
+struct Deleted {
+    /// Somebody has begun to delete them: they are there or not.
+    begun: BTreeSet<String>,
+    /// They are deleted.
+    done: BTreeSet<String>,
+}
+
+impl Deleted {
+    fn new(seen: &Seen) -> Self {
+        let mut deleted = Self::default();
+        let mut asked: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
+        for line in &seen.lines {
+            match &line.what {
+                What::Asked { run, session, .. } => asked.entry(session).or_default().push(run),
+                What::Deleting { session } => {
+                    let runs = asked.get(session.as_str()).into_iter().flatten();
+                    deleted.begun.extend(runs.copied().cloned());
+                }
+                What::Deleted { session } => {
+                    let runs = asked.get(session.as_str()).into_iter().flatten();
+                    deleted.done.extend(runs.copied().cloned());
+                }
+                _ => {}
+            }
+        }
+        deleted
+    }
+
+    /// Whether a run need not be there.
+    fn explains(&self, run: &str, book: &Book) -> bool {
+        self.begun.contains(run) && !book.runs.contains_key(run)
+    }
+}
+
+/// A session that was deleted is gone, and nothing of it is left.
+fn check_deleted(book: &Book, deleted: &Deleted) -> Vec<String> {
+    let left = deleted.done.iter().filter(|run| book.runs.contains_key(*run));
+    let mut broken: Vec<String> = left.map(|run| format!("{run}: its session was deleted, and it is there")).collect();
+    if book.orphans > 0 {
+        broken.push(format!("{} rows belong to no run", book.orphans));
+    }
+    broken
+}
+
+/// What must hold at every moment: after each kill.
+pub(crate) fn check_now(book: &Book, seen: &Seen, life: u32) -> Vec<String> {
+    let mut broken: Vec<String> = book.damage.iter().map(|damage| format!("the file is damaged: {damage}")).collect();
+    for (run, pages) in &book.runs {
+        broken.extend(check_order(pages).into_iter().map(|text| format!("{run}: {text}")));
+    }
+    let deleted = Deleted::new(seen);
+    broken.extend(check_deleted(book, &deleted));
+    broken.extend(check_shown(book, seen, &deleted, |line| line.life == life));
+    broken.extend(check_acknowledged(book, seen, &deleted));
+    broken.extend(check_deeds(book, seen));
+    broken.extend(check_lines(seen, |line| line.life == life));
+    broken
+}
+
+/// What must hold when all is over.
+pub(crate) async fn check_round(copy: &Copy, seen: &Seen) -> Result<Vec<String>> {
+    let book = copy.read()?;
+    let mut broken: Vec<String> = book.damage.iter().map(|damage| format!("the file is damaged: {damage}")).collect();
+    for (run, pages) in &book.runs {
+        let found = [check_order(pages), check_end(pages), check_recovery(pages), check_cancel(pages)].concat();
+        broken.extend(found.into_iter().map(|text| format!("{run}: {text}")));
+        broken.extend(check_usage(run, pages, seen));
+    }
+    let deleted = Deleted::new(seen);
+    broken.extend(check_deleted(&book, &deleted));
+    broken.extend(check_shown(&book, seen, &deleted, |_| true));
+    broken.extend(check_readers(seen));
+    broken.extend(check_acknowledged(&book, seen, &deleted));
+    broken.extend(check_deeds(&book, seen));
+    broken.extend(check_deeds_at_the_end(&book, seen));
+    broken.extend(check_lines(seen, |_| true));
+    broken.extend(check_endings(&book, seen, &deleted));
+    broken.extend(check_stored_runs(copy, &book).await?);
+    Ok(broken)
+}
+
+/// P2, P3, P6, I11: every run as the runtime reads it, and every session's history.
+async fn check_stored_runs(copy: &Copy, book: &Book) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    let journal = Arc::new(SqliteJournal::open_to_read(copy.path())?);
+    let runtime = Runtime::builder().journal(Arc::clone(&journal) as _).build();
+    for run in book.runs.keys() {
+        let id = RunId::new(run)?;
+        let stored = journal.read(&id).await?.with_context(|| format!("{run} cannot be read"))?;
+        broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
+        let Some(mut feed) = runtime.feed(&id, Cursor::default()).await? else { continue };
+        if book.runs.get(run).is_some_and(|pages| pages.is_settled) {
+            let told = read_all(&mut feed).await;
+            broken.extend(check_feed(&told).into_iter().map(|text| format!("{run}: {text}")));
+        }
+    }
+    let sessions: BTreeSet<&str> = book.runs.values().map(|pages| pages.session.as_str()).collect();
+    for session in sessions {
+        let history = journal.history(&SessionKey::new("crash", "local", session)?).await?;
+        let objections = wire::check_history(&history);
+        broken.extend(objections.into_iter().map(|text| format!("session {session}: I11: {text}")));
+    }
+    Ok(broken)
+}

@@ -1,0 +1,153 @@
+//! What clients saw and what tools did, beside the database: each line is one write(2), so that SIGKILL loses nothing
+//! that was written.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use andon::core::event::Seq;
+use andon::{Ending, ReplyKind};
+use anyhow::{Context, Result};
+use rustix::time::{ClockId, clock_gettime};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What clients saw.
+pub(crate) const SEEN: &str = "seen.jsonl";
+/// What tools did.
+pub(crate) const EFFECTS: &str = "effects.jsonl";
+/// The database.
+pub(crate) const DATABASE: &str = "andon.db";
+
+/// Microseconds on the clock that all processes of the machine share.
+pub(crate) fn now_us() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1000
+}
+
+/// One thing that happened in front of a client.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Line {
+    /// The life in which it happened, from 1.
+    pub(crate) life: u32,
+    /// When it was written down.
+    pub(crate) at_us: u64,
+    #[serde(flatten)]
+    pub(crate) what: What,
+}
+
+/// What happened in front of a client.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub(crate) enum What {
+    /// The process is there; nothing is opened yet.
+    Ready,
+    /// A session was given a prompt. In the last life it must end well.
+    Asked { run: String, session: String, must_complete: bool },
+    /// A fact was shown.
+    Fact { run: String, seq: Seq, body: String },
+    /// Text was shown that ends at this byte behind this event.
+    Delta { run: String, seq: Seq, end: usize, text: String },
+    /// A reader that came back was told that text was lost, and goes on here.
+    TextLost { run: String, seq: Seq, byte: usize },
+    /// A feed came to its end.
+    FeedEnded { run: String },
+    /// An outcome was shown.
+    Outcome { run: String, ending: Ending },
+    /// A cancel was answered from memory.
+    Replied { run: String, reply: ReplyKind },
+    /// What a cancel's answer says is durable.
+    Acknowledged { run: String, reply: ReplyKind },
+    /// Recovery said what became of a run.
+    Recovered { run: String, fate: String },
+    /// A writer that must not write tried to.
+    Ghost { run: String, tried: String, taken: bool, answer: String },
+    /// A client is about to have a session deleted.
+    Deleting { session: String },
+    /// It was told that the session is deleted.
+    Deleted { session: String },
+    /// The model's provider reported this much used.
+    Provided { run: String, call: u32, output: u64 },
+    /// Something that must not happen happened in front of a client.
+    Trouble { text: String },
+    /// The process is about to kill itself.
+    Killing { point: String },
+    /// The life came to its end.
+    Ended { seams: BTreeMap<String, u64> },
+}
+
+/// One thing that a tool did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Deed {
+    pub(crate) life: u32,
+    pub(crate) run: String,
+    pub(crate) call: String,
+    pub(crate) moment: Moment,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Moment {
+    Begin,
+    End,
+}
+
+/// Writes lines down for the parent.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    life: u32,
+    seen: File,
+    effects: File,
+}
+
+impl Witness {
+    pub(crate) fn open(folder: &Path, life: u32) -> Result<Self> {
+        let open = |name| {
+            let file = OpenOptions::new().create(true).append(true).open(folder.join(name));
+            file.with_context(|| format!("{name} cannot be opened"))
+        };
+        Ok(Self { life, seen: open(SEEN)?, effects: open(EFFECTS)? })
+    }
+
+    /// Writes down what happened in front of a client.
+    pub(crate) fn tell(&self, what: What) {
+        append(&self.seen, &Line { life: self.life, at_us: now_us(), what });
+    }
+
+    /// Writes down what must not happen.
+    pub(crate) fn trouble(&self, text: impl Into<String>) {
+        self.tell(What::Trouble { text: text.into() });
+    }
+
+    /// Writes down what a tool does.
+    pub(crate) fn tell_deed(&self, run: &str, call: &str, moment: Moment) {
+        append(&self.effects, &Deed { life: self.life, run: run.to_owned(), call: call.to_owned(), moment });
+    }
+}
+
+/// One line, one write(2).
+fn append(mut file: &File, line: &impl Serialize) {
+    let written = serde_json::to_vec(line).map_err(std::io::Error::other).and_then(|mut bytes| {
+        bytes.push(b'\n');
+        file.write_all(&bytes)
+    });
+    if let Err(error) = written {
+        // Without a witness this life proves nothing.
+        eprintln!("what was seen cannot be written down: {error}");
+        std::process::exit(3);
+    }
+}
+
+/// The lines of a file behind a place in it, and the place behind them. None if there is no file yet.
+pub(crate) fn read_from<T: DeserializeOwned>(path: &Path, from: u64) -> Result<(Vec<T>, u64)> {
+    if !path.exists() {
+        return Ok((Vec::new(), from));
+    }
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut text = String::new();
+    let read = file.read_to_string(&mut text)?;
+    let lines = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
+    Ok((lines.with_context(|| format!("{} is unreadable", path.display()))?, from + read as u64))
+}

@@ -1,0 +1,123 @@
+//! The crash harness: kills the real runtime on the real SQLite journal, again and again, and checks that nothing is
+//! lost. `cargo xtask crash --kills 2000` runs it.
+//!
+//! # Theory of operation
+//!
+//! A *life* is a process of its own, this program again: it opens the database, recovers what the life before left, and
+//! plays every [scene](provider::Scene) at once, each in a session of its own. What its clients see, what its tools do
+//! and what its provider reports it writes down, a line for each with one write(2), at the moment it happens. A life is
+//! ended by a real SIGKILL: by itself at the n-th hit of a [seam](points), or by its parent at a random instant.
+//!
+//! A *round* is up to five lives on one database, each killed, and a last one that recovers, decides what waits, gives
+//! every session its next prompt and ends. After each kill, and when the round is over, the [judge](judge) compares a
+//! copy of the database with what was written down.
+//!
+//! In most lives a [ghost](ghost) tries to write before and behind recovery, and must be refused.
+//!
+//! With `--mutants` (and the feature `faults`) the protocol itself is broken in four ways, and each must be caught.
+
+mod book;
+mod campaign;
+mod child;
+mod client;
+mod ghost;
+mod judge;
+mod log;
+mod mutants;
+mod parent;
+mod points;
+mod provider;
+mod scenes;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use crate::campaign::{Campaign, Tally};
+use crate::points::Kill;
+
+const HELP: &str = "\
+Kills the runtime on its SQLite journal and checks that nothing is lost.
+
+  --kills N        so many kills, 200 unless told otherwise; the last line is `N kills, V violations`
+  --seed S         what is left to chance; printed, and 1 unless told otherwise
+  --point POINT..  one round with exactly these kills, as a violation names them: \"store: before commit:17\"
+  --fault NAME     with a planted fault (needs the feature `faults`)
+  --mutants        plants each fault of the protocol in turn and says which are caught (needs the feature `faults`)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["--life", orders] => live(orders).map(|()| ExitCode::SUCCESS),
+        ["--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        words => Wishes::read(words).and_then(Wishes::fulfil),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("crash: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn live(orders: &str) -> Result<()> {
+    child::live(&serde_json::from_str(orders)?)
+}
+
+/// What is asked for.
+#[derive(Debug)]
+struct Wishes {
+    kills: usize,
+    seed: u64,
+    points: Vec<Kill>,
+    fault: Option<String>,
+    mutants: bool,
+}
+
+impl Wishes {
+    fn read(words: &[&str]) -> Result<Self> {
+        let mut wishes = Self { kills: 200, seed: 1, points: Vec::new(), fault: None, mutants: false };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+            match *word {
+                "--kills" => wishes.kills = value()?.parse().context("--kills takes a number")?,
+                "--seed" => wishes.seed = value()?.parse().context("--seed takes a number")?,
+                "--point" => wishes.points.push(value()?.parse()?),
+                "--fault" => wishes.fault = Some((*value()?).to_owned()),
+                "--mutants" => wishes.mutants = true,
+                other => bail!("`{other}` means nothing here\n\n{HELP}"),
+            }
+        }
+        if (wishes.mutants || wishes.fault.is_some()) && !cfg!(feature = "faults") {
+            bail!("in this build no fault can be planted: build it with --features faults");
+        }
+        Ok(wishes)
+    }
+
+    fn fulfil(self) -> Result<ExitCode> {
+        let base = tempfile::Builder::new().prefix("andon-crash-").tempdir()?;
+        if self.mutants {
+            let all_caught = mutants::hunt(base.path(), self.seed)?;
+            return Ok(if all_caught { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        let tally = if self.points.is_empty() {
+            let Self { kills, seed, fault, .. } = self;
+            campaign::run(&Campaign { base: base.path().to_path_buf(), kills, seed, fault, until: None })?
+        } else {
+            campaign::again(base.path(), self.seed, self.points, self.fault)?
+        };
+        let Tally { kills, rounds, missed, in_recovery, violations } = tally;
+        if !violations.is_empty() {
+            // What is wrong is kept to be looked at.
+            let _ = base.keep();
+        }
+        println!("{rounds} rounds; {in_recovery} kills came before recovery was over");
+        println!("{missed} lives ended before their point came, and do not count");
+        println!("{kills} kills, {} violations", violations.len());
+        Ok(if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

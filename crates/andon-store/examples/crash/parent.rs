@@ -1,0 +1,234 @@
+//! The parent: starts lives, ends them, and has the judge look at what is left.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
+
+use crate::book::Copy;
+use crate::child::Orders;
+use crate::judge::{self, Seen};
+use crate::log::{EFFECTS, SEEN, What, now_us, read_from};
+use crate::points::{Kill, hold};
+
+/// What a round is played with.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    /// Where rounds have their folders.
+    pub(crate) base: PathBuf,
+    /// A fault that is planted in every life.
+    pub(crate) fault: Option<String>,
+    /// What the round leaves to chance.
+    pub(crate) seed: u64,
+    /// Violations are looked for, and not to be shouted about.
+    pub(crate) is_hunt: bool,
+}
+
+/// What came of a round.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// Every life but the last: how it was to end.
+    pub(crate) planned: Vec<Kill>,
+    pub(crate) violations: Vec<String>,
+    /// Kept if something is wrong.
+    pub(crate) folder: Option<PathBuf>,
+    /// How many lives were killed before their recovery was over.
+    pub(crate) in_recovery: usize,
+    /// Of the first life, if it came to its end: how often it passed each seam.
+    pub(crate) seams: BTreeMap<String, u64>,
+    /// How long that took.
+    pub(crate) life_us: u64,
+}
+
+/// Who hands out kills, and is told what became of them.
+pub(crate) trait Kills {
+    fn next(&mut self) -> Option<Kill>;
+    fn done(&mut self, happened: bool);
+}
+
+/// Plays a round: life after life on one database as long as there are kills, then one that brings all to its end.
+pub(crate) fn play(setting: &Setting, kills: &mut dyn Kills) -> Result<Report> {
+    let folder = setting.base.join(format!("round-{}", setting.seed));
+    fs::create_dir_all(&folder)?;
+    let mut round = Round { setting, folder, life: 0, seen: Seen::default(), read: (0, 0), report: Report::default() };
+    while let Some(kill) = kills.next() {
+        let happened = round.live(Some(&kill), false)?;
+        round.report.planned.push(kill);
+        kills.done(happened);
+        if !round.report.violations.is_empty() {
+            return Ok(round.end());
+        }
+    }
+    if round.life == 0 {
+        // Nothing is to be killed: a life to count the seams.
+        round.live(None, false)?;
+    }
+    if round.report.violations.is_empty() {
+        round.live(None, true)?;
+    }
+    if round.report.violations.is_empty() {
+        round.look_at_all()?;
+    }
+    Ok(round.end())
+}
+
+struct Round<'a> {
+    setting: &'a Setting,
+    folder: PathBuf,
+    life: u32,
+    seen: Seen,
+    /// How far the two logs were read.
+    read: (u64, u64),
+    report: Report,
+}
+
+/// How a life ended.
+enum Death {
+    /// By SIGKILL; the time is known if the parent did it.
+    Killed(Option<u64>),
+    /// By itself, when everything was done.
+    Ended,
+    /// In another way.
+    Failed(String),
+}
+
+impl Round<'_> {
+    /// One life; says whether it was killed.
+    fn live(&mut self, kill: Option<&Kill>, is_last: bool) -> Result<bool> {
+        self.life += 1;
+        let seed = self.setting.seed;
+        let orders = Orders {
+            folder: self.folder.clone(),
+            life: self.life,
+            dice: seed.wrapping_mul(31).wrapping_add(self.life.into()),
+            // Half of all rounds are played on one thread, as the explorer does it, half as a program does it.
+            one_lane: seed.is_multiple_of(2) || self.setting.fault.is_some(),
+            is_last,
+            kill: kill.filter(|kill| matches!(kill, Kill::At { .. })).map(ToString::to_string),
+            fault: self.setting.fault.clone(),
+        };
+        let death = live(&orders, kill)?;
+        self.read_logs()?;
+        match death {
+            Death::Ended => self.note_seams(),
+            Death::Failed(why) => {
+                self.report.violations.push(format!("life {} failed: {why}", self.life));
+                self.look_now();
+            }
+            Death::Killed(at_us) => {
+                self.seen.killed_at.insert(self.life, at_us.or_else(|| self.killing_at()).unwrap_or_else(now_us));
+                let asked = |what: &What| matches!(what, What::Asked { .. });
+                let has_begun = self.seen.lines.iter().any(|line| line.life == self.life && asked(&line.what));
+                self.report.in_recovery += usize::from(self.life > 1 && !has_begun);
+                self.look_now();
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Has the judge look at what is left of a life. What the judge cannot read is wrong, too.
+    fn look_now(&mut self) {
+        let book = Copy::of(&self.folder).and_then(|copy| copy.read());
+        let broken = match book {
+            Ok(book) => judge::check_now(&book, &self.seen, self.life),
+            Err(error) => vec![format!("{error:#}")],
+        };
+        self.report.violations.extend(broken);
+    }
+
+    /// Has the judge look at everything.
+    fn look_at_all(&mut self) -> Result<()> {
+        let copy = Copy::of(&self.folder)?;
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let broken = tokio.block_on(judge::check_round(&copy, &self.seen));
+        self.report.violations = broken.unwrap_or_else(|error| vec![format!("{error:#}")]);
+        Ok(())
+    }
+
+    fn read_logs(&mut self) -> Result<()> {
+        let (lines, seen) = read_from(&self.folder.join(SEEN), self.read.0)?;
+        let (deeds, effects) = read_from(&self.folder.join(EFFECTS), self.read.1)?;
+        self.seen.lines.extend(lines);
+        self.seen.deeds.extend(deeds);
+        self.read = (seen, effects);
+        Ok(())
+    }
+
+    /// When the life said that it kills itself.
+    fn killing_at(&self) -> Option<u64> {
+        let lines = self.seen.lines.iter().rev().take_while(|line| line.life == self.life);
+        lines.filter(|line| matches!(line.what, What::Killing { .. })).map(|line| line.at_us).next()
+    }
+
+    fn note_seams(&mut self) {
+        if self.life > 1 {
+            return;
+        }
+        let began = self.seen.lines.first().map_or(0, |line| line.at_us);
+        if let Some(line) = self.seen.lines.last()
+            && let What::Ended { seams } = &line.what
+        {
+            self.report.seams.clone_from(seams);
+            self.report.life_us = line.at_us - began;
+        }
+    }
+
+    fn end(mut self) -> Report {
+        if self.report.violations.is_empty() {
+            // Only room is lost if this fails.
+            let _ = fs::remove_dir_all(&self.folder);
+        } else {
+            self.report.folder = Some(self.folder);
+        }
+        self.report
+    }
+}
+
+/// Starts a life and waits for its end.
+fn live(orders: &Orders, kill: Option<&Kill>) -> Result<Death> {
+    let words = orders.folder.join("stderr.txt");
+    let stderr = OpenOptions::new().create(true).append(true).open(&words)?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("--life").arg(serde_json::to_string(orders)?);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn()?;
+    let killed_at = match kill {
+        Some(Kill::After { micros }) => {
+            until_ready(&mut child)?;
+            hold(Duration::from_micros(*micros));
+            let at_us = now_us();
+            // One that has ended by itself cannot be killed any more.
+            let _ = child.kill();
+            Some(at_us)
+        }
+        Some(Kill::At { .. }) | None => None,
+    };
+    let status = child.wait()?;
+    Ok(match (status.signal(), status.code()) {
+        (Some(signal), _) if signal == Signal::KILL.as_raw() && kill.is_some() => Death::Killed(killed_at),
+        (None, Some(0)) => Death::Ended,
+        _ => Death::Failed(format!("{status}: {}", last_words(&words))),
+    })
+}
+
+fn until_ready(child: &mut Child) -> Result<()> {
+    let stdout = child.stdout.as_mut().context("a life has no voice")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    if line.trim() != "ready" {
+        bail!("a life began with {line:?}");
+    }
+    Ok(())
+}
+
+fn last_words(path: &Path) -> String {
+    let words = fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<&str> = words.lines().rev().take(6).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
+}

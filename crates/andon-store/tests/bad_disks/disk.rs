@@ -1,0 +1,72 @@
+//! A small disk of our own.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A file system in memory, mounted for one test.
+pub(crate) struct Disk {
+    folder: TempDir,
+}
+
+impl Disk {
+    /// Mounts one; nothing, and loudly so, where that is not allowed.
+    pub(crate) fn mount(options: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder.path()).output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Self { folder }),
+            other => {
+                eprintln!("SKIPPED: no disk can be mounted here, so nothing was tested ({other:?})");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn remount(&self, options: &str) {
+        let options = format!("remount,{options}");
+        let done = Command::new("mount").args(["-o", &options]).arg(self.folder.path()).status().unwrap();
+        assert!(done.success(), "mount -o {options}");
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("andon.db")
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.folder.path().join("filler")
+    }
+
+    /// Takes all the room that there is.
+    pub(crate) fn fill(&self) {
+        fill(&self.filler());
+    }
+
+    /// Something that takes all the room when it is called.
+    pub(crate) fn filling(&self) -> impl Fn() + Send + Sync + Clone + 'static {
+        let filler = self.filler();
+        move || fill(&filler)
+    }
+
+    pub(crate) fn make_room(&self) {
+        std::fs::remove_file(self.filler()).unwrap();
+    }
+}
+
+fn fill(path: &Path) {
+    let mut filler = File::create(path).unwrap();
+    for size in [1 << 16, 1 << 12, 1] {
+        let chunk = vec![b'x'; size];
+        while filler.write_all(&chunk).is_ok() {}
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Lazily: a test that failed may hold files in it.
+        let _ = Command::new("umount").arg("-l").arg(self.folder.path()).status();
+    }
+}

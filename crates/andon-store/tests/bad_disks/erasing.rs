@@ -1,0 +1,125 @@
+//! What is deleted is gone from the disk.
+
+use std::path::Path;
+
+use andon::core::outcome::Ending;
+use andon::{Cancel, Effect, FnTool, Reason, Run, Runtime, SessionKey, StateChange, WhenBusy};
+use andon_testkit::tools::ToolLog;
+use andon_testkit::{Act, ScriptedModel};
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::{agent_on, assert_sound, files, open, runtime_on, until_shown};
+
+/// A word that stands nowhere by chance.
+const SECRET: &str = "quagga-7f3a9c";
+
+/// The files in which the secret stands.
+fn holding_the_secret(folder: &Path) -> Vec<String> {
+    let holds = |bytes: &[u8]| bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+    files(folder).into_iter().filter(|(_, bytes)| holds(bytes)).map(|(name, _)| name).collect()
+}
+
+/// A session that says the secret wherever something can be said: in the prompt, the answer, a call and its result, the
+/// state, a request, and at a length that takes many pages.
+async fn tell(runtime: &Runtime) -> SessionKey {
+    let input = json!({"type": "object"});
+    let echo = FnTool::new("echo", "Says it again.", input, |_| async { Ok(SECRET.repeat(3_000).into()) });
+    let call = Act::call(0, "c1", "echo", &json!({"say": SECRET}).to_string());
+    let long = SECRET.repeat(5_000);
+    let model = ScriptedModel::new([
+        [vec![Act::thinking(SECRET)], call, vec![Act::tool_use()]].concat(),
+        vec![Act::text(&long), Act::end()],
+        vec![Act::text(SECRET), Act::Silence],
+    ]);
+    let agent = andon::Agent::builder().name("told").model(model).runtime(runtime).tool(echo.effect(Effect::ReadOnly));
+    let agent = agent.build().unwrap().session("s").unwrap();
+    agent.run(format!("Tell me of the {SECRET}")).await.unwrap();
+    let run = agent.start("Once more").unwrap();
+    until_shown(&run, SECRET).await;
+    run.cancel(Cancel::graceful().note(SECRET)).recorded().await.unwrap();
+    run.outcome().await;
+    let key = agent.session_key().clone();
+    runtime.change_state(&key, StateChange::from([("own".to_owned(), Some(json!(SECRET)))])).await.unwrap();
+    key
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_deleted_session_no_byte_is_left_in_any_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let runtime = runtime_on(open(&path));
+    let neighbour = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    neighbour.run("I stay").await.unwrap();
+    let key = tell(&runtime).await;
+    neighbour.run("I stay, too").await.unwrap();
+    assert!(!holding_the_secret(folder.path()).is_empty(), "it was written");
+    assert!(runtime.delete_session(&key, Cancel::now()).await.unwrap());
+    // The answer comes when it is durable, and the writer clears up next: what stands in line behind has seen that done.
+    neighbour.run("Still here").await.unwrap();
+    assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new());
+    assert_eq!(neighbour.history().await.unwrap().len(), 6);
+    assert_sound(&path);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_a_deletion_is_acknowledged_no_byte_is_left_in_any_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = runtime_on(open(folder.path().join("andon.db")));
+    let key = tell(&runtime).await;
+    assert!(runtime.delete_session(&key, Cancel::now()).await.unwrap());
+    assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new(), "it was said to be deleted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_in_the_way_delays_the_erasing_and_does_not_undo_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let runtime = runtime_on(open(&path));
+    let key = tell(&runtime).await;
+    // Somebody looks at the file while it is deleted.
+    let looks = Connection::open(&path).unwrap();
+    looks.execute_batch("BEGIN").unwrap();
+    let _: i64 = looks.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
+    assert!(runtime.delete_session(&key, Cancel::now()).await.unwrap());
+    let neighbour = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    // It stands in line behind the clearing up, which cannot be done while somebody looks.
+    neighbour.run("I stay").await.unwrap();
+    looks.execute_batch("COMMIT").unwrap();
+    drop(looks);
+    neighbour.run("I stay, too").await.unwrap();
+    neighbour.run("And I").await.unwrap();
+    assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new(), "nobody is in the way any more");
+}
+
+async fn assert_cancelled(run: &Run) {
+    assert_eq!(*run.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_a_session_settles_its_run_and_those_that_wait_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = runtime_on(open(folder.path().join("andon.db")));
+    let model = ScriptedModel::new([vec![Act::text(SECRET), Act::Silence]]);
+    let agent = agent_on(&runtime, &model, &ToolLog::new());
+    let run = agent.start("Talk").unwrap();
+    until_shown(&run, SECRET).await;
+    let queued = agent.prompt(SECRET).when_busy(WhenBusy::Queue).start().unwrap();
+    assert!(runtime.delete_session(agent.session_key(), Cancel::graceful()).await.unwrap());
+    for run in [&run, &queued] {
+        assert!(run.try_outcome().is_some(), "it was settled before it was deleted");
+        assert_cancelled(run).await;
+        assert!(runtime.find(run.id()).await.unwrap().is_none(), "nothing of it is left");
+    }
+    assert_eq!(
+        (model.calls(), model.open()),
+        (1, 0),
+        "the one that waited never ran, and the other's stream is closed"
+    );
+    assert_eq!(runtime.list_sessions(andon::SessionFilter::default()).await.unwrap(), []);
+    assert_eq!(runtime.state(agent.session_key()).await.unwrap(), None);
+    agent.run("Anew").await.unwrap();
+    assert_eq!(agent.history().await.unwrap().len(), 2, "it begins anew");
+    assert_eq!(model.requests().last().unwrap().history.len(), 1, "the model is not told what was deleted");
+    assert_eq!(holding_the_secret(folder.path()), Vec::<String>::new());
+}

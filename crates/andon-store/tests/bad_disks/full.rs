@@ -1,0 +1,203 @@
+//! A disk that is full, or cannot be written.
+
+use std::sync::Arc;
+
+use andon::core::outcome::{Ending, FailureKind};
+use andon::{Agent, Cancel, Effect, Event, Fate, FnTool, Journal, Run, RunFilter, RunId, Runtime, SessionFilter};
+use andon_store::{OpenError, SqliteJournal};
+use andon_testkit::check::check_stored;
+use andon_testkit::tools::ToolLog;
+use andon_testkit::wire::check_history;
+use andon_testkit::{Act, ScriptedModel};
+use serde_json::json;
+
+use crate::disk::Disk;
+use crate::{agent_on, assert_sound, open, runtime_on, until_shown};
+
+/// A tool that fills the disk while it runs.
+fn filling(disk: &Disk) -> FnTool {
+    let fill = disk.filling();
+    let input = json!({"type": "object"});
+    FnTool::new("download", "Fills the disk.", input, move |_| {
+        let fill = fill.clone();
+        async move {
+            fill();
+            Ok("it is all there".into())
+        }
+    })
+    .effect(Effect::Effect)
+}
+
+/// An agent that fills the disk when it is prompted for the second time.
+fn fetcher(disk: &Disk, runtime: &Runtime) -> Agent {
+    let calls = [vec![Act::text("I fetch it.")], Act::call(0, "c1", "download", "{}"), vec![Act::tool_use()]].concat();
+    let model = ScriptedModel::new([vec![Act::text("Hello."), Act::end()], calls]);
+    let agent = Agent::builder().name("fetcher").model(model).runtime(runtime).tool(filling(disk));
+    agent.build().unwrap().session("s").unwrap()
+}
+
+async fn assert_failed_for_want_of_room(run: &Run) {
+    let outcome = run.outcome().await;
+    let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!(failure.error, FailureKind::Journal);
+    assert!(failure.message.contains("the disk is full: make room"), "{}", failure.message);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_fails_the_runs_and_once_there_is_room_the_record_is_completed() {
+    let Some(disk) = Disk::mount("size=3m") else { return };
+    let runtime = runtime_on(open(disk.path()));
+    let agent = fetcher(&disk, &runtime);
+    agent.run("Before").await.unwrap();
+    let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
+    let silent = agent_on(&runtime, &hangs, &ToolLog::new()).start("Wait for it").unwrap();
+    until_shown(&silent, "So far").await;
+
+    let run = agent.start("Fetch it all").unwrap();
+    assert_failed_for_want_of_room(&run).await;
+    let reply = silent.cancel(Cancel::graceful());
+    let recorded = reply.recorded().await.unwrap_err();
+    assert!(recorded.to_string().contains("the disk is full"), "{recorded}");
+    assert_failed_for_want_of_room(&silent).await;
+    // Who only looks is not kept from it.
+    assert_eq!(runtime.list_runs(RunFilter::default()).await.unwrap().len(), 3);
+    assert_eq!(runtime.list_sessions(SessionFilter::default()).await.unwrap().len(), 2);
+    assert_sound(&disk.path());
+
+    disk.make_room();
+    let mut recovered = runtime.recover().await.unwrap();
+    recovered.sort_by_key(|recovered| recovered.run != *run.id());
+    let settled: Vec<(&RunId, bool)> = recovered.iter().map(|left| (&left.run, is_lost(&left.fate))).collect();
+    assert_eq!(settled, [(run.id(), true), (silent.id(), true)], "no request was on record: they are lost");
+    agent.run("After").await.unwrap();
+    let history = agent.history().await.unwrap();
+    assert_eq!(check_history(&history), Vec::<String>::new());
+    let texts: Vec<String> = history.iter().map(|message| message.text()).collect();
+    assert_eq!(texts, ["Before", "Hello.", "Fetch it all", "I fetch it.", "", "After", "Well."]);
+    runtime.idle().await;
+    drop((runtime, agent, silent, run));
+    assert_record_is_whole(&disk).await;
+}
+
+fn is_lost(fate: &Fate) -> bool {
+    matches!(fate, Fate::Settled { ending, .. } if **ending == Ending::Lost)
+}
+
+/// Every run on a disk has settled and makes sense, as another process finds it.
+async fn assert_record_is_whole(disk: &Disk) {
+    assert_sound(&disk.path());
+    let journal = SqliteJournal::open_to_read(disk.path()).unwrap();
+    let runtime = runtime_on(Arc::new(journal));
+    let runs = runtime.list_runs(RunFilter::default()).await.unwrap();
+    assert!(!runs.is_empty());
+    let journal = SqliteJournal::open_to_read(disk.path()).unwrap();
+    for info in runs {
+        let stored = journal.read(&info.run).await.unwrap().unwrap();
+        assert_eq!(check_stored(&stored), Vec::<String>::new(), "run {}", info.run);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_full_disk_a_session_goes_on_from_what_is_on_record() {
+    let Some(disk) = Disk::mount("size=3m") else { return };
+    let journal = open(disk.path());
+    let runtime = runtime_on(Arc::clone(&journal));
+    let agent = fetcher(&disk, &runtime);
+    agent.run("Before").await.unwrap();
+    assert_failed_for_want_of_room(&agent.start("Fetch it all").unwrap()).await;
+    disk.make_room();
+    runtime.recover().await.unwrap();
+    agent.run("After").await.unwrap();
+    let on_record = journal.history(agent.session_key()).await.unwrap();
+    assert_eq!(agent.history().await.unwrap(), on_record, "the model is told what is on record, and nothing else");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_on_a_full_disk_is_completed_by_the_next_process() {
+    let Some(disk) = Disk::mount("size=3m") else { return };
+    let runtime = runtime_on(open(disk.path()));
+    let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
+    let agent = agent_on(&runtime, &hangs, &ToolLog::new());
+    let run = agent.start("Wait for it").unwrap();
+    until_shown(&run, "So far").await;
+    crate::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
+    disk.fill();
+    run.cancel(Cancel::graceful());
+    assert_failed_for_want_of_room(&run).await;
+    runtime.idle().await;
+    drop((runtime, agent, run));
+
+    // More room instead of less on it: the next process finds the file as it was left.
+    disk.remount("size=6m");
+    let runtime = runtime_on(open(disk.path()));
+    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let recovered = runtime.recover().await.unwrap();
+    assert_eq!(recovered.len(), 1);
+    agent.run("After").await.unwrap();
+    assert_eq!(check_history(&agent.history().await.unwrap()), Vec::<String>::new());
+    runtime.idle().await;
+    drop((runtime, agent));
+    assert_record_is_whole(&disk).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_could_not_begin_on_a_full_disk_can_be_begun_once_there_is_room() {
+    let Some(disk) = Disk::mount("size=3m") else { return };
+    let runtime = runtime_on(open(disk.path()));
+    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    let id = RunId::new("job-7").unwrap();
+    disk.fill();
+    let run = agent.prompt("Do it").run_id(id.clone()).start().unwrap();
+    assert_failed_for_want_of_room(&run).await;
+    disk.make_room();
+    let again = agent.prompt("Do it").run_id(id).start().unwrap();
+    let outcome = again.outcome().await;
+    assert_eq!(
+        outcome.stop_reason(),
+        "end_turn",
+        "nothing of it is on record, so its id is free: {:?}",
+        outcome.ending
+    );
+}
+
+#[test]
+fn a_database_that_does_not_fit_on_its_disk_says_so() {
+    for room in ["size=4k", "size=64k"] {
+        let Some(disk) = Disk::mount(room) else { return };
+        if room == "size=4k" {
+            disk.fill();
+        }
+        let error = SqliteJournal::open(disk.path()).unwrap_err();
+        assert!(matches!(error, OpenError::Full { .. }), "{room}: {error}");
+        assert!(error.to_string().contains("make some"), "{error}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_says_so() {
+    let Some(disk) = Disk::mount("ro") else { return };
+    let error = SqliteJournal::open(disk.path()).unwrap_err();
+    assert!(matches!(error, OpenError::NotWritable { .. }), "{error}");
+    assert!(error.to_string().contains("choose a file in a folder that you can write to"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_on_a_disk_that_cannot_be_written_any_more_can_be_read() {
+    let Some(disk) = Disk::mount("size=3m") else { return };
+    let runtime = runtime_on(open(disk.path()));
+    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    agent.run("Before").await.unwrap();
+    runtime.idle().await;
+    let key = agent.session_key().clone();
+    drop((runtime, agent));
+    // The last connection to close takes the files beside the database with it; our readers may close a little later.
+    while disk.path().with_extension("db-wal").exists() {
+        assert_sound(&disk.path());
+        tokio::task::yield_now().await;
+    }
+    disk.remount("ro");
+    let error = SqliteJournal::open(disk.path()).unwrap_err();
+    assert!(matches!(error, OpenError::NotWritable { .. }), "{error}");
+    let looks = SqliteJournal::open_to_read(disk.path()).expect("who only looks needs not write");
+    assert_eq!(runtime_on(Arc::new(looks)).history(&key).await.unwrap().len(), 2);
+}

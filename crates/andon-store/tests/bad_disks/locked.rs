@@ -1,0 +1,142 @@
+//! A database that somebody else has: another process of ours, or another program.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use andon::core::outcome::{Ending, FailureKind};
+use andon_store::{OpenError, Options, SqliteJournal};
+use andon_testkit::ScriptedModel;
+use andon_testkit::tools::ToolLog;
+use rusqlite::Connection;
+use tokio::time::Instant;
+
+use crate::{agent_on, assert_sound, open, runtime_on};
+
+/// Tells the child which database to hold.
+const HOLD: &str = "ANDON_TEST_HOLDS";
+
+/// Another process that holds a database.
+struct Holder(Child);
+
+impl Holder {
+    fn start(path: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "locked::what_the_other_process_does", "--ignored", "--nocapture"]).env(HOLD, path);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("it is held")), "the other process holds nothing");
+        Self(child)
+    }
+
+    fn kill(mut self) -> u32 {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+        self.0.id()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[ignore = "it is started by other tests, in a process of its own"]
+fn what_the_other_process_does() {
+    let path = PathBuf::from(std::env::var_os(HOLD).expect("it is started by other tests"));
+    let journal = SqliteJournal::open_with(path, &Options::new().program("the other process")).unwrap();
+    journal.set_address(Some("http://127.0.0.1:8000".to_owned())).unwrap();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let runtime = runtime_on(std::sync::Arc::new(journal));
+        agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hold on").await.unwrap();
+        println!("it is held");
+        // Until it is killed, or whoever started it is gone.
+        let _ = std::io::stdin().read(&mut [0]);
+    });
+}
+
+#[tokio::test]
+async fn a_database_in_use_says_by_whom_and_is_free_once_that_process_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let link = folder.path().join("link.db");
+    let holder = Holder::start(&path);
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for name in [&path, &link] {
+        let error = SqliteJournal::open(name).unwrap_err();
+        let OpenError::InUse { owner: Some(owner), .. } = &error else { panic!("{error}") };
+        assert_eq!((owner.pid, owner.program.as_str()), (holder.0.id(), "the other process"));
+        let (said, pid) = (error.to_string(), format!("process {}", holder.0.id()));
+        for part in [pid.as_str(), "the other process", "http://127.0.0.1:8000", "stop that first", "another file"] {
+            assert!(said.contains(part), "{part:?} is not in {said:?}");
+        }
+    }
+    assert_eq!(SqliteJournal::owner(&path).unwrap().pid, holder.0.id());
+    // Who only looks may.
+    let looks = runtime_on(std::sync::Arc::new(SqliteJournal::open_to_read(&path).unwrap()));
+    assert_eq!(looks.list_sessions(andon::SessionFilter::default()).await.unwrap().len(), 1);
+    let killed = holder.kill();
+    assert_eq!(SqliteJournal::owner(&path), None, "process {killed} is dead");
+    let runtime = runtime_on(open(&path));
+    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    assert_eq!(agent.history().await.unwrap().len(), 2, "what it was told is there");
+    agent.run("Thanks").await.unwrap();
+    assert_sound(&path);
+}
+
+#[test]
+fn one_process_opens_a_database_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let journal = open(&path);
+    let error = SqliteJournal::open(&path).unwrap_err();
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    drop(journal);
+    drop(open(&path));
+}
+
+#[test]
+fn a_file_that_another_program_has_locked_is_waited_for_a_while_and_no_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let theirs = Connection::open(&path).unwrap();
+    theirs.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let began = Instant::now();
+    let error = SqliteJournal::open(&path).unwrap_err();
+    let waited = began.elapsed();
+    assert!(matches!(error, OpenError::Locked { .. }), "{error}");
+    assert!(error.to_string().contains("close that program"), "{error}");
+    assert!(waited >= Duration::from_secs(4) && waited < Duration::from_secs(15), "it waited {waited:?}");
+    theirs.execute_batch("ROLLBACK").unwrap();
+    drop(theirs);
+    drop(open(&path));
+}
+
+#[tokio::test]
+async fn a_program_that_locks_the_file_under_us_fails_the_run_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let runtime = runtime_on(open(&path));
+    let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
+    agent.run("Before").await.unwrap();
+    let theirs = Connection::open(&path).unwrap();
+    theirs.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let began = Instant::now();
+    let outcome = agent.start("During").unwrap().outcome().await;
+    let waited = began.elapsed();
+    let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!(failure.error, FailureKind::Journal);
+    assert!(failure.message.contains("close that program"), "{}", failure.message);
+    assert!(waited < Duration::from_secs(15), "it waited {waited:?}");
+    theirs.execute_batch("ROLLBACK").unwrap();
+    runtime.recover().await.unwrap();
+    agent.run("After").await.unwrap();
+    let said: Vec<String> = agent.history().await.unwrap().iter().map(|message| message.text()).collect();
+    assert_eq!(said, ["Before", "Well.", "After", "Well."]);
+    assert_sound(&path);
+}

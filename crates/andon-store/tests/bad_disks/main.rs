@@ -1,0 +1,76 @@
+//! Bad disks and bad files, real ones: what is not ours stays as it is, what fails says what to do, and nothing is lost.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod disk;
+mod erasing;
+mod files;
+mod full;
+mod locked;
+mod settings;
+mod stalled;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use andon::core::event::Event;
+use andon::{Agent, FeedItem, Run, Runtime};
+use andon_store::SqliteJournal;
+use andon_testkit::ScriptedModel;
+use andon_testkit::tools::{self, ToolLog};
+
+/// Opens a database that must open.
+fn open(path: impl AsRef<Path>) -> Arc<SqliteJournal> {
+    Arc::new(SqliteJournal::open(path).unwrap())
+}
+
+fn runtime_on(journal: Arc<SqliteJournal>) -> Runtime {
+    Runtime::builder().journal(journal).build()
+}
+
+/// An agent in session `s`, with a quick tool `look`.
+fn agent_on(runtime: &Runtime, model: &ScriptedModel, log: &ToolLog) -> Agent {
+    let builder = Agent::builder().model(model.clone()).runtime(runtime).tool(tools::quick("look", log));
+    builder.build().unwrap().session("s").unwrap()
+}
+
+/// Every file of a folder, with its bytes.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.unwrap();
+        (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())
+    };
+    std::fs::read_dir(folder).unwrap().map(read).collect()
+}
+
+/// Waits until a run has shown this text.
+async fn until_shown(run: &Run, text: &str) {
+    let (mut feed, mut shown) = (run.feed(), String::new());
+    while let Some(item) = feed.next().await {
+        if let FeedItem::Delta(delta) = item {
+            shown.push_str(&delta.text);
+        }
+        if shown.contains(text) {
+            return;
+        }
+    }
+    panic!("run {} ended and had shown {shown:?} only", run.id());
+}
+
+/// Waits until this has happened to a run.
+async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
+    let mut feed = run.feed();
+    while let Some(item) = feed.next().await {
+        if matches!(&item, FeedItem::Fact(record) if is_it(&record.event)) {
+            return;
+        }
+    }
+    panic!("run {} settled first, as {:?}", run.id(), run.try_outcome().map(|outcome| outcome.ending.clone()));
+}
+
+/// What SQLite itself says of a file, by a connection that has nothing to do with ours.
+fn assert_sound(path: &Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let said: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(said, "ok");
+}

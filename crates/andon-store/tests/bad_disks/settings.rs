@@ -1,0 +1,46 @@
+//! The file is set up as we say, and is its owner's alone.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use andon_testkit::ScriptedModel;
+use andon_testkit::tools::ToolLog;
+use rusqlite::Connection;
+
+use crate::{agent_on, open, runtime_on};
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn the_files_are_their_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new").join("andon.db");
+    let runtime = runtime_on(open(&path));
+    agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hello").await.unwrap();
+    let modes: Vec<(String, u32)> = crate::files(path.parent().unwrap())
+        .keys()
+        .map(|name| (name.clone(), mode(&path.with_file_name(name))))
+        .collect();
+    let names = ["andon.db", "andon.db-shm", "andon.db-wal", "andon.db.owner"];
+    assert_eq!(modes, names.map(|name| (name.to_owned(), 0o600)));
+    assert_eq!(mode(path.parent().unwrap()), 0o700, "a folder that was made for it");
+}
+
+#[tokio::test]
+async fn the_database_is_set_up_as_we_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let runtime = runtime_on(open(&path));
+    agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hello").await.unwrap();
+    let other = Connection::open(&path).unwrap();
+    let pragma = |name: &str| other.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    let journal_mode: String = other.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(journal_mode, "wal");
+    assert!(pragma("page_size") >= 8192, "page_size is {}", pragma("page_size"));
+    assert_eq!(pragma("application_id"), 0x416e_646e, "Andn");
+    assert_eq!(pragma("user_version"), 1);
+    let version = rusqlite::version_number();
+    assert!(version >= 3_051_003, "SQLite {version} can corrupt a file in WAL mode");
+}

@@ -1,0 +1,194 @@
+//! A disk that stalls: a pull takes effect all the same, readers go on, and when the disk is back everything is there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use andon::core::outcome::Ending;
+use andon::{Cancel, Journal, Probe, Reason, ReplyKind, Run, RunFilter, Runtime, SessionFilter};
+use andon_store::{Options, SqliteJournal};
+use andon_testkit::check::{check_stored, read_all, streamed};
+use andon_testkit::tools::ToolLog;
+use andon_testkit::wire::check_history;
+use andon_testkit::{Act, ScriptedModel, assert_nothing_lost};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::{agent_on, runtime_on, until_shown};
+
+/// Long enough that what was going to happen has happened.
+const A_WHILE: Duration = Duration::from_millis(150);
+
+/// Longer than anything takes that does not wait for the disk.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A disk that stops at one commit until it is let go.
+struct Stall {
+    /// How many commits are still good; the next one stalls. None does before this is set.
+    good: AtomicUsize,
+    stalled: Notify,
+    gate: Mutex<Receiver<()>>,
+}
+
+impl Stall {
+    fn never() -> (Arc<Self>, Sender<()>) {
+        Self::after(usize::MAX)
+    }
+
+    /// A disk that stalls after so many good commits, until the sender is dropped.
+    fn after(good: usize) -> (Arc<Self>, Sender<()>) {
+        let (let_go, gate) = channel();
+        let stall = Self { good: AtomicUsize::new(good), stalled: Notify::new(), gate: Mutex::new(gate) };
+        (Arc::new(stall), let_go)
+    }
+
+    fn next_commit(&self) {
+        self.good.store(0, Ordering::SeqCst);
+    }
+}
+
+impl Probe for Stall {
+    fn hit(&self, seam: &'static str) {
+        if seam != "store: before commit" {
+            return;
+        }
+        let good = self.good.load(Ordering::SeqCst);
+        self.good.store(good.saturating_sub(1), Ordering::SeqCst);
+        if good == 0 {
+            self.stalled.notify_one();
+            // It ends when the sender is dropped, and then for good.
+            let _ = self.gate.lock().recv();
+        }
+    }
+}
+
+fn journal(folder: &tempfile::TempDir, stall: &Arc<Stall>) -> Arc<SqliteJournal> {
+    let options = Options::new().probe(Arc::clone(stall) as Arc<dyn Probe>);
+    Arc::new(SqliteJournal::open_with(folder.path().join("andon.db"), &options).unwrap())
+}
+
+/// Checks that nothing passes the gate for a while, and that the reply is not recorded.
+async fn assert_quiet(run: &Run, model: &ScriptedModel, log: &ToolLog, reply: &andon::Reply) {
+    let (passed, calls, tools) = (run.passed(), model.calls(), log.started());
+    let recorded = timeout(A_WHILE, reply.recorded()).await;
+    assert!(recorded.is_err(), "the disk stalls, and the request is said to be recorded: {recorded:?}");
+    assert_eq!(
+        (run.passed(), model.calls(), log.started()),
+        (passed, calls, tools),
+        "something went on after the pull"
+    );
+    assert!(run.try_outcome().is_none(), "the disk stalls, and the run is said to have settled");
+}
+
+/// A record on disk that is whole, and as the feed showed it.
+async fn assert_all_there(runtime: &Runtime, journal: &Arc<SqliteJournal>, run: &Run) {
+    let history = runtime.history(run.session()).await.unwrap();
+    assert_nothing_lost(run, &history).await;
+    assert_eq!(check_history(&history), Vec::<String>::new());
+    let stored = journal.read(run.id()).await.unwrap().unwrap();
+    assert_eq!(check_stored(&stored), Vec::<String>::new());
+    let live = read_all(&mut run.feed()).await;
+    let mut told = runtime.feed(run.id(), andon::Cursor::default()).await.unwrap().unwrap();
+    assert_eq!(streamed(&read_all(&mut told).await), streamed(&live), "what was shown is what is stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_disk_stalls_a_pull_takes_effect_and_readers_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (stall, let_go) = Stall::never();
+    let journal = journal(&folder, &stall);
+    let runtime = runtime_on(Arc::clone(&journal));
+    // It speaks without end, a little at a time.
+    let mut answer = vec![Act::text("Before. ")];
+    for _ in 0..10_000 {
+        answer.extend([Act::text("on and "), Act::Pause(Duration::from_millis(1))]);
+    }
+    let model = ScriptedModel::new([vec![Act::text("Hello."), Act::end()], answer]);
+    let log = ToolLog::new();
+    let agent = agent_on(&runtime, &model, &log);
+    agent.run("Hi").await.unwrap();
+    let run = agent.start("Talk").unwrap();
+    until_shown(&run, "on and on and").await;
+    stall.next_commit();
+    timeout(SOON, stall.stalled.notified()).await.expect("the disk stalls");
+
+    // Text that cannot be made durable is not shown for long.
+    let mut shown = run.passed().pieces;
+    timeout(SOON, async {
+        loop {
+            tokio::time::sleep(A_WHILE).await;
+            let now = run.passed().pieces;
+            if std::mem::replace(&mut shown, now) == now {
+                return;
+            }
+        }
+    })
+    .await
+    .expect("showing waits for the disk");
+    let reply = run.cancel(Cancel::graceful().note("stop button"));
+    assert_eq!(*reply.kind(), ReplyKind::Accepted);
+    assert_quiet(&run, &model, &log, &reply).await;
+    let reads = async {
+        assert_eq!(runtime.history(agent.session_key()).await.unwrap().len(), 2);
+        assert_eq!(runtime.list_sessions(SessionFilter::default()).await.unwrap().len(), 1);
+        assert_eq!(runtime.list_runs(RunFilter::default()).await.unwrap().len(), 2);
+        assert!(journal.read(run.id()).await.unwrap().is_some());
+    };
+    timeout(SOON, reads).await.expect("readers do not wait for the writer");
+
+    drop(let_go);
+    assert_eq!(timeout(SOON, reply.recorded()).await.expect("the disk is back"), Ok(()));
+    let outcome = timeout(SOON, run.outcome()).await.expect("the run settles");
+    assert_eq!(*outcome.ending, Ending::Cancelled { reason: Reason::Requested });
+    assert_all_there(&runtime, &journal, &run).await;
+    assert_eq!(model.open(), 0, "the connection is closed");
+    assert_eq!(agent.run("And now?").await.unwrap().stop_reason(), "end_turn");
+}
+
+/// A run with text, two tools and a last word.
+fn script() -> Vec<Vec<Act>> {
+    let calls = [Act::call(0, "c1", "look", "{\"n\":1}"), Act::call(1, "c2", "look", "{\"n\":2}")].concat();
+    vec![
+        [vec![Act::text("Let me look.")], calls, vec![Act::usage(3, 4), Act::tool_use()]].concat(),
+        vec![Act::text("I have looked."), Act::usage(5, 6), Act::end()],
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_whichever_commit_the_disk_stalls_a_pull_stops_the_run_and_nothing_is_lost() {
+    let mut endings = Vec::new();
+    for good in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let (stall, let_go) = Stall::after(good);
+        let journal = journal(&folder, &stall);
+        let runtime = runtime_on(Arc::clone(&journal));
+        let (model, log) = (ScriptedModel::new(script()), ToolLog::new());
+        let agent = agent_on(&runtime, &model, &log);
+        let run = agent.start("Look").unwrap();
+        let stalled = tokio::select! {
+            () = stall.stalled.notified() => true,
+            _ = run.outcome() => false,
+        };
+        if !stalled {
+            assert_nothing_lost(&run, &agent.history().await.unwrap()).await;
+            break;
+        }
+        let reply = run.cancel(Cancel::graceful());
+        assert_quiet(&run, &model, &log, &reply).await;
+        drop(let_go);
+        assert_eq!(timeout(SOON, reply.recorded()).await.expect("the disk is back"), Ok(()), "after {good} commits");
+        let outcome = timeout(SOON, run.outcome()).await.expect("the run settles");
+        let expected = match reply.too_late() {
+            Some(ending) => ending.clone(),
+            None => Ending::Cancelled { reason: Reason::Requested },
+        };
+        assert_eq!(*outcome.ending, expected, "after {good} commits");
+        assert_all_there(&runtime, &journal, &run).await;
+        assert_eq!(agent.run("And now?").await.unwrap().stop_reason(), "end_turn", "after {good} commits");
+        endings.push(outcome.ending.as_str());
+    }
+    assert_eq!(endings.iter().filter(|ending| **ending == "completed").count(), 1, "{endings:?}: only the last commit");
+    assert!(endings.len() > 3, "the run has more commits than that: {endings:?}");
+}

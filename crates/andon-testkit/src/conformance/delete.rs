@@ -1,0 +1,125 @@
+//! What is deleted is gone, and nothing else is.
+
+use andon::core::event::Learnt;
+use andon::core::time::Wall;
+use andon::core::usage::Used;
+use andon::{JournalError, Requested, RunFilter, SessionFilter, StateMap};
+use serde_json::json;
+
+use super::state::{set, state};
+use super::story::{Story, key, parts, request, session, stamp};
+use super::subject::Subject;
+
+fn learnt() -> Learnt {
+    Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) }
+}
+
+/// A session with a settled run, a request, an addendum and some state.
+async fn told(subject: &Subject) -> Story {
+    let mut story = Story::new("r");
+    let entries = story.whole("Secret.");
+    let (end, before) = entries.split_last().unwrap();
+    story.write(subject, before).await;
+    subject.journal().request_cancel(story.run(), request("please")).await.unwrap();
+    story.write(subject, [end.clone()]).await;
+    subject.journal().append_addendum(story.run(), stamp(1), learnt()).await.unwrap();
+    set(subject, story.key(), json!({"own": 1, "user:mine": 2, "app:ours": 3})).await;
+    story
+}
+
+pub(super) async fn a_session_is_not_deleted_while_a_run_of_it_has_not_settled(subject: Subject) {
+    let told = told(&subject).await;
+    let mut open = Story::new("open");
+    let accepted = open.accepted();
+    open.write(&subject, [accepted]).await;
+    let before = subject.journal().sessions().take_copy(told.key()).await.unwrap().unwrap();
+    let refused = subject.journal().sessions().delete(told.key()).await;
+    let Err(JournalError::Refused(why)) = refused else { panic!("{refused:?}") };
+    assert!(why.contains("open"), "it says which run is in the way: {why}");
+    let after = subject.journal().sessions().take_copy(told.key()).await.unwrap().unwrap();
+    assert_eq!(before.state, after.state);
+    assert_eq!(before.runs.len(), after.runs.len());
+    for ((_, before), (_, after)) in before.runs.into_iter().zip(after.runs) {
+        assert_eq!(parts(before), parts(after));
+    }
+    let started = [open.started(), open.settled()];
+    open.write(&subject, started).await;
+    assert_eq!(subject.journal().sessions().delete(told.key()).await, Ok(true));
+}
+
+async fn assert_gone(subject: &Subject, story: &Story) {
+    let (journal, key) = (subject.journal(), story.key());
+    assert!(!subject.knows(story).await, "the run is there");
+    assert_eq!(journal.history(key).await, Ok(vec![]), "its history is there");
+    assert_eq!(state(subject, key).await, None, "its state is there");
+    assert!(journal.sessions().take_copy(key).await.unwrap().is_none(), "it can be copied");
+    let sessions = journal.sessions().list(SessionFilter::default()).await.unwrap();
+    assert!(sessions.iter().all(|info| info.key != *key), "it is listed");
+    let runs = journal.sessions().runs(RunFilter::default()).await.unwrap();
+    assert!(runs.iter().all(|info| info.run != *story.run()), "its run is listed");
+    assert_eq!(journal.unsettled().await, Ok(vec![]));
+}
+
+pub(super) async fn of_a_deleted_session_nothing_remains(subject: Subject) {
+    let story = told(&subject).await;
+    assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
+    assert_gone(&subject, &story).await;
+    assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(false), "there is none any more");
+    let subject = subject.opened_again();
+    assert_gone(&subject, &story).await;
+}
+
+pub(super) async fn deleting_leaves_what_is_shared_and_other_sessions(subject: Subject) {
+    let story = told(&subject).await;
+    // Neighbours: another session of the user, and sessions of the same id of another user and another app.
+    let neighbours = [session("t"), key("local", "shop", "bob", "s"), key("local", "zoo", "ada", "s")];
+    let mut runs = Vec::new();
+    for (number, neighbour) in neighbours.iter().enumerate() {
+        let mut run = Story::within(&format!("n{number}"), neighbour);
+        run.write_whole(&subject, "Stays.").await;
+        set(&subject, neighbour, json!({"own": number})).await;
+        runs.push((parts(subject.stored(&run).await), run));
+    }
+    assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
+    let shared =
+        [json!({"own": 0, "user:mine": 2, "app:ours": 3}), json!({"own": 1, "app:ours": 3}), json!({"own": 2})];
+    for ((before, run), expected) in runs.into_iter().zip(shared) {
+        assert_eq!(parts(subject.stored(&run).await), before);
+        assert_eq!(state(&subject, run.key()).await, Some(expected));
+        assert_eq!(subject.journal().history(run.key()).await.unwrap().len(), 2);
+    }
+    subject.journal().sessions().create(story.key(), Wall(1), StateMap::new()).await.unwrap();
+    let kept = json!({"user:mine": 2, "app:ours": 3});
+    assert_eq!(state(&subject, story.key()).await, Some(kept), "what is shared outlives its sessions");
+}
+
+pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
+    let mut story = told(&subject).await;
+    assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
+    let added = subject.journal().append_addendum(story.run(), stamp(2), learnt()).await;
+    assert!(added.is_err(), "an addendum to a deleted run was taken");
+    let asked = subject.journal().request_cancel(story.run(), request("late")).await;
+    assert_eq!(asked, Ok(Requested::Unknown));
+    assert_eq!(subject.journal().claim(story.run()).await, Ok(None));
+    let next = story.quieted();
+    story.is_refused(&subject, [next], "an event of a deleted run").await;
+    assert_gone(&subject, &story).await;
+}
+
+pub(super) async fn a_deleted_session_can_be_begun_anew(subject: Subject) {
+    let old = told(&subject).await;
+    let mut neighbour = Story::within("n", &session("t"));
+    let begun = neighbour.begun();
+    neighbour.write(&subject, begun).await;
+    assert_eq!(subject.journal().sessions().delete(old.key()).await, Ok(true));
+    // The same names again, while a run of another session goes on.
+    let mut new = Story::new("r").asking("Anew?");
+    let entries = new.whole("Anew.");
+    new.write(&subject, entries.clone()).await;
+    let next = neighbour.quieted();
+    neighbour.write(&subject, [next]).await;
+    assert_eq!(parts(subject.stored(&new).await), (1, entries, vec![], vec![]));
+    let history = subject.journal().history(new.key()).await.unwrap();
+    assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["Anew?", "Anew."]);
+    assert_eq!(subject.stored(&neighbour).await.facts().count(), 3);
+}

@@ -1,0 +1,64 @@
+//! What a session has said, and which runs are open.
+
+use andon::core::outcome::Ending;
+
+use super::story::{Story, session};
+use super::subject::Subject;
+
+/// A session with runs in every state, accepted in one order and started in another; gives what its history must be.
+async fn told(subject: &Subject) -> Vec<String> {
+    let mut runs = ["late", "early", "queued", "open", "never"].map(Story::new);
+    for story in &mut runs {
+        let accepted = story.accepted();
+        story.write(subject, [accepted]).await;
+    }
+    let [late, early, _queued, open, never] = &mut runs;
+    for story in [early, open, late] {
+        let started = story.started();
+        story.write(subject, [started]).await;
+        if story.run().as_str() == "open" {
+            continue;
+        }
+        let mut entries = vec![story.model_started()];
+        entries.push(story.streamed(&andon::Kind::Text, &format!("{} is fine", story.run())));
+        entries.extend(story.answered(andon::ModelStop::EndTurn));
+        entries.push(story.settled());
+        story.write(subject, entries).await;
+    }
+    let end = never.ended(Ending::Cancelled { reason: andon::Reason::Requested });
+    never.write(subject, [end]).await;
+    let mut other = Story::within("other", &session("another"));
+    other.write_whole(subject, "elsewhere").await;
+    let said = ["What about early?", "early is fine", "What about late?", "late is fine"];
+    said.map(str::to_owned).to_vec()
+}
+
+async fn history(subject: &Subject) -> Vec<String> {
+    let history = subject.journal().history(&session("s")).await.unwrap();
+    history.iter().map(|message| message.text()).collect()
+}
+
+pub(super) async fn history_is_what_settled_runs_said_in_the_order_in_which_they_started(subject: Subject) {
+    let said = told(&subject).await;
+    assert_eq!(history(&subject).await, said);
+    let nowhere = subject.journal().history(&session("nowhere")).await;
+    assert_eq!(nowhere, Ok(vec![]), "an unknown session has said nothing");
+}
+
+pub(super) async fn history_keeps_its_order_when_the_journal_is_opened_again(subject: Subject) {
+    let mut said = told(&subject).await;
+    let subject = subject.opened_again();
+    assert_eq!(history(&subject).await, said);
+    let mut next = Story::new("next");
+    next.write_whole(&subject, "next is fine").await;
+    said.extend(["What about next?", "next is fine"].map(str::to_owned));
+    assert_eq!(history(&subject).await, said, "a run that started later stands behind");
+}
+
+pub(super) async fn unsettled_runs_are_those_without_an_end_in_the_order_in_which_they_came(subject: Subject) {
+    told(&subject).await;
+    let ids = |runs: Vec<andon::RunId>| runs.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(ids(subject.journal().unsettled().await.unwrap()), ["queued", "open"]);
+    let subject = subject.opened_again();
+    assert_eq!(ids(subject.journal().unsettled().await.unwrap()), ["queued", "open"]);
+}

@@ -1,0 +1,204 @@
+//! What every journal promises, as cases that each of them must pass: in memory, in SQLite, later in Postgres.
+//!
+//! # Theory of operation
+//!
+//! A factory makes a fresh, empty [`Subject`] for each case. A case talks to it through [`Journal`](andon::Journal) and
+//! [`Sessions`](andon::Sessions) alone, and panics with a sentence when a promise is broken. Each runs on a thread and a
+//! tokio runtime of its own, so that one that panics or hangs takes no other with it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a case that cannot go on has failed, and says so by panicking"
+)]
+
+mod delete;
+mod ending;
+mod feed;
+mod history;
+mod lists;
+mod moving;
+mod order;
+mod owner;
+mod random;
+mod state;
+mod story;
+mod subject;
+mod together;
+
+use std::fmt;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+
+pub use subject::Subject;
+
+/// How long a case may take before it counts as hung.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One promise.
+struct Case {
+    name: &'static str,
+    check: fn(Subject) -> Pin<Box<dyn Future<Output = ()>>>,
+}
+
+/// A case that a journal did not pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// The case.
+    pub name: &'static str,
+    /// What it said.
+    pub why: String,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.why)
+    }
+}
+
+macro_rules! cases {
+    ($($module:ident: [$($case:ident),* $(,)?]),* $(,)?) => {
+        const CASES: &[Case] = &[
+            $($(Case { name: stringify!($case), check: |subject| Box::pin($module::$case(subject)) },)*)*
+        ];
+    };
+}
+
+cases! {
+    order: [
+        batches_are_stored_in_the_order_in_which_they_are_given,
+        lumps_stand_between_the_facts_where_they_belong,
+        a_gap_is_refused_and_nothing_of_its_batch_is_stored,
+        a_repeat_is_refused_and_nothing_of_its_batch_is_stored,
+        text_behind_another_event_is_refused_with_its_batch,
+        a_run_begins_with_event_one,
+        a_run_begins_with_run_accepted,
+        after_a_batch_that_failed_its_epoch_is_over,
+        an_older_writer_opens_no_epoch_that_is_over,
+        a_run_whose_first_batch_failed_can_be_begun_again,
+        a_batch_that_is_refused_harms_no_other_run,
+        what_was_acknowledged_is_there_when_the_journal_is_opened_again,
+    ],
+    owner: [
+        a_stale_writer_is_refused_once_the_run_was_claimed,
+        a_batch_of_a_newer_epoch_takes_over_in_the_same_step,
+        a_batch_of_a_newer_epoch_that_is_refused_does_not_take_over,
+        the_owner_goes_on_with_its_epoch,
+        a_claim_stands_in_line_behind_the_batches_before_it,
+        an_unknown_run_cannot_be_claimed,
+        epochs_never_decrease_along_the_record,
+        an_owner_is_remembered_when_the_journal_is_opened_again,
+    ],
+    ending: [
+        a_second_end_in_one_batch_is_refused_with_its_batch,
+        a_second_end_is_refused_from_whoever_writes_it,
+        nothing_stands_behind_the_end,
+        a_run_id_is_used_once,
+        a_run_id_that_is_taken_leaves_no_session_behind,
+        an_unknown_run_takes_no_batch,
+        addenda_are_numbered_from_one_and_change_nothing_else,
+        a_cancel_request_is_kept_before_the_end_and_refused_after_it,
+    ],
+    feed: [
+        a_feed_can_be_resumed_at_every_byte,
+        a_place_past_what_is_stored_is_told_as_lost_text,
+    ],
+    together: [
+        every_read_is_a_prefix_of_what_is_written,
+        a_cancel_request_that_races_the_end_is_recorded_or_too_late,
+        one_of_two_owners_writes_each_event,
+    ],
+    history: [
+        history_is_what_settled_runs_said_in_the_order_in_which_they_started,
+        history_keeps_its_order_when_the_journal_is_opened_again,
+        unsettled_runs_are_those_without_an_end_in_the_order_in_which_they_came,
+    ],
+    state: [
+        a_session_is_begun_once,
+        a_key_reaches_as_far_as_its_beginning_says,
+        null_is_a_value_and_a_key_without_one_is_removed,
+        a_change_is_seen_whole_or_not_at_all,
+        a_change_begins_a_session_that_is_not_there,
+        tenants_see_nothing_of_each_other,
+    ],
+    lists: [
+        sessions_are_listed_by_when_they_were_last_used,
+        a_session_is_as_fresh_as_the_beginning_or_end_of_its_latest_run,
+        sessions_are_filtered_and_limited,
+        a_session_is_titled_by_the_first_prompt_that_started,
+        runs_are_listed_newest_first_and_filtered,
+        a_list_says_the_state_of_each_run,
+        a_run_that_makes_no_sense_hides_no_other,
+    ],
+    delete: [
+        a_session_is_not_deleted_while_a_run_of_it_has_not_settled,
+        of_a_deleted_session_nothing_remains,
+        deleting_leaves_what_is_shared_and_other_sessions,
+        nothing_brings_a_deleted_run_back,
+        a_deleted_session_can_be_begun_anew,
+    ],
+    moving: [
+        a_session_that_was_moved_is_the_same_session,
+        a_session_that_is_here_is_not_replaced,
+        a_run_that_is_here_keeps_the_session_out,
+        a_session_with_one_run_twice_is_not_taken_at_all,
+        a_session_with_a_run_that_begins_in_the_middle_is_not_taken_at_all,
+        what_is_shared_is_taken_only_where_there_is_nothing,
+        a_run_that_was_moved_goes_on,
+    ],
+    random: [
+        owners_that_write_at_random_leave_what_a_simple_model_says,
+    ],
+}
+
+/// The names of all cases.
+pub fn names() -> Vec<&'static str> {
+    CASES.iter().map(|case| case.name).collect()
+}
+
+/// Runs every case, each on a journal of its own.
+///
+/// # Panics
+///
+/// With every case that the journal does not pass.
+pub fn run(make: impl Fn() -> Subject) {
+    let failed: Vec<String> = failures(make).iter().map(ToString::to_string).collect();
+    let (failed, all) = (&failed[..], CASES.len());
+    assert!(failed.is_empty(), "{} of {all} cases failed:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// Runs every case, each on a journal of its own, and gives those that the journal does not pass.
+pub fn failures(make: impl Fn() -> Subject) -> Vec<Failed> {
+    CASES.iter().filter_map(|case| check(case, make()).err()).collect()
+}
+
+fn check(case: &Case, subject: Subject) -> Result<(), Failed> {
+    let (sender, over) = mpsc::channel();
+    let play = case.check;
+    let thread = std::thread::spawn(move || {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a tokio runtime");
+        runtime.block_on(play(subject));
+        // Whoever waited may have given up.
+        let _ = sender.send(());
+    });
+    let failed = |why: String| Failed { name: case.name, why };
+    match over.recv_timeout(PATIENCE) {
+        Err(RecvTimeoutError::Timeout) => Err(failed(format!("it came to no end in {} s", PATIENCE.as_secs()))),
+        // It has ended one way or the other: a thread that panics drops its sender.
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => match thread.join() {
+            Ok(()) => Ok(()),
+            Err(panic) => match panic.downcast_ref::<String>().cloned() {
+                Some(why) => Err(failed(why)),
+                None => match panic.downcast_ref::<&str>() {
+                    Some(why) => Err(failed((*why).to_owned())),
+                    None => resume_unwind(panic),
+                },
+            },
+        },
+    }
+}

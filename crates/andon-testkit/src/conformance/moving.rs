@@ -1,0 +1,141 @@
+//! A session on its way from one store to another.
+
+use std::sync::Arc;
+
+use andon::core::event::Learnt;
+use andon::core::time::Wall;
+use andon::core::usage::Used;
+use andon::{Journal, JournalError, MemoryJournal, Moved, RunFilter, RunId, SessionFilter, SessionKey, StateMap};
+use serde_json::json;
+
+use super::state::{map, set, state};
+use super::story::{Parts, Story, parts, request, session, stamp};
+use super::subject::Subject;
+
+/// A session with runs in several states, in a journal of its own.
+async fn elsewhere() -> Moved {
+    let away = Subject::in_memory(Arc::new(MemoryJournal::new()));
+    let s = session("s");
+    away.journal().sessions().create(&s, Wall(77), map(json!({"own": [1, null]}))).await.unwrap();
+    set(&away, &s, json!({"user:mine": "theirs", "app:ours": {"a": "theirs"}})).await;
+    let (mut waits, mut said) = (Story::new("waits"), Story::new("said"));
+    let accepted = waits.accepted();
+    waits.write(&away, [accepted]).await;
+    away.journal().request_cancel(waits.run(), request("stop")).await.unwrap();
+    said.write_whole(&away, "Gut — 好").await;
+    let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    away.journal().append_addendum(said.run(), stamp(3), learnt).await.unwrap();
+    let mut runs = Story::new("runs");
+    let mut entries = runs.begun();
+    entries.extend([runs.model_started(), runs.streamed(&andon::Kind::Text, "so f"), runs.quieted()]);
+    runs.write(&away, entries).await;
+    runs.epoch = away.journal().claim(runs.run()).await.unwrap().unwrap();
+    let next = runs.quieted();
+    runs.write(&away, [next]).await;
+    away.journal().sessions().take_copy(&s).await.unwrap().unwrap()
+}
+
+type Same = (SessionKey, Wall, StateMap, Vec<(RunId, Parts)>);
+
+fn same(moved: Moved) -> Same {
+    let runs = moved.runs.into_iter().map(|(run, stored)| (run, parts(stored)));
+    (moved.session, moved.created_at, moved.state, runs.collect())
+}
+
+/// Everything that can be seen of a journal.
+async fn everything(journal: &Arc<dyn Journal>) -> (Vec<Same>, Vec<String>) {
+    let mut sessions = Vec::new();
+    let listed = journal.sessions().list(SessionFilter::default()).await.unwrap();
+    for info in &listed {
+        sessions.push(same(journal.sessions().take_copy(&info.key).await.unwrap().unwrap()));
+    }
+    let runs = journal.sessions().runs(RunFilter::default()).await.unwrap();
+    let lists = listed.iter().map(|info| format!("{info:?}")).chain(runs.iter().map(|info| format!("{info:?}")));
+    (sessions, lists.collect())
+}
+
+async fn put(subject: &Subject, moved: Moved) -> Result<(), JournalError> {
+    subject.journal().sessions().put(moved).await
+}
+
+pub(super) async fn a_session_that_was_moved_is_the_same_session(subject: Subject) {
+    let moved = elsewhere().await;
+    let ids: Vec<_> = moved.runs.iter().map(|(run, _)| run.as_str()).collect();
+    assert_eq!(ids, ["said", "runs", "waits"], "those that started, in that order, then the others");
+    put(&subject, moved.clone()).await.unwrap();
+    let subject = subject.opened_again();
+    let copy = subject.journal().sessions().take_copy(&moved.session).await.unwrap().unwrap();
+    assert_eq!(same(copy), same(moved.clone()));
+    for (run, stored) in &moved.runs {
+        let read = subject.journal().read(run).await.unwrap().unwrap();
+        assert_eq!(parts(read), parts(stored.clone()));
+    }
+    let history = subject.journal().history(&moved.session).await.unwrap();
+    assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["What about said?", "Gut — 好"]);
+    let unsettled = subject.journal().unsettled().await.unwrap();
+    assert_eq!(unsettled.len(), 2, "{unsettled:?}");
+}
+
+pub(super) async fn a_session_that_is_here_is_not_replaced(subject: Subject) {
+    set(&subject, &session("s"), json!({"here": 1})).await;
+    let before = everything(subject.journal()).await;
+    let refused = put(&subject, elsewhere().await).await;
+    assert!(matches!(refused, Err(JournalError::Refused(_))), "{refused:?}");
+    assert_eq!(everything(subject.journal()).await, before);
+    assert_eq!(subject.journal().unsettled().await, Ok(vec![]));
+}
+
+pub(super) async fn a_run_that_is_here_keeps_the_session_out(subject: Subject) {
+    // The last of those that are moved: what came before it must not stay.
+    let mut here = Story::within("waits", &session("other"));
+    here.write_whole(&subject, "I am here.").await;
+    let before = everything(subject.journal()).await;
+    let refused = put(&subject, elsewhere().await).await;
+    assert_eq!(refused, Err(JournalError::RunExists(here.run().clone())));
+    assert_eq!(everything(subject.journal()).await, before);
+    assert_eq!(state(&subject, here.key()).await, Some(json!({})), "what is shared has come in all the same");
+}
+
+pub(super) async fn a_session_with_one_run_twice_is_not_taken_at_all(subject: Subject) {
+    let mut moved = elsewhere().await;
+    moved.runs.push(moved.runs[0].clone());
+    let before = everything(subject.journal()).await;
+    let refused = put(&subject, moved).await;
+    assert!(refused.is_err(), "a session with one run twice was taken");
+    assert!(everything(subject.journal()).await == before, "it was refused, and half of it was taken");
+}
+
+pub(super) async fn a_session_with_a_run_that_begins_in_the_middle_is_not_taken_at_all(subject: Subject) {
+    let mut moved = elsewhere().await;
+    moved.runs[1].1.entries.remove(0);
+    let before = everything(subject.journal()).await;
+    let refused = put(&subject, moved).await;
+    assert!(refused.is_err(), "a run without its first event was taken");
+    assert!(everything(subject.journal()).await == before, "it was refused, and half of it was taken");
+}
+
+pub(super) async fn what_is_shared_is_taken_only_where_there_is_nothing(subject: Subject) {
+    let neighbour = session("neighbour");
+    set(&subject, &neighbour, json!({"user:mine": "ours", "own": "ours"})).await;
+    put(&subject, elsewhere().await).await.unwrap();
+    let shared = json!({"own": "ours", "user:mine": "ours", "app:ours": {"a": "theirs"}});
+    assert_eq!(state(&subject, &neighbour).await, Some(shared));
+    let own = json!({"own": [1, null], "user:mine": "ours", "app:ours": {"a": "theirs"}});
+    assert_eq!(state(&subject, &session("s")).await, Some(own));
+}
+
+pub(super) async fn a_run_that_was_moved_goes_on(subject: Subject) {
+    put(&subject, elsewhere().await).await.unwrap();
+    let mut story = Story::new("runs");
+    story.seq = 5;
+    let next = story.quieted();
+    story.is_refused(&subject, [next], "a batch of an epoch that was over where it came from").await;
+    story.seq = 5;
+    story.epoch = 2;
+    let next = story.quieted();
+    story.write(&subject, [next]).await;
+    story.epoch = subject.journal().claim(story.run()).await.unwrap().unwrap();
+    assert_eq!(story.epoch, 3);
+    let next = story.quieted();
+    story.write(&subject, [next]).await;
+}

@@ -1,0 +1,120 @@
+//! One writer owns a run: who is not the owner any more is refused.
+
+use andon::core::event::{Entry, Epoch};
+use andon::{Append, JournalError};
+
+use super::story::Story;
+use super::subject::Subject;
+
+async fn begun(subject: &Subject) -> Story {
+    let mut story = Story::new("r");
+    let begun = story.begun();
+    story.write(subject, begun).await;
+    story
+}
+
+pub(super) async fn a_stale_writer_is_refused_once_the_run_was_claimed(subject: Subject) {
+    let mut stale = begun(&subject).await;
+    let mut owner = stale.clone();
+    owner.epoch = subject.journal().claim(stale.run()).await.unwrap().unwrap();
+    assert_eq!(owner.epoch, 2, "a claim raises the epoch by one");
+    let next = stale.quieted();
+    let refused = stale.give(subject.journal(), [next.clone()]).await;
+    assert_eq!(refused, Err(JournalError::Fenced { ours: 1, owner: 2 }));
+    stale.is_refused(&subject, [next], "a stale writer's batch").await;
+    let next = owner.quieted();
+    owner.write(&subject, [next]).await;
+    let last = stale.settled();
+    stale.is_refused(&subject, [last], "a stale writer's end").await;
+}
+
+pub(super) async fn a_batch_of_a_newer_epoch_takes_over_in_the_same_step(subject: Subject) {
+    let mut stale = begun(&subject).await;
+    let mut newer = stale.clone();
+    newer.epoch = 5;
+    let next = newer.quieted();
+    newer.write(&subject, [next]).await;
+    assert_eq!(subject.stored(&newer).await.epoch, 5);
+    // It fits behind what the newer one wrote, and is refused all the same.
+    stale.seq = newer.seq;
+    let next = stale.quieted();
+    let refused = stale.give(subject.journal(), [next]).await;
+    assert_eq!(refused, Err(JournalError::Fenced { ours: 1, owner: 5 }));
+    let next = newer.quieted();
+    newer.write(&subject, [next]).await;
+}
+
+pub(super) async fn a_batch_of_a_newer_epoch_that_is_refused_does_not_take_over(subject: Subject) {
+    let mut owner = begun(&subject).await;
+    let mut newer = owner.clone();
+    newer.epoch = 3;
+    let (_skipped, gap) = (newer.quieted(), newer.quieted());
+    newer.is_refused(&subject, [gap], "a gap").await;
+    assert_eq!(subject.stored(&owner).await.epoch, 1);
+    // The epoch that failed is over; whoever goes on has a newer one.
+    owner.epoch = 4;
+    let next = owner.quieted();
+    owner.write(&subject, [next]).await;
+}
+
+pub(super) async fn the_owner_goes_on_with_its_epoch(subject: Subject) {
+    let mut story = begun(&subject).await;
+    for epoch in [1, 1, 4, 4, 4] {
+        story.epoch = epoch;
+        let next = story.quieted();
+        story.write(&subject, [next]).await;
+    }
+    assert_eq!(subject.stored(&story).await.epoch, 4);
+    assert_eq!(subject.journal().claim(story.run()).await, Ok(Some(5)));
+}
+
+pub(super) async fn a_claim_stands_in_line_behind_the_batches_before_it(subject: Subject) {
+    let mut story = begun(&subject).await;
+    let appends: Vec<Append> = (0..300)
+        .map(|_| {
+            let next = story.quieted();
+            story.give(subject.journal(), [next])
+        })
+        .collect();
+    let claim = subject.journal().claim(story.run());
+    let next = story.clone().quieted();
+    let behind = story.give(subject.journal(), [next]);
+    assert_eq!(claim.await, Ok(Some(2)));
+    // Nobody has awaited the batches: they are durable all the same.
+    let stored = subject.stored(&story).await;
+    assert_eq!(stored.facts().count(), 302, "batches that were given before the claim");
+    for append in appends {
+        assert_eq!(append.await, Ok(()));
+    }
+    assert_eq!(behind.await, Err(JournalError::Fenced { ours: 1, owner: 2 }), "a batch behind the claim");
+}
+
+pub(super) async fn an_unknown_run_cannot_be_claimed(subject: Subject) {
+    let story = Story::new("nobody");
+    assert_eq!(subject.journal().claim(story.run()).await, Ok(None));
+    assert!(!subject.knows(&story).await, "a claim has made a run");
+}
+
+pub(super) async fn epochs_never_decrease_along_the_record(subject: Subject) {
+    let mut story = begun(&subject).await;
+    for epoch in [3, 1, 2, 7, 3, 7, 6, 8] {
+        let mut writer = story.clone();
+        writer.epoch = epoch;
+        let next = writer.quieted();
+        if writer.give(subject.journal(), [next]).await.is_ok() {
+            story = writer;
+        }
+    }
+    let stored = subject.stored(&story).await;
+    let epochs: Vec<Epoch> = stored.entries.iter().filter_map(Entry::fact).map(|record| record.epoch).collect();
+    assert_eq!(epochs, [1, 1, 3, 7, 7, 8]);
+}
+
+pub(super) async fn an_owner_is_remembered_when_the_journal_is_opened_again(subject: Subject) {
+    let mut stale = begun(&subject).await;
+    assert_eq!(subject.journal().claim(stale.run()).await, Ok(Some(2)));
+    let subject = subject.opened_again();
+    let next = stale.quieted();
+    stale.is_refused(&subject, [next], "a stale writer's batch").await;
+    assert_eq!(subject.journal().claim(stale.run()).await, Ok(Some(3)));
+}

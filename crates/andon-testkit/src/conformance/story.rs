@@ -1,0 +1,223 @@
+//! Runs told by hand: what a driver would hand to its journal, entry by entry.
+
+use std::sync::Arc;
+
+use andon::core::answer::{AnswerEnd, CallHead, Kind, Lump, Span, What, assemble};
+use andon::core::cancel::{CancelRequest, Force, Reason};
+use andon::core::event::{Accepted, Addendum, Entry, Epoch, Event, ModelEnd, Record, Seq};
+use andon::core::limits::Limits;
+use andon::core::message::{Message, Role};
+use andon::core::outcome::{Ending, ModelStop};
+use andon::core::time::{Stamp, Wall};
+use andon::core::usage::{Usage, Used};
+use andon::{Append, Batch, CallId, Journal, RunId, SessionKey, Stored};
+
+use super::subject::Subject;
+
+/// A run that is told by hand. Each entry that it gives out goes on from the one before.
+#[derive(Debug, Clone)]
+pub(super) struct Story {
+    run: RunId,
+    session: SessionKey,
+    pub(super) prompt: String,
+    /// The writer's epoch.
+    pub(super) epoch: Epoch,
+    /// The last event that was told.
+    pub(super) seq: Seq,
+    /// When the next event happens.
+    pub(super) wall: u64,
+    /// What streamed since the last event.
+    span: Span,
+    /// What streamed since the model was called.
+    spans: Vec<Span>,
+    model_calls: u32,
+}
+
+pub(super) fn session(id: &str) -> SessionKey {
+    SessionKey::new("shop", "ada", id).unwrap()
+}
+
+pub(super) fn key(tenant: &str, app: &str, user: &str, id: &str) -> SessionKey {
+    SessionKey { tenant: tenant.into(), ..SessionKey::new(app, user, id).unwrap() }
+}
+
+pub(super) fn stamp(wall: u64) -> Stamp {
+    Stamp { wall: Wall(wall), mono_us: wall }
+}
+
+pub(super) fn request(note: &str) -> CancelRequest {
+    let (by, note) = (Some("ada".into()), Some(note.into()));
+    let (reason, force) = (Reason::Requested, Force::Graceful);
+    CancelRequest { reason, force, by, note, grace_ms: None, requested_at: stamp(7) }
+}
+
+pub(super) fn call(id: &str) -> CallId {
+    CallId::new(id).unwrap()
+}
+
+/// A call's input, as a kind of streamed text.
+pub(super) fn input(index: usize, id: &str) -> Kind {
+    Kind::ToolInput(Arc::new(CallHead { index, id: call(id), name: "look".to_owned() }))
+}
+
+/// All that is stored of a run, to be compared.
+pub(super) type Parts = (Epoch, Vec<Entry>, Vec<Addendum>, Vec<Arc<CancelRequest>>);
+
+pub(super) fn parts(stored: Stored) -> Parts {
+    (stored.epoch, stored.entries, stored.addenda, stored.requests)
+}
+
+impl Story {
+    pub(super) fn new(run: &str) -> Self {
+        Self::within(run, &session("s"))
+    }
+
+    pub(super) fn within(run: &str, session: &SessionKey) -> Self {
+        Self {
+            run: RunId::new(run).unwrap(),
+            session: session.clone(),
+            prompt: format!("What about {run}?"),
+            epoch: 1,
+            seq: 0,
+            wall: 1_000,
+            span: Span::default(),
+            spans: Vec::new(),
+            model_calls: 0,
+        }
+    }
+
+    pub(super) fn at(mut self, wall: u64) -> Self {
+        self.wall = wall;
+        self
+    }
+
+    pub(super) fn asking(mut self, prompt: &str) -> Self {
+        prompt.clone_into(&mut self.prompt);
+        self
+    }
+
+    pub(super) fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    pub(super) fn key(&self) -> &SessionKey {
+        &self.session
+    }
+
+    // ---- entries ----
+
+    pub(super) fn fact(&mut self, event: Event) -> Entry {
+        self.seq += 1;
+        self.wall += 1;
+        if !self.span.is_empty() {
+            self.spans.push(self.span.clone());
+        }
+        self.span = Span::new(self.seq);
+        let (seq, epoch, at) = (self.seq, self.epoch, stamp(self.wall));
+        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq, epoch, at, event }))
+    }
+
+    pub(super) fn accepted(&mut self) -> Entry {
+        let input = Arc::new(Message::user(self.prompt.clone()));
+        let (run, session) = (self.run.clone(), self.session.clone());
+        let accepted = Accepted { run, session, input, limits: Limits::default() };
+        self.fact(Event::RunAccepted { accepted: Arc::new(accepted) })
+    }
+
+    pub(super) fn started(&mut self) -> Entry {
+        self.fact(Event::RunStarted)
+    }
+
+    /// The first two events of a run that need not wait.
+    pub(super) fn begun(&mut self) -> Vec<Entry> {
+        vec![self.accepted(), self.started()]
+    }
+
+    /// An event that says little and may happen at any time.
+    pub(super) fn quieted(&mut self) -> Entry {
+        self.fact(Event::RunQuieted)
+    }
+
+    pub(super) fn model_started(&mut self) -> Entry {
+        self.model_calls += 1;
+        self.spans.clear();
+        self.fact(Event::ModelStarted { call: self.model_calls, model: "told".into() })
+    }
+
+    /// Text that streams.
+    pub(super) fn streamed(&mut self, kind: &Kind, text: &str) -> Entry {
+        self.lump(|span| span.push(kind, text))
+    }
+
+    /// A mark in what streams, without a byte.
+    pub(super) fn marked(&mut self, what: What) -> Entry {
+        self.lump(|span| span.mark(what))
+    }
+
+    fn lump(&mut self, add: impl FnOnce(&mut Span)) -> Entry {
+        let (bytes, marks) = (self.span.text.len(), self.span.marks.len());
+        add(&mut self.span);
+        let lump: Lump = self.span.lump_from(bytes, marks).expect("something streamed");
+        Entry::Lump(Arc::new(lump))
+    }
+
+    /// The whole answer that streamed since the model was called, and the end of the call.
+    pub(super) fn answered(&mut self, stop: ModelStop) -> Vec<Entry> {
+        let parts = assemble(self.spans.iter().chain([&self.span]), AnswerEnd::Whole(stop));
+        let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
+        let (call, used) = (self.model_calls, Box::new(Used::whole(Usage::reported(3, 5))));
+        let end = ModelEnd::Answered { stop };
+        vec![
+            self.fact(Event::Message { message }),
+            self.fact(Event::Usage { call, used }),
+            self.fact(Event::ModelFinished { call, end, first_piece_us: Some(4) }),
+        ]
+    }
+
+    pub(super) fn settled(&mut self) -> Entry {
+        self.ended(Ending::Completed { stop: ModelStop::EndTurn })
+    }
+
+    pub(super) fn ended(&mut self, ending: Ending) -> Entry {
+        self.fact(Event::RunSettled { outcome: Arc::new(ending) })
+    }
+
+    /// A run from its beginning to its end, which answers with this text.
+    pub(super) fn whole(&mut self, answer: &str) -> Vec<Entry> {
+        let mut entries = self.begun();
+        entries.push(self.model_started());
+        entries.push(self.streamed(&Kind::Text, answer));
+        entries.extend(self.answered(ModelStop::EndTurn));
+        entries.push(self.settled());
+        entries
+    }
+
+    // ---- handing over ----
+
+    /// Hands entries to a journal; whoever wants to know awaits it.
+    pub(super) fn give(&self, journal: &Arc<dyn Journal>, entries: impl Into<Vec<Entry>>) -> Append {
+        journal.append(Batch { run: self.run.clone(), epoch: self.epoch, entries: entries.into() })
+    }
+
+    /// Hands entries to a journal that must take them.
+    pub(super) async fn write(&self, subject: &Subject, entries: impl Into<Vec<Entry>>) {
+        let given = self.give(subject.journal(), entries).await;
+        assert_eq!(given, Ok(()), "run {}, epoch {}", self.run, self.epoch);
+    }
+
+    /// Hands entries to a journal that must refuse them, and must be left as it was.
+    pub(super) async fn is_refused(&self, subject: &Subject, entries: impl Into<Vec<Entry>>, what: &str) {
+        let before = subject.journal().read(&self.run).await.unwrap().map(parts);
+        let entries = entries.into();
+        let given = self.give(subject.journal(), entries.clone()).await;
+        assert!(given.is_err(), "{what} was taken: {entries:?}");
+        let after = subject.journal().read(&self.run).await.unwrap().map(parts);
+        assert_eq!(before, after, "{what} was refused and has changed something");
+    }
+
+    /// Tells a whole run to a journal that must take it.
+    pub(super) async fn write_whole(&mut self, subject: &Subject, answer: &str) {
+        let entries = self.whole(answer);
+        self.write(subject, entries).await;
+    }
+}
