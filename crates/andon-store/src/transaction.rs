@@ -358,8 +358,8 @@ impl Store {
         let unsettled = "SELECT run FROM runs WHERE session = ?1 AND settled = 0 LIMIT 1";
         let unsettled: Option<String> = self.connection.query_row(unsettled, [id], |row| row.get(0)).optional()?;
         if let Some(run) = unsettled {
-            let why = format!("session {key} cannot be deleted while run {run} has not settled: cancel it first");
-            return Err(JournalError::Refused(why).into());
+            let run = RunId::new(run).map_err(|error| JournalError::Unreadable(error.to_string()))?;
+            return Err(JournalError::SessionBusy { session: key.clone(), run }.into());
         }
         for table in ["events", "lumps", "addenda", "cancel_requests"] {
             let sql = format!("DELETE FROM {table} WHERE run IN (SELECT id FROM runs WHERE session = ?1)");
@@ -388,8 +388,7 @@ impl Store {
     fn try_put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), Failed> {
         let key = &moved.session;
         if self.known_session(key)?.is_some() {
-            let why = format!("there is a session {key} already: delete it first");
-            return Err(JournalError::Refused(why).into());
+            return Err(JournalError::SessionExists(key.clone()).into());
         }
         self.session(key, int(moved.created_at.0))?;
         for (name, value) in &moved.state {

@@ -113,9 +113,20 @@ pub enum JournalError {
     /// A run of this id is on record already.
     #[error("run id {0} is used by a run that is on record already: choose another, or leave it out")]
     RunExists(RunId),
-    /// A session cannot be taken as it is.
-    #[error("{0}")]
-    Refused(String),
+    /// A session of this key is there.
+    #[error("there is a session {0} already: delete it first")]
+    SessionExists(SessionKey),
+    /// A run of the session has not settled.
+    #[error("session {session} cannot be deleted while run {run} has not settled: cancel it first")]
+    SessionBusy {
+        /// The session.
+        session: SessionKey,
+        /// The run.
+        run: RunId,
+    },
+    /// The session is being deleted.
+    #[error("session {0} is being deleted already")]
+    SessionClosing(SessionKey),
     /// The journal's writer is gone.
     #[error("the journal is closed")]
     Closed,

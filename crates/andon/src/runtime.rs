@@ -190,8 +190,8 @@ impl Runtime {
     /// Deletes a session so that nothing of it remains; says whether there was one. Its runs in progress, and those that
     /// wait for it, are cancelled and settled first.
     pub async fn delete_session(&self, session: &SessionKey, cancel: Cancel) -> Result<bool, JournalError> {
-        let closing = || JournalError::Refused(format!("session {session} is being deleted already"));
-        let (_closed, inside) = self.core.session(session).close().ok_or_else(closing)?;
+        let closed = self.core.session(session).close();
+        let (_closed, inside) = closed.ok_or_else(|| JournalError::SessionClosing(session.clone()))?;
         for live in &inside {
             live.pull(cancel.clone().at(live.now()));
         }

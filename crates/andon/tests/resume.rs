@@ -411,7 +411,7 @@ async fn nobody_is_let_into_a_session_while_it_is_deleted() {
         let turned_away = agent.start("Me!").unwrap_err();
         assert!(matches!(turned_away, StartError::SessionClosing { .. }), "{turned_away}");
         let twice = runtime.delete_session(&key, Cancel::now()).await;
-        assert!(matches!(twice, Err(JournalError::Refused(_))), "{twice:?}");
+        assert!(matches!(twice, Err(JournalError::SessionClosing(_))), "{twice:?}");
         journal.release().await;
     };
     let (deleted, ()) = tokio::join!(&mut deleting, held);

@@ -47,7 +47,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
 /// What went wrong, and that nothing was changed.
 fn explain(error: &ImportError, db: &Db) -> anyhow::Error {
     match error {
-        ImportError::Journal(JournalError::Refused(_) | JournalError::RunExists(_)) => anyhow!(
+        ImportError::Journal(JournalError::SessionExists(_) | JournalError::RunExists(_)) => anyhow!(
             "nothing was imported: {error} (`{}` deletes one, --db PATH imports into another file)",
             db.command("delete SESSION")
         ),

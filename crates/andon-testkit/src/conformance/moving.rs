@@ -80,7 +80,7 @@ pub(super) async fn a_session_that_is_here_is_not_replaced(subject: Subject) {
     set(&subject, &session("s"), json!({"here": 1})).await;
     let before = everything(subject.journal()).await;
     let refused = put(&subject, elsewhere().await).await;
-    assert!(matches!(refused, Err(JournalError::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, Err(JournalError::SessionExists(_))), "{refused:?}");
     assert_eq!(everything(subject.journal()).await, before);
     assert_eq!(subject.journal().unsettled().await, Ok(vec![]));
 }

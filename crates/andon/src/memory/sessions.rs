@@ -74,7 +74,7 @@ impl State {
         let runs = self.runs_of(session);
         let unsettled = |run: &&RunId| self.runs.get(*run).is_some_and(|run: &StoredRun| !run.settled);
         if let Some(run) = runs.iter().find(unsettled) {
-            return Err(unsettled_run(session, run));
+            return Err(JournalError::SessionBusy { session: session.clone(), run: run.clone() });
         }
         for run in &runs {
             self.runs.remove(run);
@@ -85,7 +85,7 @@ impl State {
 
     fn put_session(&mut self, moved: Moved) -> Result<(), JournalError> {
         if self.sessions.contains_key(&moved.session) {
-            return Err(session_exists(&moved.session));
+            return Err(JournalError::SessionExists(moved.session));
         }
         if let Some((run, _)) = moved.runs.iter().find(|(run, _)| self.runs.contains_key(run)) {
             return Err(JournalError::RunExists(run.clone()));
@@ -115,18 +115,6 @@ impl State {
 fn shared_key(session: &SessionKey, scope: Scope) -> SharedKey {
     let user = (scope == Scope::User).then(|| Arc::clone(&session.user));
     (Arc::clone(&session.tenant), Arc::clone(&session.app), user)
-}
-
-/// A run that keeps its session from being deleted.
-pub(crate) fn unsettled_run(session: &SessionKey, run: &RunId) -> JournalError {
-    JournalError::Refused(format!(
-        "session {session} cannot be deleted while run {run} has not settled: cancel it first"
-    ))
-}
-
-/// A session that keeps another from taking its place.
-pub(crate) fn session_exists(session: &SessionKey) -> JournalError {
-    JournalError::Refused(format!("there is a session {session} already: delete it first"))
 }
 
 /// A run as a list shows it; nothing if its record does not fold.
