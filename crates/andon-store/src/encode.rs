@@ -109,14 +109,6 @@ impl Encoded {
         Err(JournalError::Storage(format!("run {}: {what} {is} stands where {belongs} belongs", self.run)))
     }
 
-    /// About how much it writes.
-    pub(crate) fn bytes(&self) -> usize {
-        let body = |row: &Row| match row {
-            Row::Fact { body, .. } | Row::Lump { body, .. } => body.len() + 64,
-        };
-        self.rows.iter().map(body).sum()
-    }
-
     /// How many facts and lumps it has.
     pub(crate) fn weight(&self) -> usize {
         self.rows.len()

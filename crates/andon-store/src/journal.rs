@@ -51,7 +51,7 @@ impl SqliteJournal {
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
         let line = Arc::new(Line::new());
         let (probe, planted) = (options.probe.clone(), options.planted);
-        let writer = Writer { store, line: Arc::clone(&line), probe, planted, written: 0, erasing: false };
+        let writer = Writer { store, line: Arc::clone(&line), probe, planted, checkpointed: 0, erasing: false };
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;

@@ -4,12 +4,15 @@
 //! nothing, or fails with the database: then the transaction is rolled back.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use andon::core::cancel::CancelRequest;
 use andon::core::event::{Addendum, Epoch, Learnt};
 use andon::core::id::{RunId, SessionKey};
 use andon::core::time::{Stamp, Wall};
 use andon::{JournalError, Moved, Requested, Scope, StateChange, StateMap};
+use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
@@ -50,6 +53,7 @@ pub(crate) struct Store {
     failed: HashMap<RunId, Epoch>,
     /// The place of the next run that starts.
     next_start: i64,
+    wal_pages: Arc<AtomicI32>,
     planted: Planted,
 }
 
@@ -57,12 +61,23 @@ pub(crate) struct Store {
 const SESSIONS: usize = 10_000;
 
 impl Store {
-    pub(crate) fn new(connection: Connection, planted: Planted) -> rusqlite::Result<Self> {
+    pub(crate) fn new(mut connection: Connection, planted: Planted) -> rusqlite::Result<Self> {
         let query = "SELECT coalesce(max(started), 0) + 1 FROM runs";
         let next_start = connection.query_row(query, [], |row| row.get(0))?;
         let owner = uuid::Uuid::now_v7().to_string();
+        let wal_pages = Arc::new(AtomicI32::new(0));
+        let told = Arc::clone(&wal_pages);
+        connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            told.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
         let (runs, sessions, failed) = Default::default();
-        Ok(Self { connection, owner, runs, sessions, failed, next_start, planted })
+        Ok(Self { connection, owner, runs, sessions, failed, next_start, wal_pages, planted })
+    }
+
+    /// How many pages stand in the file of what was written last, as the last commit told.
+    pub(crate) fn wal_pages(&self) -> i32 {
+        self.wal_pages.load(Ordering::Relaxed)
     }
 
     /// Forgets what it believes about rows: after a rollback they may not be there.

@@ -17,8 +17,8 @@ use crate::transaction::{Failed, Store};
 /// How many facts one commit carries at most: more would make the first of them wait for the last.
 const MOST: usize = 256;
 
-/// How much is written before room is made, in bytes.
-const CHECKPOINT: usize = 8 << 20;
+/// How many pages are written before room is made: 16 MiB.
+const CHECKPOINT: i32 = 2048;
 
 /// How long a reader may be in the way of what is to be gone from the disk before the others go on.
 const ERASE: Duration = Duration::from_millis(250);
@@ -62,13 +62,6 @@ impl Job {
         }
     }
 
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Append { batch, .. } => batch.bytes(),
-            Self::Broken { .. } | Self::Other(_) => 256,
-        }
-    }
-
     fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
         match self {
             Self::Append { batch, .. } => store.append(batch),
@@ -108,8 +101,8 @@ pub(crate) struct Writer {
     pub(crate) line: Arc<Line<Job>>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
     pub(crate) planted: Planted,
-    /// Bytes that were written since room was made.
-    pub(crate) written: usize,
+    /// How many pages the file of what was written last had when room was made.
+    pub(crate) checkpointed: i32,
     /// Something was deleted, and may still be in the file of what was written last.
     pub(crate) erasing: bool,
 }
@@ -121,12 +114,8 @@ impl Writer {
             let patience = self.erasing.then_some(ERASE_AGAIN);
             match self.line.take(MOST, Job::weight, patience) {
                 Taken::Jobs(jobs) => {
-                    self.written += jobs.iter().map(Job::bytes).sum::<usize>();
                     self.commit(jobs);
-                    if self.written > CHECKPOINT && !self.erasing {
-                        self.written = 0;
-                        self.checkpoint("PASSIVE");
-                    }
+                    self.make_room();
                 }
                 Taken::Nothing => {}
                 Taken::Closed => break,
@@ -215,6 +204,19 @@ impl Writer {
                 let (_, nobody) = andon::Append::pending();
                 std::mem::replace(done, nobody).done(Ok(()));
             }
+        }
+    }
+
+    /// Brings what was written into the file itself now and then, after everybody was told.
+    fn make_room(&mut self) {
+        let pages = self.store.wal_pages();
+        if pages < self.checkpointed {
+            // It is written from its beginning again: all that was in it is where it belongs.
+            self.checkpointed = 0;
+        }
+        if pages - self.checkpointed >= CHECKPOINT && !self.erasing {
+            self.checkpointed = pages;
+            self.checkpoint("PASSIVE");
         }
     }
 
