@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use andon::core::event::Event;
 use andon::{
-    Agent, AgentReply, Cancel, DecideError, Decision, FeedItem, Limits, ModelError, Piece, Retry, Run, StartError,
-    What, WhenBusy,
+    Agent, AgentBuilder, AgentReply, Cancel, DecideError, Decision, FeedItem, Limits, ModelError, Piece, Retry, Run,
+    Runtime, StartError, State, What, WhenBusy,
 };
 use tokio::time::sleep;
 
 use crate::explore::{Script, World};
-use crate::model::Act;
-use crate::tools;
+use crate::model::{Act, ScriptedModel};
+use crate::tools::{self, ToolLog};
 
 type Play = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -68,6 +68,8 @@ pub fn all() -> Vec<Script> {
         script!(denying_hook, "a hook that denies", GRACE),
         script!(cancelling_hook, "a hook that cancels", GRACE),
         script!(agent_cancel, "a cancel of the whole agent", GRACE),
+        script!(question_after_a_restart, "a question after a restart", GRACE),
+        script!(queue_after_a_restart, "a queue after a restart", GRACE),
     ]
 }
 
@@ -341,6 +343,58 @@ async fn queued(world: World) {
     let Ok(second) = world.start(agent.prompt("Second.").when_busy(WhenBusy::Queue)) else { return };
     world.follow(&first).await;
     world.follow(&second).await;
+}
+
+/// What a script's agent is called, for the process before it.
+fn earlier_agent(runtime: &Runtime, answers: Vec<Vec<Act>>) -> AgentBuilder {
+    Agent::builder().name("script").model(ScriptedModel::new(answers)).runtime(runtime)
+}
+
+async fn question_after_a_restart(world: World) {
+    world
+        .earlier(|runtime| async move {
+            let log = ToolLog::new();
+            let danger = tools::quick("danger", &log).needs_approval();
+            let agent = earlier_agent(&runtime, vec![two_calls_one_guarded()]);
+            let agent = agent.tool(tools::quick("quick", &log)).tool(danger).build();
+            let Some(Ok(agent)) = agent.ok().map(|agent| agent.session("s")) else { return };
+            let Ok(run) = agent.start("Do it.") else { return };
+            while run.state() != State::Waiting {
+                sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    let model = world.model([done()]);
+    let danger = tools::slow("danger", Duration::from_millis(50), &world.tools).needs_approval();
+    let _agent = world.open(world.agent(&model).tool(danger).tool(tools::quick("quick", &world.tools)));
+    for run in world.recover().await {
+        if world.follow_until(&run, |item| asks_for(item, is_question)).await {
+            sleep(Duration::from_secs(5)).await;
+            // A run that was stopped first takes no decision.
+            let _ = call_id("guarded").map(|call| run.approve(&call, Some("ada")));
+        }
+        world.follow(&run).await;
+    }
+}
+
+async fn queue_after_a_restart(world: World) {
+    world
+        .earlier(|runtime| async move {
+            let agent = earlier_agent(&runtime, vec![answer([words("Busy "), vec![Act::Silence]])]).build();
+            let Some(Ok(agent)) = agent.ok().map(|agent| agent.session("s")) else { return };
+            let first = agent.start("First.");
+            let queue = |text: &str| agent.prompt(text).when_busy(WhenBusy::Queue).start();
+            let (Ok(_first), Ok(second), Ok(third)) = (first, queue("Second."), queue("Third.")) else { return };
+            while second.seq() == 0 || third.seq() == 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    let model = world.model([done(), done()]);
+    let _agent = world.open(world.agent(&model));
+    for run in world.recover().await {
+        world.follow(&run).await;
+    }
 }
 
 async fn one_call_cancelled(world: World) {

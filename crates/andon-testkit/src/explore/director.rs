@@ -123,6 +123,11 @@ impl Director {
         self.state.lock().on = false;
     }
 
+    /// Begins it again.
+    pub(super) fn on(&self) {
+        self.state.lock().on = true;
+    }
+
     pub(super) fn trace(&self) -> Vec<&'static str> {
         self.state.lock().trace.clone()
     }

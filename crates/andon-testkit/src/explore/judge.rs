@@ -121,7 +121,7 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         broken.extend(check_grace(&records_of(&stored)).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
         let ending = ending(&stored);
-        let pull = world.director.pull().filter(|pull| pull.run == number);
+        let pull = world.director.pull().filter(|pull| pull.reply.run_id() == run);
         let expected = world.director.plan().expected.get(number).cloned().flatten();
         broken.extend(check_ending(mode, pull.as_ref(), ending.as_deref(), expected.as_deref()));
         if let Some(pull) = pull {
@@ -195,8 +195,10 @@ fn check_ending(
             let by_itself = matches!(ending, Ending::Completed { .. } | Ending::Cancelled { reason: Reason::Shutdown });
             Some(ending) == expected || by_itself
         }
-        (Some(Mode::PanicDriver), _) => !matches!(ending, Ending::Lost),
-        (Some(Mode::PanicTool | Mode::PanicHook), _) => !matches!(ending, Ending::Lost),
+        // Lost is only what an earlier process had left.
+        (Some(Mode::PanicDriver | Mode::PanicTool | Mode::PanicHook), _) => {
+            !matches!(ending, Ending::Lost) || Some(ending) == expected
+        }
         (_, _) => true,
     };
     (!right)

@@ -1,9 +1,10 @@
 //! The world that a script plays in: one runtime, one journal, and a director at every seam.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, AgentBuilder, FeedItem, MemoryJournal, Probe, Prompt, Run, Runtime, StartError, TestClock};
+use andon::{Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Probe, Prompt, Run, Runtime, StartError, TestClock};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -80,6 +81,26 @@ impl World {
         Ok(run)
     }
 
+    /// Lets an earlier process leave something behind: it plays unseen, on the same journal, and then dies.
+    pub async fn earlier<F: Future<Output = ()>>(&self, play: impl FnOnce(Runtime) -> F) {
+        self.director.off();
+        play(runtime(&self.journal, None, EARLIER)).await;
+        self.director.on();
+    }
+
+    /// Takes up what an earlier process left; gives the runs that live on, which the director may stop.
+    pub async fn recover(&self) -> Vec<Arc<Run>> {
+        let mut runs = Vec::new();
+        for recovered in self.runtime.recover().await.unwrap_or_default() {
+            let Fate::LivesOn { .. } = recovered.fate else { continue };
+            let Ok(Some(run)) = self.runtime.find(&recovered.run).await else { continue };
+            let run = Arc::new(run);
+            self.director.add_run(&run);
+            runs.push(run);
+        }
+        runs
+    }
+
     /// A promise was broken in front of the script.
     pub fn broken(&self, text: &str) {
         self.director.broken(text);
@@ -119,9 +140,12 @@ impl World {
     }
 }
 
-/// A runtime on one thread, with one clock: the first process with seed 1, the one after a crash with another.
+/// The seed of a process that was there before the script.
+const EARLIER: u64 = 3;
+
+/// A runtime on one thread, with one clock: the script's process has seed 1, the one after a crash has 2 and comes later.
 pub(super) fn runtime(journal: &TestJournal, probe: Option<Arc<dyn Probe>>, seed: u64) -> Runtime {
-    let clock = if seed == 1 { TestClock::new() } else { TestClock::a_day_later() };
+    let clock = if seed == 2 { TestClock::a_day_later() } else { TestClock::new() };
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).clock(Arc::new(clock));
     let builder = builder.one_lane().seed(seed);
     match probe {
