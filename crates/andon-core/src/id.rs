@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The longest id that is taken from outside, in bytes.
 pub const MAX_ID_BYTES: usize = 256;
@@ -97,11 +97,13 @@ pub const LOCAL: &str = "local";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// Whose data it is; [`LOCAL`] unless a server keeps several apart.
-    #[serde(default = "local", skip_serializing_if = "is_local")]
+    #[serde(default = "local", skip_serializing_if = "is_local", deserialize_with = "checked")]
     pub tenant: Arc<str>,
     /// The agent's name.
+    #[serde(deserialize_with = "checked")]
     pub app: Arc<str>,
     /// Whose session it is.
+    #[serde(deserialize_with = "checked")]
     pub user: Arc<str>,
     /// The session's own id.
     pub session: SessionId,
@@ -109,6 +111,13 @@ pub struct SessionKey {
 
 fn local() -> Arc<str> {
     LOCAL.into()
+}
+
+/// Reads a name that comes from outside, by the same rules as an id.
+fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    check(&text).map_err(serde::de::Error::custom)?;
+    Ok(text.into())
 }
 
 fn is_local(tenant: &Arc<str>) -> bool {

@@ -182,7 +182,7 @@ impl Receipt {
         for addendum in addenda {
             fold.addendum(addendum);
         }
-        Some(fold.receipt)
+        Some(fold.finish())
     }
 
     /// Folds a run's receipt from journal entries.

@@ -13,6 +13,8 @@ const RUN_SETTLED: &str = "run_settled";
 pub(crate) struct Encoded {
     pub(crate) run: RunId,
     pub(crate) epoch: Epoch,
+    /// Whose the run was, if it is taken over.
+    pub(crate) takes_over: Option<Epoch>,
     /// The seq that the batch goes on from.
     pub(crate) after: Seq,
     /// The seq that it comes to.
@@ -46,10 +48,11 @@ pub(crate) enum Row {
 
 impl Encoded {
     pub(crate) fn new(batch: &Batch) -> Result<Self, JournalError> {
-        let Batch { run, epoch, entries } = batch;
+        let Batch { run, epoch, entries, takes_over } = batch;
         let mut encoded = Self {
             run: run.clone(),
             epoch: *epoch,
+            takes_over: *takes_over,
             after: first_after(entries),
             last: 0,
             begins: None,

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use crate::encode::Encoded;
 use crate::line::Line;
 use crate::open::{self, OpenError, Opened, Options};
-use crate::owner::{self, Lock, Owner};
+use crate::owner::{self, Lock, Owner, Reads};
 use crate::reader::Readers;
 use crate::rows;
 use crate::transaction::{Failed, Store};
@@ -30,6 +30,8 @@ pub struct SqliteJournal {
     path: PathBuf,
     readers: Readers,
     writing: Option<Writing>,
+    /// It is only read, which another journal of this process must know.
+    _reads: Option<Reads>,
 }
 
 struct Writing {
@@ -55,15 +57,17 @@ impl SqliteJournal {
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { path, readers, writing: Some(Writing { line, thread, lock: Mutex::new(lock) }) })
+        Ok(Self { path, readers, writing: Some(Writing { line, thread, lock: Mutex::new(lock) }), _reads: None })
     }
 
     /// Opens a database that is there, to look and nothing else. It may be in use by another process.
     pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
+        // Before it is opened: another journal that is closed meanwhile is to know.
+        let reads = Reads::new(&path).ok();
         let readers = Readers::start(open::open_to_read(&path)?).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { path, readers, writing: None })
+        Ok(Self { path, readers, writing: None, _reads: reads })
     }
 
     /// The process that holds a database now; nothing if none does.

@@ -1,7 +1,7 @@
 //! Opening a database: finding it, locking it, and making sure that it is one of ours.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,20 +157,24 @@ const READERS: usize = 2;
 
 /// Opens a database to write it; makes one if there is none.
 pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> {
-    let path = prepare_folder(path)?;
+    let path = find_file(path)?;
     let failed = |error: &rusqlite::Error| explain(&path, error);
     check_file_system(&path)?;
-    check_header(&path)?;
     let program = options.program.as_deref().unwrap_or("a program that uses Andon");
     let lock = Lock::take(&path, program).map_err(|error| match error {
         LockError::Held(owner) => OpenError::InUse { path: shown(&path), owner: owner.map(Box::new) },
         LockError::Io(error) => not_writable(&path, &error),
     })?;
-    create_file(&path)?;
+    if !lock.is_on_a_database().map_err(|error| not_writable(&path, &error))? {
+        lock.withdraw(&path);
+        return Err(no_database(&path));
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut writer = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
     writer.busy_timeout(PATIENCE).map_err(|error| failed(&error))?;
     bring_up_to_date(&path, &mut writer, &MIGRATIONS)?;
+    // What was deleted just before the last process was killed may still stand there; a reader may be in the way.
+    let _ = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     if options.planted.is(Fault::TerminalNotUnique) {
         schema::drop_one_terminal(&writer).map_err(|error| failed(&error))?;
     }
@@ -183,13 +187,14 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Vec<Connection>, OpenError> {
     if !path.exists() {
         return Err(OpenError::Missing { path: shown(path) });
     }
-    check_header(path)?;
+    check_kind(path)?;
     let reader = match open_reader(path).and_then(|reader| version(path, &reader).map(|_| reader)) {
         // On a disk that cannot be written, what nobody writes can still be read.
         Err(OpenError::NotWritable { .. }) if nothing_is_pending(path) => open_unchanging(path)?,
         other => other?,
     };
     match version(path, &reader)? {
+        None if fs::metadata(path).is_ok_and(|file| file.len() > 0) => return Err(no_database(path)),
         None => return Err(OpenError::Missing { path: shown(path) }),
         Some(found) if found > VERSION => return Err(OpenError::Newer { path: shown(path), found }),
         Some(found) if found < VERSION => {
@@ -310,31 +315,27 @@ fn copy_aside(path: &Path, connection: &Connection, version: i32) -> Result<(), 
     })
 }
 
-fn prepare_folder(path: &Path) -> Result<PathBuf, OpenError> {
+/// The file by its real name, in a folder that is there; it is made if there is none.
+fn find_file(path: &Path) -> Result<PathBuf, OpenError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    if path.is_dir() || path.file_name().is_none() {
-        let why = "it is a folder: name a file in it, such as andon.db".to_owned();
-        return Err(OpenError::Other { path: shown(path), why });
-    }
+    check_kind(path)?;
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| not_writable(folder, &error))?;
+    if !path.exists() {
+        create_private(path).map_err(|error| not_writable(path, &error))?;
+    }
     // The lock stands beside the real file, by whatever name it is reached.
-    let folder = folder.canonicalize().map_err(|error| not_writable(folder, &error))?;
-    let path = folder.join(path.file_name().unwrap_or_default());
-    Ok(path.canonicalize().unwrap_or(path))
+    path.canonicalize().map_err(|error| not_writable(path, &error))
 }
 
-/// What was said is nobody else's business: the file is its owner's alone.
-fn create_file(path: &Path) -> Result<(), OpenError> {
-    create_private(path).map_err(|error| not_writable(path, &error))
-}
-
+/// What was said is nobody else's business: the file is its owner's alone. Only for a file that is not there: opening and
+/// closing one that a connection of this process has open takes the connection's locks away.
 fn create_private(path: &Path) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -343,20 +344,23 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Looks at a file before anything touches it: what is no database stays as it is.
-fn check_header(path: &Path) -> Result<(), OpenError> {
-    const HEADER: &[u8; 16] = b"SQLite format 3\0";
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(not_writable(path, &error)),
+/// Looks at what kind of file it is, without opening it.
+fn check_kind(path: &Path) -> Result<(), OpenError> {
+    let refused = |why: &str| Err(OpenError::Other { path: shown(path), why: why.to_owned() });
+    let Ok(file) = fs::metadata(path) else {
+        return if path.file_name().is_some() { Ok(()) } else { refused("it names no file") };
     };
-    let mut start = Vec::new();
-    file.by_ref().take(16).read_to_end(&mut start).map_err(|error| not_writable(path, &error))?;
-    if start.is_empty() || start == HEADER {
-        return Ok(());
+    if file.is_dir() {
+        return refused("it is a folder: name a file in it, such as andon.db");
     }
-    Err(OpenError::NotOurs { path: shown(path), why: "it is no SQLite database".to_owned() })
+    if !file.is_file() {
+        return refused("it is no ordinary file");
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(&file) > 1 {
+        return refused("it has a second name (a hard link), by which another program could damage it: remove one");
+    }
+    Ok(())
 }
 
 #[cfg(target_os = "linux")]
@@ -379,13 +383,18 @@ fn check_file_system(_path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
+fn no_database(path: &Path) -> OpenError {
+    OpenError::NotOurs { path: shown(path), why: "it is no SQLite database".to_owned() }
+}
+
 /// Says what an error means for whoever wants to open the file.
 fn explain(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = shown(path);
     let why = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => OpenError::NotOurs { path, why },
+        Some(ErrorCode::NotADatabase) => no_database(Path::new(&path)),
+        Some(ErrorCode::DatabaseCorrupt) => OpenError::NotOurs { path, why },
         Some(ErrorCode::DiskFull) => OpenError::Full { path },
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             OpenError::NotWritable { path, why }

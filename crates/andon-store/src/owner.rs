@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use andon::core::time::Wall;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// The process that holds a database.
@@ -42,8 +43,79 @@ pub(crate) enum LockError {
 /// The lock on a database. The system gives it back when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
+    /// Beside the database, locked, with who we are in it.
     file: File,
     owner: Owner,
+    /// The database itself, locked as well, should the file beside it be removed. Nothing when it is let go.
+    database: Option<File>,
+    held: Held,
+}
+
+/// The databases that this process holds, by device and inode: looking at one by opening it would take the locks of its
+/// connections away.
+static HELD: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+/// A place among the databases that this process holds.
+#[derive(Debug)]
+struct Held((u64, u64));
+
+impl Held {
+    /// Nothing if this process holds it already.
+    fn take(database: &Path) -> std::io::Result<Option<Self>> {
+        let identity = identity(database)?;
+        let mut held = HELD.lock();
+        if held.contains(&identity) {
+            return Ok(None);
+        }
+        held.push(identity);
+        Ok(Some(Self(identity)))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.lock().retain(|held| *held != self.0);
+    }
+}
+
+/// The databases that this process only reads, once for each time that it has one open.
+static READ: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+/// A place among the databases that this process only reads.
+#[derive(Debug)]
+pub(crate) struct Reads((u64, u64));
+
+impl Reads {
+    pub(crate) fn new(database: &Path) -> std::io::Result<Self> {
+        let identity = identity(database)?;
+        READ.lock().push(identity);
+        Ok(Self(identity))
+    }
+}
+
+impl Drop for Reads {
+    fn drop(&mut self) {
+        let mut read = READ.lock();
+        if let Some(place) = read.iter().position(|read| *read == self.0) {
+            read.swap_remove(place);
+        }
+    }
+}
+
+/// Closes a database that was locked. Closing takes the locks of this process's other connections to it away: while there
+/// are any it is only unlocked, and stays open for as long as the process lives.
+fn close(database: File, identity: (u64, u64)) {
+    if READ.lock().contains(&identity) {
+        let _ = database.unlock();
+        std::mem::forget(database);
+    }
+}
+
+#[cfg(unix)]
+fn identity(database: &Path) -> std::io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::metadata(database)?;
+    Ok((file.dev(), file.ino()))
 }
 
 impl Lock {
@@ -55,11 +127,35 @@ impl Lock {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path(database)).map_err(LockError::Io)?;
         wait_for_lock(&file)?;
+        let Some(held) = Held::take(database).map_err(LockError::Io)? else {
+            return Err(LockError::Held(read(&file)));
+        };
+        let database_file = OpenOptions::new().read(true).write(true).open(database).map_err(LockError::Io)?;
+        if let Err(error) = wait_for_lock(&database_file) {
+            close(database_file, held.0);
+            return Err(error);
+        }
         let since = Wall::from(SystemTime::now());
         let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None };
-        let mut lock = Self { file, owner };
+        let mut lock = Self { file, owner, database: Some(database_file), held };
         lock.write().map_err(LockError::Io)?;
         Ok(lock)
+    }
+
+    /// Whether the file is empty or a database: SQLite takes a short text for an empty one, and writes over it.
+    pub(crate) fn is_on_a_database(&self) -> std::io::Result<bool> {
+        const HEADER: &[u8] = b"SQLite format 3\0";
+        let mut start = Vec::new();
+        if let Some(database) = &self.database {
+            database.take(HEADER.len() as u64).read_to_end(&mut start)?;
+        }
+        Ok(start.is_empty() || start == HEADER)
+    }
+
+    /// Leaves nothing beside a file that is no database.
+    pub(crate) fn withdraw(self, database: &Path) {
+        // What cannot be removed does no harm: it is empty.
+        let _ = std::fs::remove_file(path(database));
     }
 
     /// Says where this process can be reached.
@@ -81,6 +177,9 @@ impl Drop for Lock {
         // Who reads an empty file knows that nobody is there; a process that was killed leaves the lock free, which says
         // the same.
         let _ = self.file.set_len(0);
+        if let Some(database) = self.database.take() {
+            close(database, self.held.0);
+        }
     }
 }
 

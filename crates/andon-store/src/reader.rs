@@ -1,5 +1,6 @@
 //! Threads that read, each with a connection of its own. None holds a transaction longer than one question takes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -44,7 +45,8 @@ impl Readers {
             let line = Arc::clone(&line);
             thread::Builder::new().name("andon-reader".to_owned()).spawn(move || {
                 while let Some(question) = line.next() {
-                    question(&connection);
+                    // Whoever asked a question that panics is told that the journal is closed; the others are answered.
+                    let _ = catch_unwind(AssertUnwindSafe(|| question(&connection)));
                 }
             })
         };

@@ -10,7 +10,7 @@ use andon::core::outcome::Ending;
 use andon::core::progress::{Progress, State};
 use andon::core::time::Wall;
 use andon::{JournalError, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
 
 use crate::encode::int;
@@ -199,15 +199,29 @@ pub(crate) fn sessions(connection: &Connection, which: &SessionFilter) -> Read<V
 }
 
 pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunInfo>> {
-    let mut query = connection.prepare_cached(
+    // Only what is asked for stands in the question, so that an index can answer it.
+    let mut sql =
         "SELECT s.tenant, s.app, s.user, s.session, r.id, r.run, r.accepted_at, r.settled_at, r.ending, r.title
-         FROM runs AS r JOIN sessions AS s ON s.id = r.session
-         WHERE (?1 IS NULL OR s.tenant = ?1) AND (?2 IS NULL OR s.app = ?2) AND (?3 IS NULL OR s.user = ?3)
-           AND (?4 IS NULL OR s.session = ?4) AND (?5 IS NULL OR r.settled = ?5)
-         ORDER BY r.id DESC LIMIT ?6",
-    )?;
-    let filter = params![which.tenant, which.app, which.user, which.session, which.settled, limit(which.limit)];
-    let mut rows = query.query(filter)?;
+         FROM runs AS r JOIN sessions AS s ON s.id = r.session WHERE TRUE"
+            .to_owned();
+    match which.settled {
+        Some(true) => sql.push_str(" AND r.settled = 1"),
+        Some(false) => sql.push_str(" AND r.settled = 0"),
+        None => {}
+    }
+    let named = [("tenant", &which.tenant), ("app", &which.app), ("user", &which.user), ("session", &which.session)];
+    let named = named.into_iter().filter_map(|(column, value)| value.as_ref().map(|value| (column, value)));
+    let mut values = Vec::new();
+    for (column, value) in named {
+        sql.push_str(" AND s.");
+        sql.push_str(column);
+        sql.push_str(" = ?");
+        values.push(value);
+    }
+    sql.push_str(" ORDER BY r.id DESC LIMIT ");
+    sql.push_str(&limit(which.limit).to_string());
+    let mut query = connection.prepare_cached(&sql)?;
+    let mut rows = query.query(params_from_iter(values))?;
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         let settled_at: Option<i64> = row.get(7)?;

@@ -125,6 +125,7 @@ pub(crate) fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     // What is deleted is gone from the file, too.
     connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -32_768)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())

@@ -49,7 +49,7 @@ impl Sessions for SqliteJournal {
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
         let encoded = moved.runs.iter().map(|(run, stored)| {
             let entries: Vec<Entry> = stored.entries.clone();
-            Encoded::new(&Batch { run: run.clone(), epoch: stored.epoch, entries })
+            Encoded::new(&Batch::new(run.clone(), stored.epoch, entries))
         });
         match encoded.collect::<Result<Vec<_>, _>>() {
             Ok(runs) => self.change(move |store| store.put(&moved, &runs), false),

@@ -16,7 +16,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use crate::encode::{Begins, Encoded, Row, int, json};
+use crate::encode::{Begins, Encoded, Ends, Row, int, json};
 use crate::fault::{Fault, Planted};
 
 /// Why something was not done.
@@ -75,6 +75,12 @@ impl Store {
         Ok(Self { connection, owner, runs, sessions, failed, next_start, wal_pages, planted })
     }
 
+    /// How large the database is.
+    pub(crate) fn bytes(&self) -> rusqlite::Result<i64> {
+        let number = |pragma| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        Ok(number("page_count")? * number("page_size")?)
+    }
+
     /// How many pages stand in the file of what was written last, as the last commit told.
     pub(crate) fn wal_pages(&self) -> i32 {
         self.wal_pages.load(Ordering::Relaxed)
@@ -118,7 +124,7 @@ impl Store {
     /// Refuses what comes behind a batch that failed.
     fn check_failed(&self, batch: &Encoded) -> Result<(), Failed> {
         match self.failed.get(&batch.run) {
-            Some(failed) if *failed >= batch.epoch => {
+            Some(failed) if *failed >= batch.epoch && batch.takes_over.is_none() => {
                 let why = format!("a batch of run {} before this one failed", batch.run);
                 Err(JournalError::Storage(why).into())
             }
@@ -165,40 +171,32 @@ impl Store {
         let Some(id) = self.run(&batch.run)? else {
             return Err(JournalError::Storage(format!("run {} is unknown", batch.run)).into());
         };
-        let any_epoch = self.planted.is(Fault::EpochNotChecked);
+        // The run is ours, or older than we are; if we take it over, it is still whose it was.
+        let (oldest, newest) = match batch.takes_over {
+            _ if self.planted.is(Fault::EpochNotChecked) => (0, Epoch::MAX),
+            Some(owner) => (owner, owner),
+            None => (0, batch.epoch),
+        };
         let started = batch.starts.then(|| self.next_start());
+        let (last, after) = (int(batch.last + 1), int(batch.after + 1));
         let changed = match &batch.ends {
             None => {
                 let mut update = self.connection.prepare_cached(
-                    "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3)
-                     WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND (epoch <= ?2 OR ?6)",
+                    "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3), owner = ?8
+                     WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND epoch BETWEEN ?6 AND ?7",
                 )?;
-                update.execute(params![
-                    int(batch.last + 1),
-                    batch.epoch,
-                    started,
-                    id,
-                    int(batch.after + 1),
-                    any_epoch
-                ])?
+                let row = params![last, batch.epoch, started, id, after, oldest, newest, self.owner];
+                update.execute(row)?
             }
-            Some(ends) => {
+            Some(Ends { settled_at, ending }) => {
                 let mut update = self.connection.prepare_cached(
                     "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3),
-                            settled = 1, settled_at = ?7, ending = ?8
-                     WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND (epoch <= ?2 OR ?6)",
+                            owner = ?8, settled = 1, settled_at = ?9, ending = ?10
+                     WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND epoch BETWEEN ?6 AND ?7",
                 )?;
-                let (last, after) = (int(batch.last + 1), int(batch.after + 1));
-                update.execute(params![
-                    last,
-                    batch.epoch,
-                    started,
-                    id,
-                    after,
-                    any_epoch,
-                    ends.settled_at,
-                    ends.ending
-                ])?
+                let owner = &self.owner;
+                let row = params![last, batch.epoch, started, id, after, oldest, newest, owner, settled_at, ending];
+                update.execute(row)?
             }
         };
         if changed == 1 { Ok(id) } else { Err(self.why_refused(id, batch)?.into()) }
@@ -208,7 +206,7 @@ impl Store {
         let mut query = self.connection.prepare_cached("SELECT epoch, settled, next_seq FROM runs WHERE id = ?1")?;
         let (owner, settled, next): (Epoch, bool, i64) =
             query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        if settled || owner > batch.epoch {
+        if settled || owner > batch.epoch || batch.takes_over.is_some_and(|taken| taken != owner) {
             return Ok(JournalError::Fenced { ours: batch.epoch, owner });
         }
         let (run, after) = (&batch.run, batch.after + 1);

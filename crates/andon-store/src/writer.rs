@@ -23,6 +23,9 @@ const CHECKPOINT: i32 = 2048;
 /// How long a reader may be in the way of what is to be gone from the disk before the others go on.
 const ERASE: Duration = Duration::from_millis(250);
 
+/// Up to which size a database is written anew when something was deleted: it takes a tenth of a second.
+const SMALL: i64 = 16 << 20;
+
 /// When to try again.
 const ERASE_AGAIN: Duration = Duration::from_millis(250);
 
@@ -70,13 +73,19 @@ impl Job {
         }
     }
 
-    /// The run and epoch that it goes on with; nothing if it begins a run, which then is not there if it fails.
+    /// The run and epoch that it goes on with. Nothing if it begins a run, which then is not there if it fails, or takes one
+    /// over, which then is as it was.
     fn goes_on_with(&self) -> Option<(&RunId, Epoch)> {
-        match self {
-            Self::Append { batch, .. } => Some((&batch.run, batch.epoch)).filter(|_| batch.begins.is_none()),
-            Self::Broken { batch, .. } => Some((&batch.run, batch.epoch)).filter(|_| !begins(&batch.entries)),
-            Self::Other(_) => None,
-        }
+        let (run, epoch, goes_on) = match self {
+            Self::Append { batch, .. } => {
+                (&batch.run, batch.epoch, batch.begins.is_none() && batch.takes_over.is_none())
+            }
+            Self::Broken { batch, .. } => {
+                (&batch.run, batch.epoch, !begins(&batch.entries) && batch.takes_over.is_none())
+            }
+            Self::Other(_) => return None,
+        };
+        goes_on.then_some((run, epoch))
     }
 
     fn done(self, result: Result<(), JournalError>) {
@@ -89,6 +98,18 @@ impl Job {
     /// Tells whoever waits that it will not be done.
     pub(crate) fn refuse(self, error: JournalError) {
         self.done(Err(error));
+    }
+}
+
+/// Turns away whoever waits when the writer is gone, also if it panicked.
+struct Guard(Arc<Line<Job>>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.close();
+        while let Some(job) = self.0.next() {
+            job.refuse(JournalError::Closed);
+        }
     }
 }
 
@@ -110,6 +131,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// Writes until the line is closed and empty.
     pub(crate) fn run(mut self) {
+        let _guard = Guard(Arc::clone(&self.line));
         loop {
             let patience = self.erasing.then_some(ERASE_AGAIN);
             match self.line.take(MOST, Job::weight, patience) {
@@ -220,10 +242,16 @@ impl Writer {
         }
     }
 
-    /// Empties the file of what was written last, where what was deleted may still stand.
+    /// Empties the file of what was written last, where what was deleted may still stand. A small database is written anew
+    /// first: what it has moved from page to page leaves traces in the pages.
     fn erase(&mut self, patience: Duration) {
         // A patience that cannot be set is the one before it.
         let _ = self.store.connection.busy_timeout(patience);
+        let is_first_try = !self.erasing || patience > Duration::ZERO;
+        if is_first_try && self.store.bytes().is_ok_and(|bytes| bytes <= SMALL) {
+            // If there is no room for it the traces stay until the next time.
+            let _ = self.store.connection.execute_batch("VACUUM");
+        }
         self.erasing = !self.checkpoint("TRUNCATE");
         let _ = self.store.connection.busy_timeout(PATIENCE);
     }

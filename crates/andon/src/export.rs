@@ -15,7 +15,11 @@ use andon_core::time::Wall;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::{JournalError, Stored};
+use crate::recovery::Recovered;
 use crate::sessions::{Moved, StateMap};
+
+/// Each process that takes a run up raises its epoch by one: no run comes near.
+const MAX_EPOCH: Epoch = 1_000_000;
 
 /// One line of an export.
 #[derive(Serialize, Deserialize)]
@@ -55,6 +59,15 @@ pub enum ImportError {
     /// The journal refused it.
     #[error(transparent)]
     Journal(#[from] JournalError),
+}
+
+/// A session that was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Which it is.
+    pub session: SessionKey,
+    /// What became of its runs that were open, and of any others that were; or why they could not be taken up yet.
+    pub recovered: Result<Vec<Recovered>, JournalError>,
 }
 
 /// Writes a session.
@@ -174,6 +187,9 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
     }
     if progress.accepted().session != *session {
         return Err(format!("it belongs to session {}", progress.accepted().session));
+    }
+    if stored.epoch > MAX_EPOCH {
+        return Err(format!("its epoch {} is more than any run has", stored.epoch));
     }
     if let Some(record) = stored.facts().find(|record| record.epoch > stored.epoch) {
         return Err(format!("event {} is of epoch {}, the run of {}", record.seq, record.epoch, stored.epoch));

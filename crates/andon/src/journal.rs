@@ -23,7 +23,7 @@ use crate::tool::BoxFuture;
 pub trait Journal: Send + Sync + 'static {
     /// Takes a batch. Never blocks; batches of one run become durable in the order in which they are given, whole or not
     /// at all. A batch with an epoch older than the run's is refused; one with a newer epoch makes its writer the run's
-    /// owner, in the same step. Once a batch of a run has failed, every later one of that epoch is refused, because it
+    /// owner, in the same step, if the run is still [whose it was](Batch::takes_over). Once a batch of a run has failed, every later one of that epoch is refused, because it
     /// would leave a gap; so is everything behind `run_settled`.
     fn append(&self, batch: Batch) -> Append;
 
@@ -71,6 +71,20 @@ pub struct Batch {
     pub epoch: Epoch,
     /// The entries, in order.
     pub entries: Vec<Entry>,
+    /// Who takes a run over says whose it was: if it is somebody else's by now, nothing is written.
+    pub takes_over: Option<Epoch>,
+}
+
+impl Batch {
+    /// What the owner of a run appends.
+    pub fn new(run: RunId, epoch: Epoch, entries: Vec<Entry>) -> Self {
+        Self { run, epoch, entries, takes_over: None }
+    }
+
+    /// What makes its writer the owner of a run that was last owned by `epoch`.
+    pub fn taking_over(run: RunId, epoch: Epoch, entries: Vec<Entry>) -> Self {
+        Self { run, epoch: epoch.saturating_add(1), entries, takes_over: Some(epoch) }
+    }
 }
 
 /// What a journal holds of a run.

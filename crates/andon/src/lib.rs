@@ -68,7 +68,7 @@ pub use andon_core::receipt::{Receipt, Verdict};
 pub use andon_core::usage::{Figure, Provenance, Usage, Used};
 pub use clock::{Clock, SystemClock, TestClock};
 pub use cord::{Cancel, Cord, Reply};
-pub use export::ImportError;
+pub use export::{ImportError, Imported};
 pub use feed::{Cursor, CursorError, Delta, Feed, FeedItem};
 pub use hook::{Decision, Moment, What};
 pub use journal::{Append, AppendDone, Batch, Journal, JournalError, Requested, Stored};

@@ -80,17 +80,17 @@ impl MemoryJournal {
 
 impl State {
     fn append(&mut self, batch: Batch) -> Result<(), JournalError> {
-        let (run, epoch) = (batch.run.clone(), batch.epoch);
+        let (run, epoch, takes_over) = (batch.run.clone(), batch.epoch, batch.takes_over.is_some());
         let result = self.try_append(batch);
         let refused_for_good = matches!(result, Err(JournalError::RunExists(_) | JournalError::Fenced { .. }));
-        if let (Err(_), false, Some(stored)) = (&result, refused_for_good, self.runs.get_mut(&run)) {
+        if let (Err(_), false, Some(stored)) = (&result, refused_for_good || takes_over, self.runs.get_mut(&run)) {
             stored.failed = stored.failed.max(Some(epoch));
         }
         result
     }
 
     fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {
-        let Batch { run, epoch, entries } = batch;
+        let Batch { run, epoch, entries, takes_over } = batch;
         if entries.is_empty() {
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl State {
         }
         let known = self.runs.get(&run);
         if let Some(known) = known {
-            known.check(epoch)?;
+            known.check(epoch, takes_over)?;
         }
         let seq = known.map_or(0, |run| run.seq);
         check_order(seq, &entries)?;
@@ -137,11 +137,12 @@ impl State {
 }
 
 impl StoredRun {
-    fn check(&self, epoch: Epoch) -> Result<(), JournalError> {
-        if self.stored.epoch > epoch || self.settled {
+    fn check(&self, epoch: Epoch, takes_over: Option<Epoch>) -> Result<(), JournalError> {
+        let is_anothers = takes_over.is_some_and(|owner| owner != self.stored.epoch);
+        if self.stored.epoch > epoch || self.settled || is_anothers {
             return Err(JournalError::Fenced { ours: epoch, owner: self.stored.epoch });
         }
-        if self.failed.is_some_and(|failed| failed >= epoch) {
+        if takes_over.is_none() && self.failed.is_some_and(|failed| failed >= epoch) {
             return Err(JournalError::Storage("a batch before this one failed".to_owned()));
         }
         Ok(())
@@ -228,7 +229,7 @@ impl Journal for MemoryJournal {
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let mut state = self.state.lock();
         let claimed = state.runs.get_mut(run).map(|run| {
-            run.stored.epoch += 1;
+            run.stored.epoch = run.stored.epoch.saturating_add(1);
             run.stored.epoch
         });
         Box::pin(ready(Ok(claimed)))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use andon_core::closing::{close_lost, stopped_result};
 use andon_core::event::{Accepted, Entry, Epoch, Event, Record, ToolEnd};
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
-use andon_core::progress::{Call, CallState, Progress};
+use andon_core::progress::{Call, CallState, Progress, State};
 use andon_core::receipt::Receipt;
 
 use crate::aside::AsideEnd;
@@ -36,6 +36,10 @@ pub(crate) async fn settle(
 ) {
     live.stop_asides();
     live.asides_over().await;
+    if matches!(gone, Gone::Dropped) && is_waiting(live) {
+        leave_waiting(live, session);
+        return;
+    }
     let mut settled = try_settle(live, session, accepted, unwritten.clone(), &gone).await;
     if let Err(JournalError::RunExists(_)) = settled {
         // Its first batch was on its way when we looked, and is there now.
@@ -48,6 +52,27 @@ pub(crate) async fn settle(
         let receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
         live.break_off(error, Outcome { ending, message: None, usage: receipt.usage, receipt });
     }
+}
+
+/// Whether the run waits, for its session or for a person, and nobody has asked to stop it: then nothing of it is open.
+fn is_waiting(live: &Arc<Live>) -> bool {
+    let facts: Vec<Entry> = live.with_log(|log| log.facts().iter().map(|fact| Entry::Fact(Arc::clone(fact))).collect());
+    let state = Progress::fold(&facts).map(|progress| progress.state());
+    live.force().is_none() && matches!(state, Ok(State::Queued | State::Waiting))
+}
+
+/// Leaves a waiting run as it is on record, as after a crash: it goes on when it is recovered.
+fn leave_waiting(live: &Arc<Live>, session: &Arc<SessionCore>) {
+    let message =
+        "the tokio runtime that drove this run was shut down while the run was waiting; it is on record and goes \
+                   on when Runtime::recover is called"
+            .to_owned();
+    let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message }));
+    let receipt = live.with_log(|log| Receipt::fold(log.facts(), []));
+    let receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
+    conclude(live, session, &[]);
+    live.runtime.park(&live.id);
+    live.break_off(JournalError::Closed, Outcome { ending, message: None, usage: receipt.usage, receipt });
 }
 
 async fn try_settle(
@@ -92,7 +117,7 @@ async fn take_over(live: &Arc<Live>, accepted: &Arc<Accepted>) -> Result<(Epoch,
     });
     missing.extend(live.missing_text(&stored.entries).map(|lump| Entry::Lump(Arc::new(lump))));
     if !missing.is_empty() {
-        journal.append(Batch { run: live.id.clone(), epoch, entries: missing.clone() }).await?;
+        journal.append(Batch::new(live.id.clone(), epoch, missing.clone())).await?;
         stored.entries.extend(missing);
     }
     Ok((epoch, stored))

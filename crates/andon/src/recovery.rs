@@ -17,7 +17,7 @@ use andon_core::receipt::Receipt;
 
 use crate::journal::{Append, Batch, Journal, JournalError, Stored};
 use crate::live::Live;
-use crate::resume::resume;
+use crate::resume::{self, Resumed};
 use crate::runtime::RuntimeCore;
 use crate::session::SessionCore;
 
@@ -110,26 +110,15 @@ pub(crate) fn conclude(live: &Arc<Live>, session: &SessionCore, messages: &[Arc<
 
 /// Settles, or brings back to life, every unsettled run that nobody drives.
 pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recovered>, JournalError> {
+    // One at a time: two would take the same runs up.
+    let _alone = runtime.recovering.lock().await;
     let mut recovery = Recovery::default();
-    let is_live = |run: &RunId| runtime.registry.find(run).is_some();
+    let is_live = |run: &RunId| runtime.registry.find_taken(run).is_some();
     for run in runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)) {
         recovery.look_at(runtime, run).await?;
     }
     recovery.until_settled(runtime, 0).await?;
-    // A run that has its session's seat is to find it free: those that wait for the seat come after it.
-    recovery.waiting.sort_by_key(|left| left.progress.state() == State::Queued);
-    for left in std::mem::take(&mut recovery.waiting) {
-        let (run, session, state) = (left.run.clone(), left.session().clone(), left.progress.state());
-        let lives_on = resume(runtime, left).await?;
-        let fate = if lives_on {
-            runtime.unpark(&run);
-            Fate::LivesOn { session, state }
-        } else {
-            runtime.park(&run);
-            Fate::Parked { session, state }
-        };
-        recovery.recovered.push(Recovered { run, fate });
-    }
+    recovery.resume(runtime).await?;
     Ok(recovery.recovered)
 }
 
@@ -174,9 +163,47 @@ impl Recovery {
             Some(left) if left.can_live_on() => self.waiting.push(left),
             Some(left) => {
                 let session = left.session().clone();
-                let (ending, append) = settle_left(runtime, left)?;
+                let (ending, append) = match settle_left(runtime, left) {
+                    Ok(settling) => settling,
+                    Err(error) => {
+                        self.recovered.push(Recovered { run, fate: Fate::Unreadable { why: error.to_string() } });
+                        return Ok(());
+                    }
+                };
                 self.settling.push_back((Recovered { run, fate: Fate::Settled { session, ending } }, append));
                 self.until_settled(runtime, AT_ONCE).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings those that were waiting back to life: many are claimed before the first is waited for.
+    async fn resume(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        // A run that has its session's seat is to find it free: those that wait for the seat come after it.
+        waiting.sort_by_key(|left| left.progress.state() == State::Queued);
+        for some in waiting.chunks(AT_ONCE) {
+            let resuming: Vec<_> = some.iter().map(|left| (left, resume::begin(runtime, left))).collect();
+            for (left, resuming) in resuming {
+                let (session, state) = (left.session().clone(), left.progress.state());
+                let resumed = match resuming {
+                    Some(resuming) => resuming.finish().await,
+                    None => Ok(Resumed::TurnedAway),
+                };
+                let fate = match resumed {
+                    Err(JournalError::Unreadable(why)) => Fate::Unreadable { why },
+                    Err(error) => return Err(error),
+                    Ok(Resumed::LivesOn) => {
+                        runtime.unpark(&left.run);
+                        Fate::LivesOn { session, state }
+                    }
+                    Ok(Resumed::TurnedAway) => {
+                        runtime.park(&left.run);
+                        Fate::Parked { session, state }
+                    }
+                    Ok(Resumed::Over) => continue,
+                };
+                self.recovered.push(Recovered { run: left.run.clone(), fate });
             }
         }
         Ok(())
@@ -204,7 +231,7 @@ impl Recovery {
 }
 
 /// A run that is unsettled; nothing if it has settled meanwhile, or is gone.
-async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
+pub(crate) async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
     let Some(stored) = runtime.journal.read(run).await? else { return Ok(None) };
     let progress = fold(&stored)?;
     Ok(progress.ending().is_none().then(|| Left { run: run.clone(), stored, progress }))
@@ -219,6 +246,16 @@ pub(crate) async fn settle_undriven(
     let (ending, append) = settle_left(runtime, left)?;
     append.await?;
     Ok(Some(ending))
+}
+
+/// Settles a run whose record makes no sense, so that it can be deleted: all that is written is its end.
+pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<(), JournalError> {
+    let Some(stored) = runtime.journal.read(run).await? else { return Ok(()) };
+    let seq = stored.facts().next_back().map_or(0, |record| record.seq) + 1;
+    let (v, epoch, at) = (andon_core::FORMAT_VERSION, stored.epoch.saturating_add(1), runtime.clock.now());
+    let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
+    let end = Arc::new(Record { v, seq, epoch, at, event });
+    runtime.journal.append(Batch::taking_over(run.clone(), stored.epoch, entries(&[end]))).await
 }
 
 /// Hands to the journal all that brings a run to rest, as its new owner: one batch, so one step.
@@ -243,7 +280,8 @@ fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<(Arc<Ending>, Append
     });
     events.push(Event::RunSettled { outcome: Arc::clone(&ending) });
     records.extend(number(runtime, &mut progress, epoch, events)?);
-    Ok((ending, hand_over(&*runtime.journal, &run, epoch, &records)))
+    let batch = Batch::taking_over(run, stored.epoch, entries(&records));
+    Ok((ending, runtime.journal.append(batch)))
 }
 
 pub(crate) fn fold(stored: &Stored) -> Result<Progress, JournalError> {
@@ -278,10 +316,9 @@ pub(crate) async fn append(
     epoch: Epoch,
     records: &[Arc<Record>],
 ) -> Result<(), JournalError> {
-    hand_over(journal, run, epoch, records).await
+    journal.append(Batch::new(run.clone(), epoch, entries(records))).await
 }
 
-fn hand_over(journal: &dyn Journal, run: &RunId, epoch: Epoch, records: &[Arc<Record>]) -> Append {
-    let entries = records.iter().map(|record| Entry::Fact(Arc::clone(record))).collect();
-    journal.append(Batch { run: run.clone(), epoch, entries })
+fn entries(records: &[Arc<Record>]) -> Vec<Entry> {
+    records.iter().map(|record| Entry::Fact(Arc::clone(record))).collect()
 }

@@ -81,6 +81,13 @@ impl Registry {
         state.runs.get(number).filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live))
     }
 
+    /// A run by its id, whether its session has let it in or may yet turn it away.
+    pub(crate) fn find_taken(&self, run: &RunId) -> Option<Arc<Live>> {
+        let state = self.state.lock();
+        let number = state.by_id.get(run)?;
+        state.runs.get(number).map(|entry| Arc::clone(&entry.live))
+    }
+
     /// All runs in progress, in the order in which they came.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
         let state = self.state.lock();

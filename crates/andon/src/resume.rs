@@ -1,49 +1,92 @@
 //! Bringing back to life a run that was waiting when its process died: for its session, or for a person.
 //!
 //! Nothing of such a run was open, so nothing can happen twice. Its driver begins where the journal ends.
+//!
+//! # Invariants
+//!
+//! 1. The run's id is taken in the registry before it is claimed: whoever wants to cancel it finds either no claim, and
+//!    settles it, or the run.
+//! 2. What is believed of the run was read after it was claimed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use andon_core::event::Event;
-use andon_core::progress::{CallState, State};
+use andon_core::event::Epoch;
+use andon_core::progress::CallState;
 
+use crate::agent::AgentCore;
 use crate::driver::{self, Beginning};
 use crate::journal::JournalError;
 use crate::live::Live;
 use crate::log::Log;
-use crate::recovery::Left;
+use crate::recovery::{Left, find_left};
 use crate::runtime::RuntimeCore;
 use crate::session::WhenBusy;
+use crate::tool::BoxFuture;
 
-/// Gives a waiting run a driver; says no if its agent is not here.
-pub(crate) async fn resume(runtime: &Arc<RuntimeCore>, left: Left) -> Result<bool, JournalError> {
-    let Some(agent) = runtime.agent_named(&left.session().app) else { return Ok(false) };
-    let Some(epoch) = runtime.journal.claim(&left.run).await? else { return Ok(false) };
-    let Left { run, stored, progress } = left;
-    let accepted = Arc::clone(progress.accepted());
-    let session = runtime.session(&accepted.session);
-    let log = Log::from_entries(&stored.entries);
-    let live = Arc::new(Live::resumed(run, accepted.session.clone(), Arc::clone(runtime), epoch, log));
-    let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
-    live.open_calls(waiting.map(|call| call.call.id.clone()).collect(), Vec::new());
-    if runtime.registry.add(agent.id, &live).is_err() {
-        // Somebody has started it again meanwhile, by another call of the same kind.
-        return Ok(true);
+/// A waiting run whose id is taken and whose claim is on its way. Dropping it gives the id back.
+pub(crate) struct Resuming {
+    runtime: Arc<RuntimeCore>,
+    agent: Arc<AgentCore>,
+    live: Arc<Live>,
+    claim: Option<BoxFuture<Result<Option<Epoch>, JournalError>>>,
+    is_over: bool,
+}
+
+impl Drop for Resuming {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.runtime.registry.remove(&self.live.id);
+        }
     }
-    // It was let in before its process died, and is let in whoever is there now.
-    let Ok(seat) = session.enter(&live, WhenBusy::Queue) else {
-        runtime.registry.remove(&live.id);
-        return Ok(false);
-    };
-    if let Some(cancel) = runtime.registry.admit(&live.id) {
-        live.pull(cancel.at(live.now()));
+}
+
+/// What came of it.
+pub(crate) enum Resumed {
+    LivesOn,
+    /// It was settled meanwhile, or is gone.
+    Over,
+    /// Its session does not let it in.
+    TurnedAway,
+}
+
+/// Takes a waiting run's id and claims it; nothing if its agent is not here.
+pub(crate) fn begin(runtime: &Arc<RuntimeCore>, left: &Left) -> Option<Resuming> {
+    let agent = runtime.agent_named(&left.session().app)?;
+    let epoch = left.stored.epoch.saturating_add(1);
+    let live = Arc::new(Live::new(left.run.clone(), left.session().clone(), Arc::clone(runtime), epoch));
+    runtime.registry.add(agent.id, &live).ok()?;
+    let claim = Some(runtime.journal.claim(&left.run));
+    Some(Resuming { runtime: Arc::clone(runtime), agent, live, claim, is_over: false })
+}
+
+impl Resuming {
+    /// Gives the run a driver, once it is claimed.
+    pub(crate) async fn finish(mut self) -> Result<Resumed, JournalError> {
+        let Some(claim) = self.claim.take() else { return Ok(Resumed::Over) };
+        if claim.await? != Some(self.live.epoch) {
+            // It is gone, or somebody else has claimed it meanwhile.
+            return Ok(Resumed::Over);
+        }
+        let Some(left) = find_left(&self.runtime, &self.live.id).await? else { return Ok(Resumed::Over) };
+        let Left { stored, progress, .. } = left;
+        self.live.take_up(Log::from_entries(&stored.entries));
+        let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
+        self.live.open_calls(waiting.map(|call| call.call.id.clone()).collect(), Vec::new());
+        let accepted = Arc::clone(progress.accepted());
+        let session = self.runtime.session(&accepted.session);
+        // It was let in before its process died, and is let in whoever is there now.
+        let Ok(seat) = session.enter(&self.live, WhenBusy::Queue) else { return Ok(Resumed::TurnedAway) };
+        self.is_over = true;
+        let arm = self.runtime.registry.admit(&self.live.id);
+        let armed = arm.map(|cancel| cancel.at(self.live.now()));
+        for request in armed.into_iter().chain(stored.requests.iter().map(|request| (**request).clone())) {
+            self.live.pull(request);
+        }
+        let accepted_at = stored.facts().next().map(|record| record.at.wall.0);
+        let waited_us = accepted_at.map_or(0, |at| self.live.now().wall.0.saturating_sub(at));
+        let beginning = Beginning { seat, signal: None, resumed: Some((progress, Duration::from_micros(waited_us))) };
+        driver::launch(Arc::clone(&self.agent), session, Arc::clone(&self.live), accepted, beginning);
+        Ok(Resumed::LivesOn)
     }
-    let accepted_at = stored.facts().find(|record| matches!(record.event, Event::RunAccepted { .. }));
-    let now = live.now();
-    let waited_us = accepted_at.map_or(0, |record| now.wall.0.saturating_sub(record.at.wall.0));
-    let waited = std::time::Duration::from_micros(waited_us);
-    debug_assert!(matches!(progress.state(), State::Queued | State::Waiting));
-    let beginning = Beginning { seat, signal: None, resumed: Some((progress, waited)) };
-    driver::launch(agent, session, live, accepted, beginning);
-    Ok(true)
 }

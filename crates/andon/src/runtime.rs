@@ -13,7 +13,7 @@ use crate::agent::AgentCore;
 use crate::clock::{Clock, SystemClock};
 use crate::cord::{Cancel, Cord, Reply};
 use crate::door::{Door, Lanes};
-use crate::export::{self, ImportError};
+use crate::export::{self, ImportError, Imported};
 use crate::feed::{Cursor, Feed};
 use crate::flusher::Flusher;
 use crate::journal::{Journal, JournalError, Requested};
@@ -47,10 +47,12 @@ pub(crate) struct RuntimeCore {
     ids: Ids,
     pub(crate) seed: Option<u64>,
     agents: AtomicU64,
-    /// The agent of each name that was built last. Weak: an agent holds its runtime.
-    names: Mutex<HashMap<Arc<str>, Weak<AgentCore>>>,
+    /// The agents of each name, the one that was built last at the end. Weak: an agent holds its runtime.
+    names: Mutex<HashMap<Arc<str>, Vec<Weak<AgentCore>>>>,
     /// Runs that wait for an agent of their name to be there.
     parked: Mutex<HashMap<RunId, ()>>,
+    /// Held by whoever recovers.
+    pub(crate) recovering: tokio::sync::Mutex<()>,
 }
 
 /// Where ids come from.
@@ -119,18 +121,21 @@ impl Runtime {
 
     /// Carries out a request that is on record for a run without a driver.
     async fn settle_cancelled(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
-        if let Some(live) = self.core.registry.find(run) {
-            // It was brought back to life meanwhile.
+        let brought_back = || self.core.registry.find_taken(run);
+        if let Some(live) = brought_back() {
             return Ok(Cord::new(live, None).pull(cancel));
         }
-        match recovery::settle_undriven(&self.core, run).await {
-            Ok(Some(_)) => {
+        let settled = recovery::settle_undriven(&self.core, run).await;
+        match (settled, brought_back()) {
+            (Ok(Some(_)), _) => {
                 self.core.unpark(run);
                 Ok(Reply::undriven(run.clone(), ReplyKind::Accepted))
             }
-            // Its driver, or somebody else who recovered it, was quicker.
-            Ok(None) | Err(JournalError::Fenced { .. }) => self.too_late(run, cancel).await,
-            Err(error) => Err(error),
+            // It was brought back to life meanwhile.
+            (Ok(None) | Err(JournalError::Fenced { .. }), Some(live)) => Ok(Cord::new(live, None).pull(cancel)),
+            // Whoever else recovered it was quicker.
+            (Ok(None) | Err(JournalError::Fenced { .. }), None) => self.too_late(run, cancel).await,
+            (Err(error), _) => Err(error),
         }
     }
 
@@ -208,7 +213,10 @@ impl Runtime {
         };
         for left in self.list_runs(unsettled).await? {
             // A dead process left it, or the journal failed under it.
-            self.cancel_undriven(&left.run, cancel.clone()).await?;
+            match self.cancel_undriven(&left.run, cancel.clone()).await {
+                Err(JournalError::Unreadable(_)) => recovery::settle_unreadable(&self.core, &left.run).await?,
+                other => drop(other?),
+            }
         }
         self.core.journal.sessions().delete(session).await
     }
@@ -219,14 +227,13 @@ impl Runtime {
         moved.map(|moved| export::write(&moved)).transpose()
     }
 
-    /// Takes in a session that was [exported](Self::export), all of it or nothing, and says which it is. A run of it that
-    /// was in progress is then recovered, as after a crash.
-    pub async fn import(&self, lines: &str) -> Result<SessionKey, ImportError> {
+    /// Takes in a session that was [exported](Self::export), all of it or nothing. A run of it that was open is then
+    /// recovered, as after a crash: one that was queued starts here, whatever becomes of it where it came from.
+    pub async fn import(&self, lines: &str) -> Result<Imported, ImportError> {
         let moved = export::read(lines)?;
         let session = moved.session.clone();
         self.core.journal.sessions().put(moved).await?;
-        self.recover().await?;
-        Ok(session)
+        Ok(Imported { session, recovered: self.recover().await })
     }
 
     /// Cancels everything that runs and waits until all is settled. Gives up after `within`, and says how many tasks
@@ -294,10 +301,12 @@ impl RuntimeCore {
     /// Remembers an agent by its name: a run that outlives its process goes on with the agent of its name.
     pub(crate) fn add_agent(&self, agent: &Arc<AgentCore>) {
         let mut names = self.names.lock();
-        if names.len().is_power_of_two() {
-            names.retain(|_, agent| agent.strong_count() > 0);
+        let namesakes = names.entry(Arc::clone(&agent.name)).or_default();
+        // Places are given back now and then: a program may build an agent for each request.
+        if namesakes.len().is_power_of_two() {
+            namesakes.retain(|agent| agent.strong_count() > 0);
         }
-        names.insert(Arc::clone(&agent.name), Arc::downgrade(agent));
+        namesakes.push(Arc::downgrade(agent));
     }
 
     pub(crate) fn park(&self, run: &RunId) {
@@ -313,7 +322,7 @@ impl RuntimeCore {
     }
 
     pub(crate) fn agent_named(&self, name: &str) -> Option<Arc<AgentCore>> {
-        self.names.lock().get(name)?.upgrade()
+        self.names.lock().get(name)?.iter().rev().find_map(Weak::upgrade)
     }
 
     pub(crate) fn next_agent(&self) -> u64 {
@@ -396,6 +405,7 @@ impl RuntimeBuilder {
             agents: AtomicU64::new(0),
             names: Mutex::default(),
             parked: Mutex::default(),
+            recovering: tokio::sync::Mutex::default(),
         };
         Runtime { core: Arc::new(core) }
     }

@@ -42,6 +42,8 @@ pub(crate) struct SessionCore {
 struct State {
     /// What was said; nothing until it was read from the journal.
     history: Option<Vec<Arc<Message>>>,
+    /// How often what was read has become wrong.
+    forgotten: u64,
     seated: Option<Arc<Live>>,
     queue: VecDeque<Arc<Live>>,
     /// It is being deleted: nobody is let in.
@@ -139,12 +141,21 @@ impl SessionCore {
 
     /// What was said before is to be read again: the journal knows better.
     pub(crate) fn forget_history(&self) {
-        self.state.lock().history = None;
+        let mut state = self.state.lock();
+        state.history = None;
+        state.forgotten += 1;
     }
 
-    /// What was said before, as the journal tells it.
-    pub(crate) fn set_history(&self, history: Vec<Arc<Message>>) {
-        self.state.lock().history.get_or_insert(history);
+    /// How often what was read has become wrong, to be told with what is read now.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.state.lock().forgotten
+    }
+
+    /// What was said before, as the journal tells it; nothing if that has become wrong while it was read.
+    pub(crate) fn set_history(&self, history: Vec<Arc<Message>>, forgotten: u64) -> Option<Vec<Arc<Message>>> {
+        let mut state = self.state.lock();
+        let is_right = state.forgotten == forgotten;
+        is_right.then(|| state.history.get_or_insert(history).clone())
     }
 
     /// The run in progress, if there is one.
@@ -158,8 +169,7 @@ pub(crate) struct ClosedSession(Arc<SessionCore>);
 
 impl Drop for ClosedSession {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.closing = false;
-        state.history = None;
+        self.0.state.lock().closing = false;
+        self.0.forget_history();
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use andon::core::event::{Approval, Event};
 use andon::core::message::ResultStatus;
 use andon::{
-    Agent, AgentBuilder, Cancel, Cursor, Decision, Ending, Fate, FeedItem, JournalError, Limits, ModelStop, Reason,
-    Recovered, ReplyKind, Run, Runtime, StartError, State, WhenBusy,
+    Agent, AgentBuilder, BoxFuture, Cancel, Cursor, Decision, Ending, Fate, FeedItem, Journal, JournalError, Limits,
+    ModelStop, Reason, Recovered, ReplyKind, Run, Runtime, StartError, State, WhenBusy,
 };
 use andon_testkit::check::read_all;
 use andon_testkit::tools::{self, ToolLog};
@@ -258,7 +258,6 @@ async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it(
         grace_ms: None,
         requested_at: andon::core::time::Stamp::default(),
     };
-    use andon::Journal;
     use andon::core::cancel::Force;
     for (force, by) in [(Force::Graceful, "ada"), (Force::Graceful, "bob"), (Force::Now, "cleo")] {
         let left = middle.journal.request_cancel(run.id(), request(force, by)).await.unwrap();
@@ -428,4 +427,284 @@ async fn a_parked_run_is_settled_before_its_session_is_deleted() {
     assert_eq!(next.runtime.delete_session(run.session(), Cancel::graceful()).await, Ok(true));
     assert!(next.journal.durable().run_ids().is_empty());
     assert_eq!(next.runtime.recover().await.unwrap(), []);
+}
+
+// ---- two at once ----
+
+#[tokio::test(start_paused = true)]
+async fn two_recoveries_at_once_take_a_run_up_once() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    first.journal.crash();
+    let journal = TestJournal::new(first.journal.durable(), None);
+    let (runtime, model, log) = (next_runtime_on(&journal), ScriptedModel::new([says("Done.")]), ToolLog::new());
+    let agent = dangerous(Agent::builder().model(model).runtime(&runtime), &log).build().unwrap();
+    let (one, other) = tokio::join!(runtime.recover(), runtime.recover());
+    let fates = [one.unwrap(), other.unwrap()].concat();
+    assert_eq!(fates.len(), 1, "{fates:?}");
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
+    drop(agent);
+}
+
+/// A journal whose claims and histories wait until the test lets them go.
+struct Late {
+    journal: TestJournal,
+    claims: Arc<tokio::sync::Semaphore>,
+    histories: Arc<tokio::sync::Semaphore>,
+}
+
+impl Late {
+    fn on(journal: &TestJournal) -> (Arc<Self>, Runtime) {
+        let gate = || Arc::new(tokio::sync::Semaphore::new(0));
+        let late = Arc::new(Self { journal: journal.clone(), claims: gate(), histories: gate() });
+        let shared = Arc::clone(&late) as Arc<dyn Journal>;
+        let builder = Runtime::builder().journal(shared).one_lane().clock(Arc::new(andon::TestClock::new()));
+        (late, builder.seed(2).build())
+    }
+}
+
+impl Journal for Late {
+    fn append(&self, batch: andon::Batch) -> andon::Append {
+        self.journal.append(batch)
+    }
+
+    fn append_addendum(
+        &self,
+        run: &andon::RunId,
+        at: andon::core::time::Stamp,
+        what: andon::core::event::Learnt,
+    ) -> andon::Append {
+        self.journal.append_addendum(run, at, what)
+    }
+
+    fn read(&self, run: &andon::RunId) -> BoxFuture<Result<Option<andon::Stored>, JournalError>> {
+        self.journal.read(run)
+    }
+
+    fn history(&self, session: &andon::SessionKey) -> BoxFuture<Result<Vec<Arc<andon::Message>>, JournalError>> {
+        let (reading, gate) = (self.journal.history(session), Arc::clone(&self.histories));
+        Box::pin(async move {
+            let history = reading.await;
+            gate.acquire().await.unwrap().forget();
+            history
+        })
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<andon::RunId>, JournalError>> {
+        self.journal.unsettled()
+    }
+
+    fn claim(&self, run: &andon::RunId) -> BoxFuture<Result<Option<u32>, JournalError>> {
+        let (journal, run, gate) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
+        Box::pin(async move {
+            gate.acquire().await.unwrap().forget();
+            journal.claim(&run).await
+        })
+    }
+
+    fn request_cancel(
+        &self,
+        run: &andon::RunId,
+        request: andon::core::cancel::CancelRequest,
+    ) -> BoxFuture<Result<andon::Requested, JournalError>> {
+        self.journal.request_cancel(run, request)
+    }
+
+    fn sessions(&self) -> &dyn andon::Sessions {
+        self.journal.sessions()
+    }
+}
+
+/// A parked run in a runtime whose journal is late, and the agent that it needs.
+async fn parked() -> (Process, Run, Arc<Late>, Runtime, Agent) {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    first.journal.crash();
+    let (late, runtime) = Late::on(&TestJournal::new(first.journal.durable(), None));
+    assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::Parked { .. }));
+    let builder = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
+    let agent = dangerous(builder, &ToolLog::new()).build().unwrap().session("s").unwrap();
+    (first, run, late, runtime, agent)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_run_that_is_cancelled_while_it_is_taken_up_is_cancelled_and_its_session_is_free() {
+    // The claim is on its way when the cancel comes.
+    let (_first, run, late, runtime, agent) = parked().await;
+    let recovering = async {
+        let recovered = runtime.recover().await.unwrap();
+        assert!(matches!(recovered[0].fate, Fate::LivesOn { .. }), "{recovered:?}");
+    };
+    let cancelling = async {
+        settle_down().await;
+        let reply = runtime.cancel(run.id(), Cancel::graceful().by("ada")).await.unwrap();
+        assert_eq!(*reply.kind(), ReplyKind::Accepted);
+        late.claims.add_permits(1);
+        late.histories.add_permits(9);
+        assert_eq!(reply.recorded().await, Ok(()));
+    };
+    tokio::join!(recovering, cancelling);
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
+    assert_eq!(found.receipt().unwrap().by.as_deref(), Some("ada"));
+    assert_eq!(runtime.runs(), [], "nothing is left of it");
+    assert_usable(&agent).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_settled_before_it_could_be_claimed_is_not_taken_up() {
+    let (_first, run, late, runtime, agent) = parked().await;
+    let recovering = async { assert_eq!(runtime.recover().await.unwrap(), []) };
+    let settling = async {
+        settle_down().await;
+        // Another runtime on the same journal was quicker.
+        let other = next_runtime_on(&late.journal);
+        other.recover().await.unwrap();
+        other.cancel(run.id(), Cancel::graceful()).await.unwrap();
+        late.claims.add_permits(1);
+        late.histories.add_permits(9);
+    };
+    tokio::join!(recovering, settling);
+    assert_eq!(runtime.runs(), []);
+    assert_usable(&agent).await;
+    let reply = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
+    assert_eq!(reply.too_late(), Some(&Ending::Cancelled { reason: Reason::Requested }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_recovery_settles_while_a_history_is_read_is_in_the_next_one() {
+    let first = Process::first([says_and_hangs("Shown and kept")]);
+    let lost = first.agent().start("Tell.").unwrap();
+    until_shown(&lost, "kept").await;
+    tokio::time::sleep(millis(50)).await;
+    first.journal.crash();
+    let (late, runtime) = Late::on(&TestJournal::new(first.journal.durable(), None));
+    let model = ScriptedModel::new([says("B."), says("C.")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session("s").unwrap();
+    let run = agent.start("b").unwrap();
+    settle_down().await;
+    runtime.recover().await.unwrap();
+    late.histories.add_permits(9);
+    run.outcome().await;
+    agent.run("c").await.unwrap();
+    let said = ["Tell.", "Shown and kept [cut]", "b", "B.", "c", "C."];
+    assert_eq!(texts(&agent.history().await.unwrap()), said);
+    assert_eq!(model.requests()[1].history.len(), 5);
+    assert_eq!(texts(&late.journal.history(agent.session_key()).await.unwrap()), said);
+}
+
+// ---- agents and sessions ----
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_kept_is_found_although_a_later_one_of_its_name_is_gone() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    first.journal.crash();
+    let runtime = next_runtime_on(&TestJournal::new(first.journal.durable(), None));
+    let build = || Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
+    let kept = dangerous(build(), &ToolLog::new()).build().unwrap();
+    drop(build().build().unwrap());
+    assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!(*found.outcome().await.ending, DONE);
+    drop(kept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_was_armed_stops_the_run_that_comes_back() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    first.journal.crash();
+    let runtime = next_runtime_on(&TestJournal::new(first.journal.durable(), None));
+    let agent = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
+    assert_eq!(agent.cancel().kind(), ReplyKind::Armed);
+    runtime.recover().await.unwrap();
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_counts_from_when_the_run_was_accepted_and_not_anew() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    // A day and ten seconds: the next process begins a day later.
+    let limits = Limits { deadline: Some(secs(24 * 3600 + 10)), ..Limits::NONE };
+    let run = first.agent().prompt("Do it.").limits(limits).start().unwrap();
+    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    settle_down().await;
+    let next = first.restarted([]).await;
+    let found = next.find(&run).await;
+    let began = tokio::time::Instant::now();
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Deadline });
+    let waited = began.elapsed();
+    assert!(waited <= secs(11), "it waited {waited:?} more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_approved_before_the_driver_looked_is_refused_all_the_same_if_it_cannot_be_made() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
+    let found = next.find(&run).await;
+    // Whether it is taken or not: there is no such tool.
+    let _ = found.approve(&id("g"), None);
+    assert_eq!(*found.outcome().await.ending, DONE);
+    assert_eq!(result_of(&next.agent().history().await.unwrap(), "g").status, ResultStatus::Refused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_its_session_does_not_let_in_is_parked_and_can_be_taken_up_later() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.next([says("Done.")], |_, _| None).await;
+    let builder = Agent::builder().model(next.model.clone()).runtime(&next.runtime);
+    let agent = dangerous(builder, &next.tools).build().unwrap().session("s").unwrap();
+    // The session has a run that is being stopped for good: sixty-four more may wait for it.
+    let busy: Vec<Run> = (0..65).map(|_| agent.prompt("Wait.").when_busy(WhenBusy::Queue).start().unwrap()).collect();
+    let recovered = next.runtime.recover().await.unwrap();
+    assert!(matches!(recovered[0].fate, Fate::Parked { .. }), "{recovered:?}");
+    assert_eq!(next.runtime.runs().len(), 65, "the one that was turned away is not among them");
+    for waits in &busy {
+        waits.cancel(Cancel::now());
+        waits.outcome().await;
+    }
+    assert!(matches!(next.runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
+    let found = next.find(&run).await;
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!(*found.outcome().await.ending, DONE);
+}
+
+#[test]
+fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends() {
+    let journal = Arc::new(andon::MemoryJournal::new());
+    let tokio = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let first = tokio();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
+    let builder = Agent::builder().model(ScriptedModel::new([calls(&[("g", "danger")])])).runtime(&runtime);
+    let agent = dangerous(builder, &ToolLog::new()).build().unwrap().session("s").unwrap();
+    let run = first.block_on(async {
+        let run = agent.start("Do it.").unwrap();
+        until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+        while run.state() != State::Waiting {
+            tokio::task::yield_now().await;
+        }
+        run
+    });
+    drop(first);
+    let second = tokio();
+    let outcome = second.block_on(run.outcome());
+    assert!(matches!(&*outcome.ending, Ending::Failed(failure) if failure.message.contains("Runtime::recover")));
+    assert!(journal.stored(run.id()).unwrap().facts().all(|record| record.event.kind() != "run_settled"));
+    second.block_on(async {
+        let log = ToolLog::new();
+        let builder = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
+        let agent = dangerous(builder, &log).build().unwrap();
+        assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
+        let found = runtime.find(run.id()).await.unwrap().unwrap();
+        found.approve(&id("g"), None).unwrap();
+        assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
+        drop(agent);
+    });
 }

@@ -48,7 +48,9 @@ async fn a_session_can_be_moved_to_another_machine_and_goes_on_there() {
     assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
 
     let (there, other, model) = elsewhere();
-    assert_eq!(there.import(&lines).await.unwrap(), *agent.session_key());
+    let imported = there.import(&lines).await.unwrap();
+    assert_eq!(imported.session, *agent.session_key());
+    assert_eq!(imported.recovered.unwrap().len(), 1);
     assert_eq!(other.state().await.unwrap(), agent.state().await.unwrap());
     let said = texts(&other.history().await.unwrap());
     assert_eq!(said.last().unwrap(), "Half an ans [cut]", "a run in progress is recovered as after a crash: {said:?}");
@@ -161,7 +163,7 @@ async fn a_record_that_makes_no_sense_is_named_and_keeps_no_other_from_being_rec
     let mut record = (*broken.records()[0]).clone();
     (record.seq, record.event) = (seq, Event::RunStarted);
     let entries = vec![andon::core::event::Entry::Fact(Arc::new(record))];
-    journal.append(andon::Batch { run: broken.id().clone(), epoch: 1, entries }).await.unwrap();
+    journal.append(andon::Batch::new(broken.id().clone(), 1, entries)).await.unwrap();
 
     journal.crash();
     let next = next_runtime_on(&andon_testkit::TestJournal::new(journal.durable(), None));
@@ -182,4 +184,71 @@ async fn the_limits_of_a_run_are_on_its_record() {
     run.outcome().await;
     let Event::RunAccepted { accepted } = &run.records()[0].event else { panic!("that is the first event") };
     assert_eq!(accepted.limits, limits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_run_can_have_is_refused_in_an_export() {
+    let (runtime, agent, run) = talked().await;
+    run.cancel(andon::Cancel::now());
+    run.outcome().await;
+    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let (there, _, _) = elsewhere();
+    let refused = |lines: String| {
+        let there = there.clone();
+        async move { there.import(&lines).await.unwrap_err().to_string() }
+    };
+    let run_line = format!("\"run\":\"{}\",\"epoch\":1", run.id());
+    assert!(lines.contains(&run_line));
+    let told = refused(lines.replace(&run_line, &run_line.replace("\"epoch\":1", "\"epoch\":4294967295"))).await;
+    assert!(told.contains("more than any run has"), "{told}");
+    let told = refused(lines.replace(&run_line, &run_line.replace("\"epoch\":1", "\"epoch\":0"))).await;
+    assert!(told.contains("of epoch 1"), "{told}");
+
+    // One run twice, in an export whose count is right.
+    let all: Vec<&str> = lines.lines().collect();
+    let begins = all.iter().position(|line| line.contains(&run_line)).unwrap();
+    let (body, end) = all.split_at(all.len() - 1);
+    let count = body.len() + body.len() - begins;
+    assert!(end[0].contains(&format!("\"lines\":{}", body.len())));
+    let last = format!("{{\"line\":\"end\",\"lines\":{count}}}");
+    let twice = [body, &body[begins..], &[last.as_str()]].concat().join("\n");
+    let told = refused(twice).await;
+    assert!(told.contains("it is there twice"), "{told}");
+
+    for (name, bad) in [("user", ""), ("app", "a/b"), ("user", "a\\u001b[31m"), ("app", "")] {
+        let is = if name == "app" { "guide" } else { "local" };
+        let header = all[0].replace(&format!("\"{name}\":\"{is}\""), &format!("\"{name}\":\"{bad}\""));
+        assert_ne!(header, all[0]);
+        let told = refused([&[header.as_str()], &all[1..]].concat().join("\n")).await;
+        assert!(told.starts_with("line 1 is not what `export` writes: an id must not"), "{told}");
+    }
+    assert_eq!(there.list_sessions(SessionFilter::default()).await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_with_a_record_that_makes_no_sense_can_be_deleted() {
+    let journal = memory();
+    let runtime = runtime_on(&journal);
+    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("One")])).runtime(&runtime).build().unwrap();
+    let broken = agent.start("Go.").unwrap();
+    until_shown(&broken, "One").await;
+    let mut record = (*broken.records()[0]).clone();
+    (record.seq, record.event) = (broken.seq() + 1, Event::RunStarted);
+    let entries = vec![andon::core::event::Entry::Fact(Arc::new(record))];
+    journal.append(andon::Batch::new(broken.id().clone(), 1, entries)).await.unwrap();
+    journal.crash();
+
+    let journal = andon_testkit::TestJournal::new(journal.durable(), None);
+    let next = next_runtime_on(&journal);
+    next.recover().await.unwrap();
+    assert_eq!(next.delete_session(broken.session(), andon::Cancel::now()).await, Ok(true));
+    assert!(journal.durable().run_ids().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_receipt_of_a_run_that_is_open_says_that_its_usage_is_not_known() {
+    let (runtime, _agent, run) = talked().await;
+    for receipt in [run.receipt().unwrap(), runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap()] {
+        assert_eq!((receipt.outcome, receipt.usage.delivered.output.value), (None, None));
+    }
 }

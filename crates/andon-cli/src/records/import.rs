@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use andon::{ImportError, JournalError};
+use andon::{ImportError, Imported, JournalError};
 use anyhow::{Context, anyhow};
 
 use super::{runs_of, write};
@@ -19,7 +19,7 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     let lines = read(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
     let db = Db::named(&args.db)?;
     let runtime = db.open("andon import", For::Changing)?;
-    let session = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
+    let Imported { session, recovered } = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
     let runs = match runtime.list_runs(runs_of(&session)).await?.len() {
         1 => "1 run".to_owned(),
         runs => format!("{runs} runs"),
@@ -28,6 +28,7 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     let next = if name.contains('/') { "history " } else { "chat --session " };
     let next = db.command(&format!("{next}{}", quoted(&name)));
     write(&format!("It is session {name} now, with {runs}. Go on: {next}\n"))?;
+    recovered.context("the session is there, but what was left open in this file cannot be taken up yet")?;
     Ok(Exit::Completed)
 }
 

@@ -37,10 +37,11 @@ impl Instant {
 }
 
 pub(super) struct Fold {
-    pub(super) receipt: Receipt,
+    receipt: Receipt,
     /// Says what the run was doing when the stop came.
     progress: Progress,
     began: Instant,
+    latest: Instant,
     requested: Option<Instant>,
     tool_starts: Vec<(CallId, Instant)>,
     model_start: Option<(Arc<str>, Instant)>,
@@ -50,11 +51,12 @@ impl Fold {
     pub(super) fn new(accepted: &Arc<Accepted>, began: Instant) -> Self {
         let receipt = Receipt { accepted_at: began.at.wall, ..Receipt::unknown(&accepted.run, &accepted.session) };
         let progress = Progress::new(Arc::clone(accepted));
-        Self { receipt, progress, began, requested: None, tool_starts: Vec::new(), model_start: None }
+        Self { receipt, progress, began, latest: began, requested: None, tool_starts: Vec::new(), model_start: None }
     }
 
     pub(super) fn add(&mut self, record: &Record) {
         let now = Instant::of(record);
+        self.latest = now;
         match &record.event {
             Event::CancelRequested { request, delivered_at } => {
                 // Who records a request is who heard it: all its times are of one clock.
@@ -151,6 +153,18 @@ impl Fold {
             self.receipt.leaked.push(format!("{tool} ({call})"));
         }
         self.receipt.calls.push(CallAccount { call: call.clone(), tool, verdict, refused, took_us });
+    }
+
+    /// The receipt; of a run that has not settled, as far as it has come.
+    pub(super) fn finish(mut self) -> Receipt {
+        if self.receipt.outcome.is_none() {
+            self.receipt.run_us = self.latest.roughly_since(self.began);
+            if self.progress.open_model().is_some_and(|model| !model.accounted) {
+                // What a call that is open has used is not known, and not nothing.
+                self.receipt.usage = self.receipt.usage.plus(Used::UNKNOWN);
+            }
+        }
+        self.receipt
     }
 
     pub(super) fn addendum(&mut self, addendum: Addendum) {

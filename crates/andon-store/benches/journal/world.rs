@@ -102,7 +102,7 @@ impl Written {
     }
 
     fn batch(&self, entries: Vec<Entry>) -> Batch {
-        Batch { run: self.run.clone(), epoch: 1, entries }
+        Batch::new(self.run.clone(), 1, entries)
     }
 
     pub(crate) fn accepted(&mut self) -> Batch {

@@ -59,7 +59,7 @@ impl Ghost {
     }
 
     async fn attempt(&self, run: &RunId, epoch: Epoch, entries: Vec<Entry>, tried: &str) {
-        let result = self.journal.append(Batch { run: run.clone(), epoch, entries }).await;
+        let result = self.journal.append(Batch::new(run.clone(), epoch, entries)).await;
         let (run, tried) = (run.to_string(), format!("{tried}, as epoch {epoch}"));
         self.witness.tell(What::Ghost { run, tried, taken: result.is_ok(), answer: format!("{result:?}") });
     }

@@ -114,6 +114,31 @@ pub(super) async fn a_session_with_a_run_that_begins_in_the_middle_is_not_taken_
     assert!(everything(subject.journal()).await == before, "it was refused, and half of it was taken");
 }
 
+pub(super) async fn a_session_that_was_not_taken_can_be_begun_here(subject: Subject) {
+    let mut here = Story::within("waits", &session("other"));
+    here.write_whole(&subject, "I am here.").await;
+    let moved = elsewhere().await;
+    let refused = put(&subject, moved.clone()).await;
+    assert_eq!(refused, Err(JournalError::RunExists(here.run().clone())));
+    // Another session comes in between, so that nothing fits by chance.
+    set(&subject, &session("between"), json!({"own": "between"})).await;
+    // The same session, and a run that came before the one that was refused.
+    let mut story = Story::within("said", &moved.session);
+    let begun = story.begun();
+    story.write(&subject, begun.clone()).await;
+    set(&subject, &moved.session, json!({"own": "here"})).await;
+    let last = story.settled();
+    story.write(&subject, [last.clone()]).await;
+    assert_eq!(subject.stored(&story).await.entries, [begun, vec![last]].concat());
+    let listed = subject.journal().sessions().list(SessionFilter::default()).await.unwrap();
+    let mut listed: Vec<_> = listed.iter().map(|info| (info.key.session.as_str(), info.runs)).collect();
+    listed.sort_unstable();
+    assert_eq!(listed, [("between", 0), ("other", 1), ("s", 1)], "what was refused is remembered");
+    assert_eq!(state(&subject, &moved.session).await, Some(json!({"own": "here"})));
+    let history = subject.journal().history(&moved.session).await.unwrap();
+    assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["What about said?"]);
+}
+
 pub(super) async fn what_is_shared_is_taken_only_where_there_is_nothing(subject: Subject) {
     let neighbour = session("neighbour");
     set(&subject, &neighbour, json!({"user:mine": "ours", "own": "ours"})).await;

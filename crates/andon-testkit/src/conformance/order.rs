@@ -167,6 +167,18 @@ pub(super) async fn a_run_whose_first_batch_failed_can_be_begun_again(subject: S
     assert_eq!(subject.stored(&story).await.entries, begun);
 }
 
+pub(super) async fn what_came_before_a_run_began_does_not_keep_it_from_going_on(subject: Subject) {
+    let mut early = Story::new("r");
+    early.begun();
+    let next = early.quieted();
+    early.is_refused(&subject, [next], "a batch of a run that nobody has begun").await;
+    let mut story = Story::new("r");
+    let begun = story.begun();
+    story.write(&subject, begun).await;
+    let next = story.quieted();
+    story.write(&subject, [next]).await;
+}
+
 pub(super) async fn a_batch_that_is_refused_harms_no_other_run(subject: Subject) {
     let mut stories: Vec<Story> = (0..12).map(|number| Story::new(&format!("r{number}"))).collect();
     let begun: Vec<_> = stories.iter_mut().map(|story| (story.begun(), story.clone())).collect();

@@ -1,9 +1,9 @@
 //! One writer owns a run: who is not the owner any more is refused.
 
 use andon::core::event::{Entry, Epoch};
-use andon::{Append, JournalError};
+use andon::{Append, Batch, JournalError};
 
-use super::story::Story;
+use super::story::{Story, parts};
 use super::subject::Subject;
 
 async fn begun(subject: &Subject) -> Story {
@@ -117,4 +117,110 @@ pub(super) async fn an_owner_is_remembered_when_the_journal_is_opened_again(subj
     let next = stale.quieted();
     stale.is_refused(&subject, [next], "a stale writer's batch").await;
     assert_eq!(subject.journal().claim(stale.run()).await, Ok(Some(3)));
+}
+
+/// Hands entries over as somebody who takes the run from the owner of a story's epoch.
+fn take_over(subject: &Subject, from: &Story, entries: impl Into<Vec<Entry>>) -> Append {
+    subject.journal().append(Batch::taking_over(from.run().clone(), from.epoch, entries.into()))
+}
+
+/// A take-over from an epoch that is over: refused as another's run, and everything is as it was.
+async fn is_fenced(subject: &Subject, from: &Story, entries: impl Into<Vec<Entry>>, owner: Epoch, what: &str) {
+    let before = parts(subject.stored(from).await);
+    let refused = take_over(subject, from, entries).await;
+    assert_eq!(refused, Err(JournalError::Fenced { ours: from.epoch + 1, owner }), "{what}");
+    assert_eq!(parts(subject.stored(from).await), before, "{what} was refused and has changed something");
+}
+
+/// The same run, told by the owner of another epoch.
+fn as_owner(story: &Story, epoch: Epoch) -> Story {
+    let mut story = story.clone();
+    story.epoch = epoch;
+    story
+}
+
+/// What fits behind a story and is not its own.
+fn next_of(story: &Story) -> Entry {
+    story.clone().quieted()
+}
+
+pub(super) async fn who_takes_a_run_over_owns_it_in_the_same_step(subject: Subject) {
+    let stale = begun(&subject).await;
+    let mut owner = as_owner(&stale, 2);
+    let next = owner.quieted();
+    assert_eq!(take_over(&subject, &stale, [next]).await, Ok(()));
+    assert_eq!(subject.stored(&owner).await.epoch, 2);
+    let behind = as_owner(&owner, 1);
+    let refused = behind.give(subject.journal(), [next_of(&behind)]).await;
+    assert_eq!(refused, Err(JournalError::Fenced { ours: 1, owner: 2 }));
+    let next = owner.quieted();
+    owner.write(&subject, [next]).await;
+}
+
+pub(super) async fn a_run_that_was_claimed_is_not_taken_over_from_the_owner_before(subject: Subject) {
+    let stale = begun(&subject).await;
+    let mut owner = stale.clone();
+    owner.epoch = subject.journal().claim(stale.run()).await.unwrap().unwrap();
+    // Who claimed and who takes over would have the same epoch.
+    for entries in [vec![next_of(&stale)], vec![stale.clone().settled()]] {
+        is_fenced(&subject, &stale, entries, 2, "a take-over of a run that was claimed").await;
+    }
+    for _ in 0..2 {
+        let next = owner.quieted();
+        owner.write(&subject, [next]).await;
+    }
+    is_fenced(&subject, &stale, [next_of(&owner)], 2, "a take-over that fits behind what the owner wrote").await;
+    let last = owner.settled();
+    owner.write(&subject, [last]).await;
+}
+
+pub(super) async fn of_two_that_take_a_run_over_the_first_owns_it(subject: Subject) {
+    let stale = begun(&subject).await;
+    let mut first = as_owner(&stale, 2);
+    let (next, last) = (first.quieted(), stale.clone().settled());
+    // Given before any is waited for, so that they may share a commit; and once more.
+    let took = take_over(&subject, &stale, [next]);
+    let late = take_over(&subject, &stale, [last.clone()]);
+    assert_eq!((took.await, late.await), (Ok(()), Err(JournalError::Fenced { ours: 2, owner: 2 })));
+    is_fenced(&subject, &stale, [last], 2, "a second take-over").await;
+    is_fenced(&subject, &stale, [next_of(&first)], 2, "a second take-over that fits").await;
+    let next = first.quieted();
+    first.write(&subject, [next]).await;
+    let subject = subject.opened_again();
+    is_fenced(&subject, &stale, [next_of(&first)], 2, "a second take-over, after the journal was opened again,").await;
+    let last = first.settled();
+    first.write(&subject, [last]).await;
+}
+
+pub(super) async fn a_run_that_was_never_so_far_is_not_taken_over(subject: Subject) {
+    let mut owner = begun(&subject).await;
+    let ahead = as_owner(&owner, 4);
+    is_fenced(&subject, &ahead, [next_of(&owner)], 1, "a take-over from an owner that there never was").await;
+    let next = owner.quieted();
+    owner.write(&subject, [next]).await;
+}
+
+pub(super) async fn a_run_that_has_settled_is_not_taken_over(subject: Subject) {
+    let mut story = begun(&subject).await;
+    let last = story.settled();
+    story.write(&subject, [last]).await;
+    is_fenced(&subject, &story, [next_of(&story)], 1, "a take-over of a run that has settled").await;
+}
+
+pub(super) async fn a_late_take_over_that_makes_no_sense_harms_nobody(subject: Subject) {
+    let stale = begun(&subject).await;
+    let mut owner = stale.clone();
+    owner.epoch = subject.journal().claim(stale.run()).await.unwrap().unwrap();
+    let mut ahead = stale.clone();
+    let (_skipped, gap) = (ahead.quieted(), ahead.quieted());
+    let mut torn = stale.clone();
+    let mut batch = vec![torn.quieted(), torn.quieted(), torn.quieted()];
+    batch.remove(1);
+    for entries in [vec![gap], batch] {
+        let before = parts(subject.stored(&stale).await);
+        assert!(take_over(&subject, &stale, entries).await.is_err(), "it has a gap, and comes too late");
+        assert_eq!(parts(subject.stored(&stale).await), before);
+        let next = owner.quieted();
+        owner.write(&subject, [next]).await;
+    }
 }

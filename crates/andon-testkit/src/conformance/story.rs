@@ -196,7 +196,7 @@ impl Story {
 
     /// Hands entries to a journal; whoever wants to know awaits it.
     pub(super) fn give(&self, journal: &Arc<dyn Journal>, entries: impl Into<Vec<Entry>>) -> Append {
-        journal.append(Batch { run: self.run.clone(), epoch: self.epoch, entries: entries.into() })
+        journal.append(Batch::new(self.run.clone(), self.epoch, entries.into()))
     }
 
     /// Hands entries to a journal that must take them.

@@ -275,13 +275,15 @@ impl Driver {
 
     /// Reads what was said before from the journal. A pull does not wait for it.
     async fn read_history(&mut self) -> Result<Vec<Arc<Message>>, JournalError> {
-        let mut reading = self.live.runtime.journal.history(&self.session.key);
+        let read =
+            |driver: &Self| (driver.session.forgotten(), driver.live.runtime.journal.history(&driver.session.key));
+        let (mut forgotten, mut reading) = read(self);
         loop {
             match self.watch.race(|cx| reading.as_mut().poll(cx)).await {
-                Woke::Work(history) => {
-                    self.session.set_history(history?);
-                    return Ok(self.session.history().unwrap_or_default());
-                }
+                Woke::Work(history) => match self.session.set_history(history?, forgotten) {
+                    Some(history) => return Ok(history),
+                    None => (forgotten, reading) = read(self),
+                },
                 Woke::News => self.hear(),
             }
             self.commit().await?;

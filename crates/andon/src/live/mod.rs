@@ -173,11 +173,14 @@ impl Live {
         }
     }
 
-    /// A run that a dead process left waiting, as its journal tells it, to be driven here.
-    pub(crate) fn resumed(id: RunId, session: SessionKey, runtime: Arc<RuntimeCore>, epoch: Epoch, log: Log) -> Self {
-        let live = Self::new(id, session, runtime, epoch);
-        live.inner.lock().log = log;
-        live
+    /// Takes up what the journal tells of a run that a dead process left waiting.
+    pub(crate) fn take_up(&self, log: Log) {
+        let mut inner = self.inner.lock();
+        // Who has cancelled it already waits for the record.
+        let waiting = WakeList::readers(&mut inner.log);
+        inner.log = log;
+        drop(inner);
+        waiting.wake();
     }
 
     /// A run that this process does not drive, as its journal tells it.

@@ -38,7 +38,7 @@ impl Live {
         if let Some(error) = self.inner.lock().unwritable.clone() {
             return Append::ready(Err(error));
         }
-        self.runtime.journal.append(Batch { run: self.id.clone(), epoch: self.epoch, entries })
+        self.runtime.journal.append(Batch::new(self.id.clone(), self.epoch, entries))
     }
 
     /// Shows facts that are durable.

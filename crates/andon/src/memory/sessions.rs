@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use andon_core::event::Event;
 use andon_core::id::{RunId, SessionKey};
-use andon_core::progress::Progress;
+use andon_core::progress::{Progress, State as RunState};
 use andon_core::time::Wall;
 use serde_json::Value;
 
@@ -117,18 +117,27 @@ fn shared_key(session: &SessionKey, scope: Scope) -> SharedKey {
     (Arc::clone(&session.tenant), Arc::clone(&session.app), user)
 }
 
-/// A run as a list shows it; nothing if its record does not fold.
+/// A run as a list shows it. One whose record makes no sense hides no other: all that is known of it is whether it has
+/// settled.
 fn run_info(stored: &Stored) -> Option<RunInfo> {
-    let progress = Progress::fold(&stored.entries).ok()?;
-    let accepted = progress.accepted();
-    let settled = stored.facts().next_back().filter(|record| matches!(record.event, Event::RunSettled { .. }));
+    let first = stored.facts().next()?;
+    let Event::RunAccepted { accepted } = &first.event else { return None };
+    let settled = stored.facts().next_back().and_then(|record| match &record.event {
+        Event::RunSettled { outcome } => Some((record.at.wall, (**outcome).clone())),
+        _ => None,
+    });
+    let state = match &settled {
+        Some(_) => RunState::Settled,
+        None => Progress::fold(&stored.entries).map_or(RunState::Running, |progress| progress.state()),
+    };
+    let (settled_at, ending) = settled.unzip();
     Some(RunInfo {
         run: accepted.run.clone(),
         session: accepted.session.clone(),
-        state: progress.state(),
-        accepted_at: stored.facts().next()?.at.wall,
-        settled_at: settled.map(|record| record.at.wall),
-        ending: progress.ending().map(|ending| (**ending).clone()),
+        state,
+        accepted_at: first.at.wall,
+        settled_at,
+        ending,
         title: title(&accepted.input),
     })
 }

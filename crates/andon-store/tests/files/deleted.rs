@@ -1,0 +1,170 @@
+//! What is deleted is gone from the disk.
+
+use std::path::Path;
+use std::time::Duration;
+
+use andon::core::time::Wall;
+use andon::{Journal, SessionKey, StateMap};
+use andon_store::SqliteJournal;
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::{SOON, as_if_killed, create, key, names};
+
+const SEED: u64 = 7;
+const SESSIONS: usize = 450;
+
+/// What stands between a secret's beginning and its number.
+const SECRET: &[u8] = b"quagga-";
+
+/// A word that tells whose it is, and stands nowhere by chance.
+fn secret(number: usize) -> String {
+    format!("quagga-{number:05}")
+}
+
+/// A session whose name, state and names of state all say its secret. They come in an order of their own, so that pages
+/// are split and joined everywhere.
+fn telling(number: usize) -> SessionKey {
+    key(&format!("{:08x} of {}", (number as u32).wrapping_mul(2_654_435_761), secret(number)))
+}
+
+async fn tell(journal: &SqliteJournal, numbers: impl IntoIterator<Item = usize>) {
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut created = Vec::new();
+    for number in numbers {
+        let entry = |n| {
+            let value = format!("{}{}", secret(number), "x".repeat(random.usize(10..700)));
+            (format!("{} {n}", secret(number)), json!(value))
+        };
+        let state: StateMap = (0..3).map(entry).collect();
+        created.push(journal.sessions().create(&telling(number), Wall(1), state));
+    }
+    for created in created {
+        assert_eq!(created.await, Ok(true));
+    }
+}
+
+/// Whose secrets stand in any file of a folder.
+fn told(folder: &Path) -> Vec<usize> {
+    let mut told = vec![false; SESSIONS];
+    for name in names(folder).iter().filter(|name| !name.ends_with("-shm")) {
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        for window in bytes.windows(SECRET.len() + 5).filter(|window| window.starts_with(SECRET)) {
+            let number = std::str::from_utf8(&window[SECRET.len()..]).unwrap_or_default().parse::<usize>();
+            if let Some(told) = number.ok().and_then(|number| told.get_mut(number)) {
+                *told = true;
+            }
+        }
+    }
+    (0..SESSIONS).filter(|number| told[*number]).collect()
+}
+
+/// Numbers in an order of chance.
+fn shuffled(seed: u64) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (0..SESSIONS).collect();
+    fastrand::Rng::with_seed(seed).shuffle(&mut numbers);
+    numbers
+}
+
+fn sorted(numbers: &[usize]) -> Vec<usize> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers
+}
+
+async fn delete(journal: &SqliteJournal, number: usize) {
+    assert_eq!(journal.sessions().delete(&telling(number)).await, Ok(true));
+}
+
+#[tokio::test]
+async fn of_many_sessions_those_that_were_deleted_leave_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(folder.path().join("andon.db")).unwrap();
+    tell(&journal, shuffled(SEED)).await;
+    let order = shuffled(SEED + 1);
+    let (deleted, kept) = order.split_at(SESSIONS / 3);
+    // Some one by one, as people do it, some together.
+    let (one_by_one, together) = deleted.split_at(20);
+    for number in one_by_one {
+        delete(&journal, *number).await;
+    }
+    assert_eq!(told(folder.path()), sorted(&order[20..]), "seed {SEED}, one by one");
+    let together: Vec<_> = together.iter().map(|number| journal.sessions().delete(&telling(*number))).collect();
+    for gone in together {
+        assert_eq!(gone.await, Ok(true));
+    }
+    assert_eq!(told(folder.path()), sorted(kept), "seed {SEED}, together");
+}
+
+/// Somebody who looks at one moment of a database.
+fn looking(path: &Path) -> Connection {
+    let looks = Connection::open(path).unwrap();
+    looks.execute_batch("BEGIN").unwrap();
+    let _: i64 = looks.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap();
+    looks
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_held_up_when_the_process_was_killed_is_finished_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let journal = SqliteJournal::open(&path).unwrap();
+    tell(&journal, shuffled(SEED)).await;
+    let looks = looking(&path);
+    let order = shuffled(SEED + 2);
+    delete(&journal, order[0]).await;
+    assert!(told(folder.path()).contains(&order[0]), "nobody was in the way");
+    let copy = as_if_killed(folder.path());
+    drop((looks, journal));
+    let next = SqliteJournal::open(copy.path().join("andon.db")).unwrap();
+    assert_eq!(told(copy.path()), sorted(&order[1..]), "seed {SEED}");
+    assert_eq!(next.sessions().state(&telling(order[0])).await, Ok(None));
+}
+
+/// Waits until a folder tells no more than this. The writer tries again by itself, and tells nobody.
+async fn until_told(folder: &Path, expected: &[usize]) {
+    let mut found = told(folder);
+    let over = tokio::time::timeout(SOON / 4, async {
+        while found != expected {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            found = told(folder);
+        }
+    });
+    let over = over.await;
+    let left: Vec<_> = found.iter().filter(|number| !expected.contains(number)).collect();
+    assert!(over.is_ok(), "seed {SEED}: of these something is left: {left:?}");
+}
+
+#[tokio::test]
+async fn many_deletions_while_a_reader_is_in_the_way_leave_no_trace_once_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let journal = SqliteJournal::open(&path).unwrap();
+    create(&journal, "first").await;
+    let looks = looking(&path);
+    assert_eq!(journal.sessions().delete(&key("first")).await, Ok(true));
+    // These come, and go, while the first is held up.
+    tell(&journal, shuffled(SEED)).await;
+    let order = shuffled(SEED + 1);
+    let (deleted, kept) = order.split_at(SESSIONS / 3);
+    let gone: Vec<_> = deleted.iter().map(|number| journal.sessions().delete(&telling(*number))).collect();
+    for gone in gone {
+        assert_eq!(gone.await, Ok(true));
+    }
+    looks.execute_batch("COMMIT").unwrap();
+    drop(looks);
+    until_told(folder.path(), &sorted(kept)).await;
+}
+
+#[tokio::test]
+async fn what_is_deleted_from_a_large_database_is_overwritten_where_it_stood() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(folder.path().join("andon.db")).unwrap();
+    // More than is written anew for one deletion.
+    let ballast: StateMap = (0..20).map(|n| (format!("k{n}"), json!("x".repeat(1 << 20)))).collect();
+    assert_eq!(journal.sessions().create(&key("ballast"), Wall(1), ballast).await, Ok(true));
+    tell(&journal, [1, 2, 3]).await;
+    assert_eq!(told(folder.path()), [1, 2, 3]);
+    delete(&journal, 2).await;
+    assert_eq!(told(folder.path()), [1, 3]);
+}

@@ -1,0 +1,64 @@
+//! The thread that writes: what it remembers after something failed, and what becomes of everybody when it is gone.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod failed;
+mod gone;
+mod rows;
+mod told;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use andon::Probe;
+use andon_store::{Options, SqliteJournal};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Longer than anything takes that does not hang.
+const SOON: Duration = Duration::from_secs(20);
+
+/// What the writer does at its next passage of a seam, once somebody has said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoesOn,
+    Panics,
+}
+
+/// Holds the writer at a seam, with what is behind it in line, until it is let go.
+struct Hold {
+    armed: Mutex<Option<&'static str>>,
+    held: Notify,
+    gate: Mutex<Receiver<Then>>,
+}
+
+impl Hold {
+    fn new() -> (Arc<Self>, Sender<Then>) {
+        let (let_go, gate) = channel();
+        (Arc::new(Self { armed: Mutex::new(None), held: Notify::new(), gate: Mutex::new(gate) }), let_go)
+    }
+
+    /// The next time that the writer comes to this seam it is held.
+    fn at(&self, seam: &'static str) {
+        *self.armed.lock() = Some(seam);
+    }
+
+    fn open(self: &Arc<Self>, path: &Path) -> SqliteJournal {
+        SqliteJournal::open_with(path, &Options::new().probe(Arc::clone(self) as Arc<dyn Probe>)).unwrap()
+    }
+}
+
+impl Probe for Hold {
+    fn hit(&self, seam: &'static str) {
+        let is_it = self.armed.lock().take_if(|armed| *armed == seam).is_some();
+        if !is_it {
+            return;
+        }
+        self.held.notify_one();
+        let then = self.gate.lock().recv();
+        if then == Ok(Then::Panics) {
+            panic!("the probe panics at {seam:?}");
+        }
+    }
+}

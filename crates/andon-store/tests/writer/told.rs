@@ -1,0 +1,94 @@
+//! Runs told by hand.
+
+use std::sync::Arc;
+
+use andon::core::answer::{Kind, Span};
+use andon::core::cancel::CancelRequest;
+use andon::core::event::{Accepted, Entry, Epoch, Record, Seq};
+use andon::core::time::{Stamp, Wall};
+use andon::{
+    Append, Batch, Ending, Event, Force, Journal, JournalError, Limits, Message, ModelStop, Reason, RunId, SessionKey,
+};
+
+pub(crate) fn key(session: &str) -> SessionKey {
+    SessionKey::new("app", "ada", session).unwrap()
+}
+
+pub(crate) fn stamp() -> Stamp {
+    Stamp { wall: Wall(1_000), mono_us: 0 }
+}
+
+pub(crate) fn request() -> CancelRequest {
+    let (reason, force) = (Reason::Requested, Force::Graceful);
+    CancelRequest { reason, force, by: None, note: Some("stop".into()), grace_ms: None, requested_at: stamp() }
+}
+
+/// A run that is told by hand. Each entry that it gives out goes on from the one before.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) run: RunId,
+    pub(crate) session: SessionKey,
+    pub(crate) epoch: Epoch,
+    seq: Seq,
+    span: Span,
+}
+
+impl Told {
+    pub(crate) fn new(run: &str, session: &str) -> Self {
+        Self { run: RunId::new(run).unwrap(), session: key(session), epoch: 1, seq: 0, span: Span::default() }
+    }
+
+    fn fact(&mut self, event: Event) -> Entry {
+        self.seq += 1;
+        self.span = Span::new(self.seq);
+        let (seq, epoch, at) = (self.seq, self.epoch, stamp());
+        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq, epoch, at, event }))
+    }
+
+    /// The first two events.
+    pub(crate) fn begun(&mut self) -> Vec<Entry> {
+        let input = Arc::new(Message::user(format!("What about {}?", self.run)));
+        let (run, session) = (self.run.clone(), self.session.clone());
+        let accepted = Arc::new(Accepted { run, session, input, limits: Limits::default() });
+        vec![self.fact(Event::RunAccepted { accepted }), self.fact(Event::RunStarted)]
+    }
+
+    /// An event that says little and may happen at any time.
+    pub(crate) fn quieted(&mut self) -> Entry {
+        self.fact(Event::RunQuieted)
+    }
+
+    pub(crate) fn settled(&mut self) -> Entry {
+        self.fact(Event::RunSettled { outcome: Arc::new(Ending::Completed { stop: ModelStop::EndTurn }) })
+    }
+
+    /// Text that streams behind the last event.
+    pub(crate) fn streamed(&mut self, text: &str) -> Entry {
+        let (bytes, marks) = (self.span.text.len(), self.span.marks.len());
+        self.span.push(&Kind::Text, text);
+        Entry::Lump(Arc::new(self.span.lump_from(bytes, marks).unwrap()))
+    }
+
+    /// Hands entries over; whoever wants to know awaits it.
+    pub(crate) fn give(&self, journal: &dyn Journal, entries: impl Into<Vec<Entry>>) -> Append {
+        journal.append(Batch::new(self.run.clone(), self.epoch, entries.into()))
+    }
+
+    /// Hands entries over to a journal that must take them.
+    pub(crate) async fn write(&self, journal: &dyn Journal, entries: impl Into<Vec<Entry>>) {
+        assert_eq!(self.give(journal, entries).await, Ok(()), "run {}, epoch {}", self.run, self.epoch);
+    }
+
+    /// Hands entries over to a journal that must refuse them, and be left as it was.
+    pub(crate) async fn is_refused(&self, journal: &dyn Journal, entries: impl Into<Vec<Entry>>, what: &str) {
+        let before = self.stored(journal).await;
+        let refused = self.give(journal, entries).await;
+        assert!(matches!(refused, Err(JournalError::Storage(_))), "{what}: {refused:?}");
+        assert_eq!(self.stored(journal).await, before, "{what} was refused and has changed something");
+    }
+
+    /// All that is stored of it, in order.
+    pub(crate) async fn stored(&self, journal: &dyn Journal) -> Vec<Entry> {
+        journal.read(&self.run).await.unwrap().map_or_else(Vec::new, |stored| stored.entries)
+    }
+}
