@@ -94,12 +94,14 @@ struct Shared {
     pending: usize,
     tally: Tally,
     until: Option<&'static str>,
+    /// A worker could not go on: the other is not to wait for it.
+    broken: bool,
 }
 
 impl Shared {
     fn is_over(&self) -> bool {
         let found = |until: &str| self.tally.violations.iter().any(|violation| violation.contains(until));
-        self.tally.kills >= self.wanted || self.until.is_some_and(found)
+        self.broken || self.tally.kills >= self.wanted || self.until.is_some_and(found)
     }
 
     fn next(&mut self, life: u32) -> Option<Kill> {
@@ -147,11 +149,19 @@ impl Kills for OfRound<'_> {
 pub(crate) fn run(campaign: &Campaign) -> Result<Tally> {
     let mut tally = Tally::default();
     let plan = survey(campaign, &mut tally)?;
-    let shared = Shared { plan, wanted: campaign.kills, pending: 0, tally, until: campaign.until };
+    let shared = Shared { plan, wanted: campaign.kills, pending: 0, tally, until: campaign.until, broken: false };
     let shared = Mutex::new(shared);
     let next_round = AtomicU64::new(0);
     let results: Vec<Result<()>> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(|| work(campaign, &shared, &next_round))).collect();
+        let workers: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                scope.spawn(|| {
+                    let worked = work(campaign, &shared, &next_round);
+                    shared.lock().broken |= worked.is_err();
+                    worked
+                })
+            })
+            .collect();
         workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked"))).collect()
     });
     results.into_iter().collect::<Result<Vec<()>>>()?;

@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -209,12 +209,31 @@ fn live(orders: &Orders, kill: Option<&Kill>) -> Result<Death> {
         }
         Some(Kill::At { .. }) | None => None,
     };
-    let status = child.wait()?;
+    let Some(status) = wait(&mut child)? else {
+        child.kill()?;
+        child.wait()?;
+        return Ok(Death::Failed(format!("it did not end within {} s: {}", PATIENCE.as_secs(), last_words(&words))));
+    };
     Ok(match (status.signal(), status.code()) {
         (Some(signal), _) if signal == Signal::KILL.as_raw() && kill.is_some() => Death::Killed(killed_at),
         (None, Some(0)) => Death::Ended,
         _ => Death::Failed(format!("{status}: {}", last_words(&words))),
     })
+}
+
+/// How long a life may take: it takes a fifth of a second.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a life has ended; nothing if it does not.
+fn wait(child: &mut Child) -> Result<Option<ExitStatus>> {
+    const LOOK: Duration = Duration::from_millis(1);
+    for _ in 0..PATIENCE.as_millis() {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        hold(LOOK);
+    }
+    Ok(None)
 }
 
 fn until_ready(child: &mut Child) -> Result<()> {
