@@ -144,10 +144,18 @@ pub(crate) fn read_from<T: DeserializeOwned>(path: &Path, from: u64) -> Result<(
     if !path.exists() {
         return Ok((Vec::new(), from));
     }
-    let mut file = File::open(path)?;
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     file.seek(SeekFrom::Start(from))?;
-    let mut text = String::new();
-    let read = file.read_to_string(&mut text)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    // SIGKILL may cut a write where a page ends: what nobody finished writing, nobody has said.
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    bytes.truncate(whole);
+    let read = from + whole as u64;
+    if file.metadata()?.len() > read {
+        file.set_len(read)?;
+    }
+    let text = String::from_utf8(bytes)?;
     let lines = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-    Ok((lines.with_context(|| format!("{} is unreadable", path.display()))?, from + read as u64))
+    Ok((lines.with_context(|| format!("{} is unreadable", path.display()))?, read))
 }
