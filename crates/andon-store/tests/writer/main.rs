@@ -28,7 +28,8 @@ enum Then {
 
 /// Holds the writer at a seam, with what is behind it in line, until it is let go.
 struct Hold {
-    armed: Mutex<Option<&'static str>>,
+    /// The seam, and whether the writer has begun a commit since it was named.
+    armed: Mutex<Option<(&'static str, bool)>>,
     held: Notify,
     gate: Mutex<Receiver<Then>>,
 }
@@ -39,9 +40,9 @@ impl Hold {
         (Arc::new(Self { armed: Mutex::new(None), held: Notify::new(), gate: Mutex::new(gate) }), let_go)
     }
 
-    /// The next time that the writer comes to this seam it is held.
+    /// With its next commit the writer is held when it comes to this seam. It may yet be at the last seam of the one before.
     fn at(&self, seam: &'static str) {
-        *self.armed.lock() = Some(seam);
+        *self.armed.lock() = Some((seam, false));
     }
 
     fn open(self: &Arc<Self>, path: &Path) -> SqliteJournal {
@@ -51,8 +52,11 @@ impl Hold {
 
 impl Probe for Hold {
     fn hit(&self, seam: &'static str) {
-        let is_it = self.armed.lock().take_if(|armed| *armed == seam).is_some();
-        if !is_it {
+        let is_it = self.armed.lock().take_if(|(armed, begun)| {
+            *begun |= seam == "store: before commit";
+            *begun && *armed == seam
+        });
+        if is_it.is_none() {
             return;
         }
         self.held.notify_one();
