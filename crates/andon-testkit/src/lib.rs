@@ -3,7 +3,7 @@
 //! - [`ScriptedModel`]: a model that does what a script says: streams, stays silent, floods, fails, breaks off.
 //! - [`tools`]: tools that are quick, slow, cooperative, stubborn, or panic.
 //! - [`wire`]: strict validators of a conversation for each provider's rules.
-//! - [`bench`]: benchmarks as a table.
+//! - [`mod@bench`]: benchmarks as a table.
 //! - [`conformance`]: what every journal promises, for whoever writes one.
 //! - [`assert_nothing_lost`]: the promises, checked on one run.
 //! - [`explore`]: runs a script once, counts every poll and every seam, and then stops it at each, in each mode.
