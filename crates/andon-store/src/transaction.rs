@@ -182,24 +182,29 @@ impl Store {
         let changed = match &batch.ends {
             None => {
                 let mut update = self.connection.prepare_cached(
-                    "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3), owner = ?8
+                    "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3)
                      WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND epoch BETWEEN ?6 AND ?7",
                 )?;
-                let row = params![last, batch.epoch, started, id, after, oldest, newest, self.owner];
-                update.execute(row)?
+                update.execute(params![last, batch.epoch, started, id, after, oldest, newest])?
             }
             Some(Ends { settled_at, ending }) => {
                 let mut update = self.connection.prepare_cached(
                     "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3),
-                            owner = ?8, settled = 1, settled_at = ?9, ending = ?10
+                            settled = 1, settled_at = ?8, ending = ?9
                      WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND epoch BETWEEN ?6 AND ?7",
                 )?;
-                let owner = &self.owner;
-                let row = params![last, batch.epoch, started, id, after, oldest, newest, owner, settled_at, ending];
+                let row = params![last, batch.epoch, started, id, after, oldest, newest, settled_at, ending];
                 update.execute(row)?
             }
         };
-        if changed == 1 { Ok(id) } else { Err(self.why_refused(id, batch)?.into()) }
+        if changed != 1 {
+            return Err(self.why_refused(id, batch)?.into());
+        }
+        if batch.takes_over.is_some() {
+            let owned = "UPDATE runs SET owner = ?2 WHERE id = ?1";
+            self.connection.prepare_cached(owned)?.execute(params![id, self.owner])?;
+        }
+        Ok(id)
     }
 
     fn why_refused(&self, id: i64, batch: &Encoded) -> rusqlite::Result<JournalError> {
