@@ -1,7 +1,7 @@
 //! Names of things: runs, sessions, calls.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -110,7 +110,9 @@ pub struct SessionKey {
 }
 
 fn local() -> Arc<str> {
-    LOCAL.into()
+    // Nearly every session has it: one text serves them all.
+    static SHARED: OnceLock<Arc<str>> = OnceLock::new();
+    Arc::clone(SHARED.get_or_init(|| LOCAL.into()))
 }
 
 /// Reads a name that comes from outside, by the same rules as an id.

@@ -120,7 +120,8 @@ impl Agent {
 
     /// The same agent in another conversation of a user.
     pub fn session_of(&self, user: &str, id: impl AsRef<str>) -> Result<Self, IdError> {
-        let key = SessionKey::new(&self.core.name, user, id)?;
+        // An agent's sessions share its name.
+        let key = SessionKey { app: Arc::clone(&self.core.name), ..SessionKey::new(&self.core.name, user, id)? };
         Ok(Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) })
     }
 
@@ -385,6 +386,7 @@ impl AgentBuilder {
         };
         let own = core.runtime.core.next_id("session");
         let key = SessionKey::new(&core.name, LOCAL, own).map_err(BuildError::BadName)?;
+        let key = SessionKey { app: Arc::clone(&core.name), ..key };
         let session = core.runtime.core.session(&key);
         let core = Arc::new(core);
         core.runtime.core.add_agent(&core);

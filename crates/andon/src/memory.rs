@@ -30,7 +30,7 @@ type SharedKey = (Arc<str>, Arc<str>, Option<Arc<str>>);
 #[derive(Debug, Default, Clone)]
 struct State {
     runs: HashMap<RunId, StoredRun>,
-    sessions: BTreeMap<SessionKey, StoredSession>,
+    sessions: HashMap<SessionKey, StoredSession>,
     /// What sessions share.
     shared: BTreeMap<SharedKey, StateMap>,
     /// Runs in the order in which they came, so that recovery does not depend on a hash.
@@ -115,23 +115,33 @@ impl State {
         if !self.runs.contains_key(&run) {
             self.order.push(run.clone());
         }
+        let (mut touched_at, mut starts) = (None, false);
         let stored = self.runs.entry(run.clone()).or_default();
-        stored.stored.epoch = epoch;
-        stored.stored.entries.extend(entries.iter().cloned());
         for record in entries.iter().filter_map(Entry::fact) {
             stored.seq = record.seq;
-            stored.settled |= matches!(record.event, Event::RunSettled { .. });
-        }
-        let Some(key) = session_of(&stored.stored).cloned() else { return };
-        for record in entries.iter().filter_map(Entry::fact) {
-            let session = self.sessions.entry(key.clone()).or_insert_with(|| StoredSession::new(record.at.wall));
             match record.event {
-                Event::RunAccepted { .. } | Event::RunSettled { .. } => {
-                    session.updated_at = session.updated_at.max(record.at.wall);
+                Event::RunSettled { .. } => {
+                    stored.settled = true;
+                    touched_at = Some(record.at.wall);
                 }
-                Event::RunStarted => session.started.push(run.clone()),
+                Event::RunAccepted { .. } => touched_at = Some(record.at.wall),
+                Event::RunStarted => starts = true,
                 _ => {}
             }
+        }
+        stored.stored.epoch = epoch;
+        stored.stored.entries.extend(entries);
+        if touched_at.is_none() && !starts {
+            return;
+        }
+        let Some(key) = session_of(&stored.stored) else { return };
+        if !self.sessions.contains_key(key) {
+            self.sessions.insert(key.clone(), StoredSession::new(touched_at.unwrap_or_default()));
+        }
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        session.updated_at = session.updated_at.max(touched_at.unwrap_or_default());
+        if starts {
+            session.started.push(run);
         }
     }
 }
