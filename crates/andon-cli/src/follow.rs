@@ -79,7 +79,7 @@ impl Following<'_> {
         let FeedItem::Fact(record) = item else { return Ok(()) };
         match &record.event {
             Event::Message { message } => self.calls.extend(message.calls().cloned()),
-            Event::ApprovalRequested { call } => self.question(call, approver)?,
+            Event::ApprovalRequested { call, .. } => self.question(call, approver)?,
             Event::ApprovalResolved { call, verdict } => {
                 let asked = self.open.first().cloned();
                 self.open.retain(|open| open != call);

@@ -79,6 +79,8 @@ pub enum Kind {
     Thinking,
     /// A call's arguments.
     ToolInput(Arc<CallHead>),
+    /// What a running tool shows of its work. It is no part of the answer.
+    ToolOutput(CallId),
 }
 
 /// A place in a span and what begins or ends there.
@@ -283,6 +285,7 @@ impl Assembly {
                 _ => self.add_part(Part::Thinking { text: more.to_owned(), signature: None }),
             },
             Kind::ToolInput(head) => self.input(head, more),
+            Kind::ToolOutput(_) => return,
         }
         self.thought_is_open = *kind == Kind::Thinking;
     }

@@ -121,7 +121,7 @@ pub fn close_lost(progress: &Progress) -> Vec<Event> {
             let text = "The program that ran this tool ended before the tool did. The call may have had its effect: \
                         check before you repeat it.";
             let result = ToolResult::text(call.id.clone(), ResultStatus::Unknown, text);
-            events.push(Event::ToolFinished { call: call.id.clone(), end: ToolEnd::Unknown, result: Arc::new(result) });
+            events.push(tool_finished(ToolEnd::Unknown, result));
         }
     }
     events.extend(close_unstarted(progress.calls(), &Why::Lost));
@@ -138,6 +138,11 @@ fn close_lost_model(model: &OpenModel) -> Vec<Event> {
     let finished = Event::ModelFinished { call: model.number, end: ModelEnd::Lost, first_piece_us: None };
     let end = usage.into_iter().chain([finished]);
     if model.answered { end.collect() } else { cut_answer(&model.spans, end, &Why::Lost) }
+}
+
+/// The end of a call of which no cleanup has anything to say.
+pub fn tool_finished(end: ToolEnd, result: ToolResult) -> Event {
+    Event::ToolFinished { call: result.call.clone(), end, result: Arc::new(result), remains: None }
 }
 
 /// Closes one call that did not start.
@@ -172,6 +177,13 @@ pub fn stopped_result(call: CallId, end: ToolEnd, returned: Vec<Content>) -> Too
         ToolEnd::Unknown | ToolEnd::Leaked => (
             ResultStatus::Unknown,
             Some("This call was stopped before it finished. It may have had its effect: check before you repeat it."),
+        ),
+        ToolEnd::Detached => (
+            ResultStatus::Unknown,
+            Some(
+                "This call goes on by itself, as it is meant to. What it returns will not be seen here: check before \
+                  you repeat it.",
+            ),
         ),
     };
     let told = text.map(|text| Content::Text { text: text.to_owned() });

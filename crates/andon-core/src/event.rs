@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::CancelRequest;
+use crate::digest::Digest;
 use crate::id::{CallId, RunId, SessionKey};
 use crate::limits::Limits;
 use crate::message::{Message, ToolResult};
@@ -102,6 +103,9 @@ pub enum Event {
     ApprovalRequested {
         /// To this call.
         call: CallId,
+        /// With exactly these arguments; nothing in the records of older programs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Digest>,
     },
     /// A person, or the stop, has decided.
     ApprovalResolved {
@@ -117,6 +121,9 @@ pub enum Event {
         call: CallId,
         /// What kind of effect it can have.
         effect: Effect,
+        /// The key under which its effect can be made to happen at most once, unless it only looks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effect_id: Option<Arc<str>>,
     },
     /// A tool call is over.
     ToolFinished {
@@ -126,6 +133,9 @@ pub enum Event {
         end: ToolEnd,
         /// Its one result.
         result: Arc<ToolResult>,
+        /// What its cleanup found, if there is something to say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remains: Option<Box<Remains>>,
     },
     /// A tool call was closed without being started.
     ToolRefused {
@@ -292,6 +302,9 @@ pub enum Approval {
     Approved {
         /// Who said so.
         by: Option<String>,
+        /// To exactly these arguments; nothing in the records of older programs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Digest>,
     },
     /// No.
     Denied {
@@ -332,6 +345,29 @@ pub enum ToolEnd {
     NeverStarted,
     /// It did not end when it was stopped, and goes on somewhere.
     Leaked,
+    /// It is declared to outlive the run, and goes on.
+    Detached,
+}
+
+/// What remains of a tool call once its cleanup is over.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Remains {
+    /// What it had started and could not be stopped, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaked: Vec<String>,
+    /// What else is to be known of how it was stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Remains {
+    /// Nothing remains, and nothing is to be said.
+    pub const NONE: Self = Self { leaked: Vec::new(), notes: Vec::new() };
+
+    /// Whether there is nothing to say.
+    pub fn is_none(&self) -> bool {
+        self.leaked.is_empty() && self.notes.is_empty()
+    }
 }
 
 /// Why a call was closed without being started.
@@ -375,10 +411,26 @@ pub struct Addendum {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Learnt {
-    /// A leaked tool ended after all. Its result is recorded and believed by nobody.
+    /// A leaked or detached tool ended after all. Its result is recorded and believed by nobody.
     LateResult {
         /// The call.
         call: CallId,
+        /// What it returned.
+        result: Arc<ToolResult>,
+    },
+    /// Somebody asked to undo what a call did; on record before anything is done about it.
+    CompensationStarted {
+        /// The call.
+        call: CallId,
+        /// Who asked.
+        by: Option<Arc<str>>,
+    },
+    /// The compensation is over.
+    CompensationFinished {
+        /// The call.
+        call: CallId,
+        /// How: `finished`, `panicked`, or `unknown` if its time was over first.
+        end: ToolEnd,
         /// What it returned.
         result: Arc<ToolResult>,
     },

@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod cancel;
 pub mod closing;
+pub mod digest;
 pub mod event;
 pub mod id;
 pub mod limits;

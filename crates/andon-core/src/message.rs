@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Reason;
+use crate::digest::Digest;
 use crate::id::CallId;
 
 /// One message of a conversation.
@@ -100,6 +101,11 @@ impl ToolCall {
             return Ok(serde_json::Value::Object(serde_json::Map::new()));
         }
         serde_json::from_str(&self.arguments)
+    }
+
+    /// What a yes to this call is bound to: the arguments, byte for byte.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.arguments.as_bytes())
     }
 }
 

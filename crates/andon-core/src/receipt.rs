@@ -32,6 +32,8 @@ pub enum Verdict {
     Late,
     /// It went on after the run.
     Leaked,
+    /// It is declared to outlive the run, and went on.
+    Detached,
 }
 
 /// One tool call in a receipt.
@@ -49,6 +51,45 @@ pub struct CallAccount {
     /// How long it ran, in microseconds, if it ran; unknown if it was closed after its process had died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_us: Option<u64>,
+    /// The key under which its effect can be made to happen at most once, if it was started and can have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_id: Option<Arc<str>>,
+    /// What else is to be known of how it was stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What became of the compensation, if somebody asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensation: Option<Compensation>,
+}
+
+impl CallAccount {
+    /// The account of a call of which nothing else is to be said.
+    pub fn new(call: CallId, tool: impl Into<String>, verdict: Verdict) -> Self {
+        Self {
+            call,
+            tool: tool.into(),
+            verdict,
+            refused: None,
+            took_us: None,
+            effect_id: None,
+            notes: Vec::new(),
+            compensation: None,
+        }
+    }
+}
+
+/// What became of a compensation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compensation {
+    /// It was started, and nothing was heard of its end.
+    Started,
+    /// It did what it was asked.
+    Done,
+    /// It failed, and said why; see the addenda.
+    Failed,
+    /// Its time was over before it ended: it may have undone the effect or not.
+    Unknown,
 }
 
 /// One model call in a receipt.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use andon_core::FORMAT_VERSION;
 use andon_core::answer::{CallHead, Kind, Lump, Span, What};
 use andon_core::cancel::{CancelRequest, Force, Reason};
+use andon_core::digest::Digest;
 use andon_core::event::{
     Accepted, Addendum, Approval, Effect, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, ToolEnd,
 };
@@ -126,12 +127,12 @@ fn events() -> Vec<Event> {
         Event::ModelFinished { call: 1, end: ModelEnd::Lost, first_piece_us: None },
         Event::BackoffStarted { delay_ms: u64::MAX },
         Event::BackoffFinished,
-        Event::ApprovalRequested { call: id("a") },
-        resolved(Approval::Approved { by: Some("ann".into()) }),
+        Event::ApprovalRequested { call: id("a"), arguments: None },
+        resolved(Approval::Approved { by: Some("ann".into()), arguments: Some(Digest::of(b"{}")) }),
         resolved(Approval::Denied { by: None, why: Some("No.".into()) }),
         resolved(Approval::Closed),
-        Event::ToolStarted { call: id("a"), effect: Effect::Idempotent },
-        Event::ToolFinished { call: id("a"), end: ToolEnd::NeverStarted, result: result() },
+        Event::ToolStarted { call: id("a"), effect: Effect::Idempotent, effect_id: Some("r.a".into()) },
+        Event::ToolFinished { call: id("a"), end: ToolEnd::NeverStarted, result: result(), remains: None },
         Event::ToolRefused { call: id("a"), why: Refusal::DeniedByPerson, result: result() },
         Event::CallCancelRequested { call: id("a"), request: request() },
         Event::CancelRequested { request: request(), delivered_at: AT },
@@ -194,7 +195,7 @@ fn no_event_was_forgotten_here() {
 
 #[test]
 fn a_record_is_one_flat_object() {
-    let json = round_trip(&record(Event::ToolStarted { call: id("a"), effect: Effect::ReadOnly }));
+    let json = round_trip(&record(Event::ToolStarted { call: id("a"), effect: Effect::ReadOnly, effect_id: None }));
     let at = json!({"wall": "2025-11-15T11:00:00.123456Z", "mono_us": 77});
     let expected =
         json!({"v": 1, "seq": 7, "epoch": 2, "at": at, "type": "tool_started", "call": "a", "effect": "read_only"});

@@ -49,7 +49,7 @@ fn stopped_run() -> Vec<Arc<Record>> {
         refuse(id("b"), Refusal::RunCancelled),
         Event::RunQuieted,
         Event::GraceEnded { calls: [id("a")].into() },
-        Event::ToolFinished { call: id("a"), end: ToolEnd::Leaked, result: Arc::new(leaked) },
+        Event::ToolFinished { call: id("a"), end: ToolEnd::Leaked, result: Arc::new(leaked), remains: None },
         settled(cancelled()),
     ])
 }
@@ -62,14 +62,10 @@ fn expected() -> Receipt {
     };
     let used = reported();
     let never = CallAccount {
-        call: id("b"),
-        tool: "look".into(),
-        verdict: Verdict::NeverStarted,
         refused: Some(Refusal::RunCancelled),
-        took_us: None,
+        ..CallAccount::new(id("b"), "look", Verdict::NeverStarted)
     };
-    let leaked =
-        CallAccount { call: id("a"), tool: "look".into(), verdict: Verdict::Leaked, refused: None, took_us: Some(500) };
+    let leaked = CallAccount { took_us: Some(500), ..CallAccount::new(id("a"), "look", Verdict::Leaked) };
     let model =
         ModelAccount { call: 1, model: "practice".into(), usage: used, first_piece_us: Some(42), took_us: Some(300) };
     Receipt {
@@ -169,11 +165,10 @@ fn a_tool_that_a_dead_process_ran_took_nobody_knows_how_long() {
         message(asking(&["a"])),
         answered(1, ModelStop::ToolUse),
         tool_started("a"),
-        Event::ToolFinished { call: id("a"), end: ToolEnd::Unknown, result: Arc::new(unknown) },
+        Event::ToolFinished { call: id("a"), end: ToolEnd::Unknown, result: Arc::new(unknown), remains: None },
     ];
     let receipt = Receipt::fold(&with_next_owner(6, events), []).unwrap();
-    let account =
-        CallAccount { call: id("a"), tool: "look".into(), verdict: Verdict::Unknown, refused: None, took_us: None };
+    let account = CallAccount::new(id("a"), "look", Verdict::Unknown);
     assert_eq!(receipt.calls, [account]);
 }
 

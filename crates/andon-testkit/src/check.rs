@@ -58,7 +58,7 @@ pub fn check_feed(items: &[FeedItem]) -> Vec<String> {
             FeedItem::Delta(delta) => match delta.kind {
                 Kind::Text => text.push_str(&delta.text),
                 Kind::Thinking => thinking.push_str(&delta.text),
-                Kind::ToolInput(_) => {}
+                Kind::ToolInput(_) | Kind::ToolOutput(_) => {}
             },
             FeedItem::Fact(record) => {
                 if record.seq != seq + 1 {
@@ -159,7 +159,7 @@ fn check_balance(records: &[Arc<Record>]) -> Vec<String> {
                 count(format!("result of {call}"), -1);
             }
             Event::ToolRefused { call, .. } => count(format!("result of {call}"), -1),
-            Event::ApprovalRequested { call } => count(format!("approval of {call}"), 1),
+            Event::ApprovalRequested { call, .. } => count(format!("approval of {call}"), 1),
             Event::ApprovalResolved { call, .. } => count(format!("approval of {call}"), -1),
             Event::Message { message } => {
                 for call in message.calls() {
@@ -234,7 +234,9 @@ pub(crate) fn check_grace(records: &[Arc<Record>]) -> Vec<String> {
     let dropped =
         records.iter().filter(|record| Some(record.epoch) == owner).filter_map(|record| match &record.event {
             // One that stopped by itself has something to say for itself.
-            Event::ToolFinished { call, end: ToolEnd::Cut | ToolEnd::Unknown, result } if result.content.len() == 1 => {
+            Event::ToolFinished { call, end: ToolEnd::Cut | ToolEnd::Unknown, result, .. }
+                if result.content.len() == 1 =>
+            {
                 Some(call)
             }
             _ => None,

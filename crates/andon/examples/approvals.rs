@@ -44,7 +44,7 @@ async fn question(run: &Run) -> Option<CallId> {
     let mut feed = run.feed();
     while let Some(item) = feed.next().await {
         let FeedItem::Fact(record) = item else { continue };
-        if let Event::ApprovalRequested { call } = &record.event {
+        if let Event::ApprovalRequested { call, .. } = &record.event {
             return Some(call.clone());
         }
     }

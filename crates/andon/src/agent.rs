@@ -247,6 +247,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Tools that the model may ask for.
+    #[must_use]
+    pub fn tools<T: Tool>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.tools.extend(tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        self
+    }
+
     /// What each run may use.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {

@@ -2,19 +2,28 @@
 //!
 //! Such a task stops itself. It looks at the cord each time it is polled and is woken when that is pulled; when its grace
 //! is over it drops the tool's future, on its own thread. So a slow disk or a busy driver delays no stop, and nobody
-//! aborts anybody. Only a future that never yields cannot be dropped: the driver then gives it up by name.
+//! aborts anybody. What cannot be dropped is given up by name: a thread by the task itself, a future that never yields by
+//! the driver.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
+use andon_core::cancel::{Reason, ReplyKind};
+use andon_core::event::Remains;
+use andon_core::id::CallId;
 use andon_core::time::Stamp;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
+use crate::blocking::{Doer, Waiter};
+use crate::cord::Cancel;
+use crate::driver::REAP;
 use crate::live::{Live, News, Order};
-use crate::tool::BoxFuture;
+use crate::tool::{BoxFuture, Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded};
 
 /// How work beside the driver ended.
 #[derive(Debug)]
@@ -23,95 +32,32 @@ pub(crate) enum AsideEnd<T> {
     Panicked(String),
     /// It was told to stop, had its grace, and was dropped.
     Dropped,
+    /// It was told to stop, had its grace, and goes on on its thread.
+    Abandoned,
     /// The gate was closed before it began.
     NeverStarted,
 }
 
-/// Whether the gate stands before it: tools pass it, hooks do not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gate {
-    Tool,
-    None,
+/// The end of a tool's work, and what its cleanup found.
+#[derive(Debug)]
+pub(crate) struct ToolDone {
+    pub(crate) end: AsideEnd<Returned>,
+    pub(crate) remains: Remains,
 }
 
-/// Work that has begun, or has yet to.
-enum Work<T> {
-    Unstarted(Box<dyn FnOnce() -> BoxFuture<T> + Send>),
-    Started(BoxFuture<T>),
-    Over,
-}
-
-pub(crate) struct Aside<T> {
+/// A task beside the driver, as the cord sees it.
+struct Guard {
     live: Arc<Live>,
     ticket: u32,
     key: u64,
-    gate: Gate,
-    seam: &'static str,
-    work: Work<T>,
     /// When the grace ends, and the timer for it.
     grace: Option<(Stamp, Pin<Box<Sleep>>)>,
-    tell: fn(u32, AsideEnd<T>) -> News,
-    /// What to do with an end that nobody waits for any more.
-    late: Box<dyn FnOnce(News) + Send>,
 }
 
-impl<T: Send + 'static> Aside<T> {
-    pub(crate) fn new(
-        live: Arc<Live>,
-        ticket: u32,
-        gate: Gate,
-        make: impl FnOnce() -> BoxFuture<T> + Send + 'static,
-        tell: fn(u32, AsideEnd<T>) -> News,
-        late: impl FnOnce(News) + Send + 'static,
-    ) -> Self {
-        let seam = match gate {
-            Gate::Tool => "tool: poll",
-            Gate::None => "hook: poll",
-        };
+impl Guard {
+    fn new(live: Arc<Live>, ticket: u32) -> Self {
         let key = live.next_watcher();
-        let (work, late) = (Work::Unstarted(Box::new(make)), Box::new(late));
-        Self { live, ticket, key, gate, seam, work, grace: None, tell, late }
-    }
-
-    /// Runs the work until it is over, and tells the driver.
-    pub(crate) async fn run(mut self) {
-        let end = std::future::poll_fn(|cx| self.poll_end(cx)).await;
-        self.live.forget_watcher(self.key);
-        if let Err(news) = self.live.report(self.ticket, (self.tell)(self.ticket, end)) {
-            (self.late)(news);
-        }
-    }
-
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<AsideEnd<T>> {
-        if self.poll_stop(cx).is_ready() {
-            return Poll::Ready(self.drop_work());
-        }
-        let (live, seam) = (&self.live, self.seam);
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| live.hit(seam))) {
-            self.drop_work();
-            return Poll::Ready(AsideEnd::Panicked(panic_text(&*panic)));
-        }
-        if matches!(self.work, Work::Unstarted(_)) {
-            if self.gate == Gate::Tool && !self.live.may_start_tool(self.ticket) {
-                self.work = Work::Over;
-                return Poll::Ready(AsideEnd::NeverStarted);
-            }
-            if let Err(panic) = self.start() {
-                return Poll::Ready(AsideEnd::Panicked(panic));
-            }
-        }
-        let Work::Started(work) = &mut self.work else { return Poll::Ready(AsideEnd::NeverStarted) };
-        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(value)) => {
-                self.drop_work();
-                Poll::Ready(AsideEnd::Returned(value))
-            }
-            Err(panic) => {
-                self.drop_work();
-                Poll::Ready(AsideEnd::Panicked(panic_text(&*panic)))
-            }
-        }
+        Self { live, ticket, key, grace: None }
     }
 
     /// Ready when the work must stop now.
@@ -132,24 +78,304 @@ impl<T: Send + 'static> Aside<T> {
         }
     }
 
-    fn start(&mut self) -> Result<(), String> {
-        let Work::Unstarted(make) = std::mem::replace(&mut self.work, Work::Over) else { return Ok(()) };
-        let made = catch_unwind(AssertUnwindSafe(make)).map_err(|panic| panic_text(&*panic))?;
-        self.work = Work::Started(made);
+    /// A place where tests stop a run. It may panic, on purpose.
+    fn hit(&self, seam: &'static str) -> Result<(), String> {
+        catch_unwind(AssertUnwindSafe(|| self.live.hit(seam))).map_err(|panic| panic_text(&*panic))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.live.forget_watcher(self.key);
+    }
+}
+
+/// Runs a hook until it is over, and tells the driver. A hook that nobody waits for any more has nothing to say.
+pub(crate) async fn run_hook<T: Send + 'static>(
+    live: Arc<Live>,
+    ticket: u32,
+    make: impl FnOnce() -> BoxFuture<T> + Send,
+    tell: fn(u32, AsideEnd<T>) -> News,
+) {
+    let mut guard = Guard::new(live, ticket);
+    let mut make = Some(make);
+    let mut hook = None;
+    let end = poll_fn(|cx| {
+        if guard.poll_stop(cx).is_ready() {
+            return Poll::Ready(AsideEnd::Dropped);
+        }
+        if let Err(panic) = guard.hit("hook: poll") {
+            return Poll::Ready(AsideEnd::Panicked(panic));
+        }
+        if let Some(make) = make.take() {
+            match caught(make) {
+                Ok(made) => hook = Some(made),
+                Err(panic) => return Poll::Ready(AsideEnd::Panicked(panic)),
+            }
+        }
+        let Some(hook) = &mut hook else { return Poll::Ready(AsideEnd::Dropped) };
+        poll_caught(hook, cx)
+    })
+    .await;
+    drop_caught(hook);
+    let _ = guard.live.report(ticket, tell(ticket, end));
+}
+
+/// A tool call beside the driver.
+pub(crate) struct ToolAside {
+    guard: Guard,
+    call: CallId,
+    spec: Arc<ToolSpec>,
+    stage: Stage,
+    timeout: Option<Pin<Box<Sleep>>>,
+    cleanup: Option<Cleanup>,
+    /// What to do with an end that nobody waits for any more.
+    late: Option<Late>,
+}
+
+type Late = Box<dyn FnOnce(AsideEnd<Returned>) + Send>;
+type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+
+/// How far a tool call has come.
+enum Stage {
+    Unstarted(Box<dyn FnOnce() -> Work + Send>),
+    Task(BoxFuture<Returned>),
+    /// It waits for one of the blocking tools' places.
+    Queued(Doing, Place),
+    Thread(Waiter<AsideEnd<Returned>>),
+    /// A thread whose grace is over: it has a last moment, because it cannot be dropped.
+    Overdue(Waiter<AsideEnd<Returned>>, Pin<Box<Sleep>>),
+    Over,
+}
+
+impl ToolAside {
+    pub(crate) fn new(
+        live: Arc<Live>,
+        ticket: u32,
+        call: CallId,
+        spec: Arc<ToolSpec>,
+        make: impl FnOnce() -> Work + Send + 'static,
+        late: impl FnOnce(AsideEnd<Returned>) + Send + 'static,
+    ) -> Self {
+        let guard = Guard::new(live, ticket);
+        let stage = Stage::Unstarted(Box::new(make));
+        Self { guard, call, spec, stage, timeout: None, cleanup: None, late: Some(Box::new(late)) }
+    }
+
+    /// Runs the work until it is over and cleaned up, and tells the driver.
+    pub(crate) async fn run(mut self) {
+        let end = poll_fn(|cx| self.poll_end(cx)).await;
+        let remains = self.clean_up().await;
+        let live = &self.guard.live;
+        if let Err(News::ToolEnded(_, done)) =
+            live.report(self.guard.ticket, News::ToolEnded(self.guard.ticket, Box::new(ToolDone { end, remains })))
+            && let Some(late) = self.late.take()
+        {
+            late(done.end);
+        }
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<AsideEnd<Returned>> {
+        if !matches!(self.stage, Stage::Overdue(..)) {
+            if self.guard.poll_stop(cx).is_ready() {
+                if let Some(end) = self.stop() {
+                    return Poll::Ready(end);
+                }
+            } else if let Err(panic) = self.guard.hit(self.seam()) {
+                self.drop_stage();
+                return Poll::Ready(AsideEnd::Panicked(panic));
+            } else if self.poll_timeout(cx).is_ready() {
+                return Poll::Ready(self.stop().unwrap_or(AsideEnd::Dropped));
+            }
+        }
+        loop {
+            match &mut self.stage {
+                Stage::Unstarted(_) => match self.start() {
+                    Ok(()) => {}
+                    Err(end) => return Poll::Ready(end),
+                },
+                Stage::Task(task) => {
+                    let end = ready!(poll_caught(task, cx));
+                    self.drop_stage();
+                    return Poll::Ready(self.bounded(end));
+                }
+                Stage::Queued(_, place) => {
+                    let place = ready!(place.as_mut().poll(cx));
+                    if let Err(end) = self.start_thread(place) {
+                        return Poll::Ready(end);
+                    }
+                }
+                Stage::Thread(thread) => {
+                    let end = ready!(thread.poll(cx));
+                    return Poll::Ready(end);
+                }
+                Stage::Overdue(thread, moment) => {
+                    if let Poll::Ready(end) = thread.poll(cx) {
+                        return Poll::Ready(end);
+                    }
+                    ready!(moment.as_mut().poll(cx));
+                    return Poll::Ready(self.abandon());
+                }
+                Stage::Over => return Poll::Ready(AsideEnd::Dropped),
+            }
+        }
+    }
+
+    fn seam(&self) -> &'static str {
+        match self.stage {
+            Stage::Unstarted(_) | Stage::Task(_) | Stage::Over => "tool: poll",
+            Stage::Queued(..) | Stage::Thread(_) | Stage::Overdue(..) => "thread: poll",
+        }
+    }
+
+    /// Passes the gate and begins.
+    fn start(&mut self) -> Result<(), AsideEnd<Returned>> {
+        let Stage::Unstarted(make) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
+        if !self.guard.live.may_start_tool(self.guard.ticket) {
+            return Err(AsideEnd::NeverStarted);
+        }
+        let Work { doing, cleanup } = caught(make).map_err(AsideEnd::Panicked)?;
+        self.cleanup = cleanup;
+        self.timeout = self.spec.timeout.map(|timeout| Box::pin(sleep(timeout)));
+        self.stage = match doing {
+            Doing::Task(task) => Stage::Task(task),
+            thread @ (Doing::Blocking(_) | Doing::Thread(_)) => {
+                let pool = &self.guard.live.runtime.blocking;
+                if let Some(why) = pool.refusal() {
+                    return Err(AsideEnd::Returned(Err(ToolError::new(why))));
+                }
+                Stage::Queued(thread, Box::pin(pool.place()))
+            }
+        };
         Ok(())
     }
 
-    /// Drops the work; a panic in its `drop` is its own affair.
-    fn drop_work(&mut self) -> AsideEnd<T> {
-        let work = std::mem::replace(&mut self.work, Work::Over);
-        let end = match work {
-            Work::Unstarted(_) => AsideEnd::NeverStarted,
-            Work::Started(_) | Work::Over => AsideEnd::Dropped,
+    /// A place is free: the gate is passed once more, because a pull may have come while the call was waiting for it.
+    fn start_thread(&mut self, place: Option<OwnedSemaphorePermit>) -> Result<(), AsideEnd<Returned>> {
+        let Stage::Queued(doing, _) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
+        let live = &self.guard.live;
+        let Some(place) = place.filter(|_| live.may_start_thread(self.guard.ticket)) else {
+            return Err(AsideEnd::NeverStarted);
         };
-        // Nothing can be done about a destructor that panics, and the work is over all the same.
-        let _ = catch_unwind(AssertUnwindSafe(move || drop(work)));
-        end
+        let (doer, waiter) = live.runtime.blocking.job(place);
+        let max = self.spec.max_output;
+        match doing {
+            Doing::Blocking(function) => live.runtime.door.spawn_thread(move || do_blocking(doer, function, max)),
+            Doing::Thread(future) => live.runtime.door.spawn_aside(do_simulated(doer, future, max)),
+            Doing::Task(_) => {}
+        }
+        self.stage = Stage::Thread(waiter);
+        Ok(())
     }
+
+    /// Stops the work. Nothing is returned for a thread: it has one more moment.
+    fn stop(&mut self) -> Option<AsideEnd<Returned>> {
+        match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Unstarted(_) | Stage::Queued(..) => Some(AsideEnd::NeverStarted),
+            Stage::Thread(thread) => {
+                self.stage = Stage::Overdue(thread, Box::pin(sleep(REAP)));
+                None
+            }
+            Stage::Overdue(..) | Stage::Over => Some(AsideEnd::Dropped),
+            Stage::Task(task) => {
+                drop_caught(Some(task));
+                Some(AsideEnd::Dropped)
+            }
+        }
+    }
+
+    /// Gives a thread up: what it returns later is an addendum.
+    fn abandon(&mut self) -> AsideEnd<Returned> {
+        let Stage::Overdue(thread, _) = mem::replace(&mut self.stage, Stage::Over) else { return AsideEnd::Dropped };
+        let late = self.late.take().unwrap_or_else(|| Box::new(drop));
+        thread.abandon(late).unwrap_or(AsideEnd::Abandoned)
+    }
+
+    fn drop_stage(&mut self) {
+        drop_caught(Some(mem::replace(&mut self.stage, Stage::Over)));
+    }
+
+    fn bounded(&self, end: AsideEnd<Returned>) -> AsideEnd<Returned> {
+        bounded_end(end, self.spec.max_output)
+    }
+
+    /// Cancels this call alone when its time is over; ready if nobody is there to hear it.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(timeout) = &mut self.timeout else { return Poll::Pending };
+        ready!(timeout.as_mut().poll(cx));
+        self.timeout = None;
+        let limit = self.spec.timeout.unwrap_or_default();
+        // One that may finish after a pull has had its time.
+        let cancel = match self.spec.on_cancel {
+            OnCancel::Finish { .. } => Cancel::now(),
+            OnCancel::Cooperate | OnCancel::Drop | OnCancel::Detach => Cancel::graceful(),
+        };
+        let cancel = cancel.reason(Reason::Deadline).by("limit").note(format!("its limit of {limit:?} is reached"));
+        let live = &self.guard.live;
+        match live.pull_call(&self.call, cancel.at(live.now())).0 {
+            ReplyKind::TooLate { .. } | ReplyKind::NotRunning => Poll::Ready(()),
+            // The pull has woken this task: it looks again.
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Brings to its end whatever the work started.
+    async fn clean_up(&mut self) -> Remains {
+        let Some(cleanup) = self.cleanup.take() else { return Remains::NONE };
+        let budget = self.spec.cleanup;
+        let cleaned = match caught(cleanup) {
+            Ok(mut cleanup) => {
+                let cleaning = poll_fn(|cx| poll_caught(&mut cleanup, cx));
+                tokio::time::timeout(budget, cleaning).await.ok()
+            }
+            Err(panic) => Some(AsideEnd::Panicked(panic)),
+        };
+        match cleaned {
+            Some(AsideEnd::Returned(remains)) => remains,
+            Some(AsideEnd::Panicked(text)) => leaked(format!("its cleanup panicked: {text}")),
+            _ => leaked(format!("its cleanup did not end within {budget:?}")),
+        }
+    }
+}
+
+fn leaked(what: String) -> Remains {
+    Remains { leaked: vec![what], notes: Vec::new() }
+}
+
+fn bounded_end(end: AsideEnd<Returned>, max: usize) -> AsideEnd<Returned> {
+    match end {
+        AsideEnd::Returned(returned) => AsideEnd::Returned(bounded(returned, max)),
+        other => other,
+    }
+}
+
+fn do_blocking(doer: Doer<AsideEnd<Returned>>, function: Box<dyn FnOnce() -> Returned + Send>, max: usize) {
+    let end = caught(function).map_or_else(AsideEnd::Panicked, AsideEnd::Returned);
+    doer.finish(bounded_end(end, max));
+}
+
+async fn do_simulated(doer: Doer<AsideEnd<Returned>>, mut thread: BoxFuture<Returned>, max: usize) {
+    let end = poll_fn(|cx| poll_caught(&mut thread, cx)).await;
+    drop_caught(Some(thread));
+    doer.finish(bounded_end(end, max));
+}
+
+/// Foreign code, whose panic is its own end and nobody else's.
+fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| panic_text(&*panic))
+}
+
+fn poll_caught<T>(future: &mut BoxFuture<T>, cx: &mut Context<'_>) -> Poll<AsideEnd<T>> {
+    match caught(|| future.as_mut().poll(cx)) {
+        Ok(poll) => poll.map(AsideEnd::Returned),
+        Err(panic) => Poll::Ready(AsideEnd::Panicked(panic)),
+    }
+}
+
+/// Drops the work; a panic in its `drop` is its own affair.
+fn drop_caught<T>(work: Option<T>) {
+    // Nothing can be done about a destructor that panics, and the work is over all the same.
+    let _ = caught(move || drop(work));
 }
 
 /// What a panic said.

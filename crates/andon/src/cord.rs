@@ -136,6 +136,11 @@ impl Cord {
         poll_fn(|cx| self.live.poll_told(self.ticket, watcher.key, cx)).await;
     }
 
+    /// The request that told work in progress to stop: why, by whom, with what note. Nothing while the cord is not pulled.
+    pub fn request(&self) -> Option<Arc<CancelRequest>> {
+        self.live.told_by(self.ticket)
+    }
+
     /// The grace that is left to stop by oneself: nothing while the cord is not pulled, zero when the time is over.
     pub fn time_left(&self) -> Option<Duration> {
         match self.live.order_now(self.ticket?) {

@@ -56,11 +56,20 @@ impl Door {
     pub(crate) fn spawn_aside(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.lanes {
             Lanes::One => self.spawn(task),
-            // More threads than a run has tools at once: one that blocks takes a thread away from the others.
-            Lanes::Two => match own(&TOOLS, "andon-tools", (2 * cores()).max(16)) {
+            Lanes::Two => match own_tools() {
                 Some(handle) => drop(self.tasks.spawn_on(task, handle)),
                 None => self.spawn(task),
             },
+        }
+    }
+
+    /// Runs a function that may block on a thread of its own. Nobody awaits it: a thread cannot be told to end.
+    pub(crate) fn spawn_thread(&self, function: impl FnOnce() + Send + 'static) {
+        let own = own_tools().filter(|_| self.lanes == Lanes::Two).cloned();
+        match own.or_else(|| Handle::try_current().ok()) {
+            Some(handle) => drop(handle.spawn_blocking(function)),
+            // No thread can be had: who waits for it is told when its grace is over.
+            None => drop(function),
         }
     }
 
@@ -81,10 +90,17 @@ fn own_drivers() -> Option<&'static Handle> {
     own(&DRIVERS, "andon", cores())
 }
 
+fn own_tools() -> Option<&'static Handle> {
+    // More threads than a run has tools at once: one that blocks takes a thread away from the others.
+    own(&TOOLS, "andon-tools", (2 * cores()).max(16))
+}
+
 /// A runtime of our own, shared by the whole process and started when it is first needed.
 fn own(cell: &'static OnceLock<Option<Runtime>>, name: &str, threads: usize) -> Option<&'static Handle> {
     let runtime = cell.get_or_init(|| {
-        Builder::new_multi_thread().thread_name(name).worker_threads(threads).enable_all().build().ok()
+        let mut builder = Builder::new_multi_thread();
+        // The pools of blocking tools set the real bound: several runtimes may share these threads.
+        builder.thread_name(name).worker_threads(threads).max_blocking_threads(4096).enable_all().build().ok()
     });
     runtime.as_ref().map(Runtime::handle)
 }

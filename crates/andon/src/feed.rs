@@ -107,6 +107,7 @@ impl Delta {
             Kind::ToolInput(head) => {
                 json!({"type": "delta", "at": at, "tool_input": self.text, "call": head.id, "tool": head.name})
             }
+            Kind::ToolOutput(call) => json!({"type": "delta", "at": at, "tool_output": self.text, "call": call}),
         }
     }
 }

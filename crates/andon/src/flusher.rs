@@ -42,6 +42,13 @@ impl Flusher {
         live.runtime.door.spawn_keeper(flush_all(Running { runtime, is_over: false }));
     }
 
+    /// A run that was looked at may have something again, or still.
+    fn look_again(&self, live: &Arc<Live>) {
+        if live.with_log(|log| log.has_text_to_flush() || log.has_held()) {
+            self.add(live);
+        }
+    }
+
     /// The runs to flush; `None` when there are none, and then no task is running any more.
     fn take(&self) -> Option<Vec<Weak<Live>>> {
         let mut state = self.state.lock();
@@ -85,7 +92,10 @@ async fn flush_all(mut running: Running) {
             .into_iter()
             .filter_map(|live| {
                 let live = live.upgrade()?;
-                let (flush, append) = live.flush()?;
+                let Some((flush, append)) = live.flush() else {
+                    running.runtime.flusher.look_again(&live);
+                    return None;
+                };
                 Some((live, flush, append))
             })
             .collect();
@@ -95,9 +105,7 @@ async fn flush_all(mut running: Running) {
                 continue;
             }
             live.flushed(&flush);
-            if live.with_log(|log| log.has_text_to_flush()) {
-                running.runtime.flusher.add(&live);
-            }
+            running.runtime.flusher.look_again(&live);
         }
     }
 }

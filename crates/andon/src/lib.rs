@@ -23,6 +23,7 @@
 
 mod agent;
 mod aside;
+mod blocking;
 mod clock;
 mod cord;
 mod door;
@@ -58,7 +59,8 @@ pub use agent::{Agent, AgentBuilder, BuildError};
 pub use andon_core as core;
 pub use andon_core::answer::{Kind, Piece};
 pub use andon_core::cancel::{Force, Reason, ReplyKind};
-pub use andon_core::event::{Effect, Event, Record};
+pub use andon_core::digest::Digest;
+pub use andon_core::event::{Effect, Event, Record, Remains};
 pub use andon_core::id::{CallId, IdError, RunId, SessionId, SessionKey};
 pub use andon_core::limits::Limits;
 pub use andon_core::message::{Content, Message, Part, Role, ToolCall, ToolResult};
@@ -86,4 +88,7 @@ pub use session::WhenBusy;
 pub use sessions::{
     Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
-pub use tool::{BoxFuture, DEFAULT_GRACE, FnTool, Invocation, Tool, ToolError, ToolOutput, ToolSpec};
+pub use tool::{
+    BoxFuture, DEFAULT_GRACE, EffectId, FnTool, Invocation, OnCancel, Progress, Returned, SessionState, StateError,
+    Tool, ToolError, ToolOutput, ToolSpec, Undo, Work,
+};

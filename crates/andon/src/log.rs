@@ -37,6 +37,10 @@ pub(crate) struct Log {
     answer: usize,
     /// Since when some shown text has not been durable.
     unjournaled_since: Option<Stamp>,
+    /// Facts are on their way to the journal: what tools say meanwhile stands behind them.
+    batch_is_open: bool,
+    /// What tools said and must wait: for those facts, or for a slow disk.
+    held: Vec<(Kind, String)>,
     /// The reader that waits: mostly there is one.
     reader: Option<Waits>,
     /// The others that wait.
@@ -69,6 +73,7 @@ impl Log {
     }
 
     pub(crate) fn close(&mut self) {
+        self.held.clear();
         self.closed = true;
     }
 
@@ -80,6 +85,36 @@ impl Log {
     pub(crate) fn push(&mut self, kind: &Kind, text: &str, now: Stamp) -> bool {
         self.open.push(kind, text);
         self.has_unjournaled(now)
+    }
+
+    /// Adds what a tool says of its work, or holds it back; says whether it is the first that waits for the journal.
+    pub(crate) fn push_output(&mut self, kind: &Kind, text: &str, now: Stamp) -> bool {
+        if self.batch_is_open || !self.held.is_empty() || self.must_wait(now) {
+            self.held.push((kind.clone(), text.to_owned()));
+            return self.held.len() == 1;
+        }
+        self.push(kind, text, now)
+    }
+
+    /// Shows what was held back, unless facts are on their way.
+    pub(crate) fn release_held(&mut self, now: Stamp) {
+        if self.batch_is_open {
+            return;
+        }
+        for (kind, text) in std::mem::take(&mut self.held) {
+            self.push(&kind, &text, now);
+        }
+    }
+
+    /// Whether something was said and is not shown yet.
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// What the journal has not been given yet of what streams, to stand before facts.
+    pub(crate) fn begin_batch(&mut self, now: Stamp) -> Option<Flush> {
+        self.batch_is_open = true;
+        self.take_flush(now)
     }
 
     /// Adds a mark to what streams; says whether it is the first thing that waits for the journal.
@@ -152,6 +187,12 @@ impl Log {
             self.journaled = Position::default();
             self.unjournaled_since = None;
             self.facts.push(record);
+        }
+        self.batch_is_open = false;
+        if let Some(last) = self.facts.last() {
+            let (at, is_end) = (last.at, matches!(last.event, Event::RunSettled { .. }));
+            // Nothing stands behind the end.
+            if is_end { self.held.clear() } else { self.release_held(at) }
         }
     }
 

@@ -3,19 +3,18 @@
 
 use std::sync::Arc;
 
-use andon_core::closing::{close_lost, stopped_result};
+use andon_core::closing::{close_lost, stopped_result, tool_finished};
 use andon_core::event::{Accepted, Entry, Epoch, Event, Record, ToolEnd};
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
 use andon_core::progress::{Call, CallState, Progress, State};
 use andon_core::receipt::Receipt;
 
-use crate::aside::AsideEnd;
-use crate::driver::judge;
+use crate::aside::ToolDone;
+use crate::driver::{box_remains, judge};
 use crate::journal::{Batch, JournalError, Stored};
 use crate::live::{Live, News};
 use crate::recovery::{append, conclude, fold, number, outcome_of, unreadable};
 use crate::session::SessionCore;
-use crate::tool::{ToolError, ToolOutput};
 
 /// Why a live run has no driver.
 #[derive(Debug)]
@@ -195,32 +194,29 @@ impl Left {
             match news {
                 News::Pulled(request) => self.add(Event::CancelRequested { request, delivered_at: live.now() })?,
                 News::CallPulled(call, request) => self.add(Event::CallCancelRequested { call, request })?,
-                News::ToolEnded(ticket, end) => self.hear_tool(live, ticket, end)?,
+                News::ToolEnded(ticket, done) => self.hear_tool(live, ticket, *done)?,
                 News::Decided(..) | News::HookEnded(..) | News::Seated | News::JournalFailed(_) => {}
             }
         }
-        for call in live.unreported_calls() {
+        let leaked = live.unreported_calls().into_iter().map(|call| (call, ToolEnd::Leaked));
+        let detached = live.detached_calls().into_iter().map(|call| (call, ToolEnd::Detached));
+        for (call, end) in leaked.chain(detached) {
             let is_running = |open: &Call| open.call.id == call && matches!(open.state, CallState::Running(_));
             if self.progress.calls().iter().any(is_running) {
-                let result = Arc::new(stopped_result(call.clone(), ToolEnd::Leaked, Vec::new()));
-                self.add(Event::ToolFinished { call, end: ToolEnd::Leaked, result })?;
+                self.add(tool_finished(end, stopped_result(call, end, Vec::new())))?;
             }
         }
         Ok(())
     }
 
     /// The end of a tool that had not been heard: what it returned is kept.
-    fn hear_tool(
-        &mut self,
-        live: &Arc<Live>,
-        ticket: u32,
-        end: AsideEnd<Result<ToolOutput, ToolError>>,
-    ) -> Result<(), JournalError> {
+    fn hear_tool(&mut self, live: &Arc<Live>, ticket: u32, done: ToolDone) -> Result<(), JournalError> {
         let Some((call, closed)) = live.call_of(ticket) else { return Ok(()) };
         let Some(open) = self.progress.calls().iter().find(|open| open.call.id == call) else { return Ok(()) };
         let CallState::Running(effect) = open.state else { return Ok(()) };
-        let (end, result) = judge(&call, effect, end, closed, true);
-        self.add(Event::ToolFinished { call, end, result: Arc::new(result) })
+        let (end, result) = judge(&call, effect, done.end, &closed, true);
+        let remains = box_remains(done.remains);
+        self.add(Event::ToolFinished { call, end, result: Arc::new(result), remains })
     }
 }
 

@@ -72,7 +72,7 @@ impl Resuming {
         let Left { stored, progress, .. } = left;
         self.live.take_up(Log::from_entries(&stored.entries));
         let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
-        self.live.open_calls(waiting.map(|call| call.call.id.clone()).collect(), Vec::new());
+        self.live.open_calls(waiting.map(|call| (call.call.id.clone(), call.call.digest())).collect(), Vec::new());
         let accepted = Arc::clone(progress.accepted());
         let session = self.runtime.session(&accepted.session);
         // It was let in before its process died, and is let in whoever is there now.

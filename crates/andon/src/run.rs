@@ -5,7 +5,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use andon_core::cancel::{Reason, ReplyKind};
-use andon_core::event::{Approval, Record, Seq};
+use andon_core::digest::Digest;
+use andon_core::event::{Record, Seq};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::progress::{Progress, State};
@@ -71,14 +72,20 @@ impl Run {
         Reply::about(&self.live, kind, number)
     }
 
-    /// A person says yes to a call that waits for it.
+    /// A person says yes to a call that waits for it, with the arguments that it has. The yes is bound to them, on record.
     pub fn approve(&self, call: &CallId, by: Option<&str>) -> Result<(), DecideError> {
-        self.live.decide(call, Approval::Approved { by: by.map(str::to_owned) })
+        self.live.approve(call, None, by)
+    }
+
+    /// A person says yes to exactly the arguments that they have seen: those of the digest in
+    /// [`ApprovalRequested`](andon_core::event::Event::ApprovalRequested). Use it where a yes travels, as over a network.
+    pub fn approve_exactly(&self, call: &CallId, arguments: Digest, by: Option<&str>) -> Result<(), DecideError> {
+        self.live.approve(call, Some(arguments), by)
     }
 
     /// A person says no to a call that waits for a yes; the model is told why.
     pub fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) -> Result<(), DecideError> {
-        self.live.decide(call, Approval::Denied { by: by.map(str::to_owned), why: why.map(str::to_owned) })
+        self.live.deny(call, by, why)
     }
 
     /// Waits until the run has settled, and says how.

@@ -10,6 +10,7 @@ use andon_core::message::Message;
 use uuid::Uuid;
 
 use crate::agent::AgentCore;
+use crate::blocking::BlockingPool;
 use crate::clock::{Clock, SystemClock};
 use crate::cord::{Cancel, Cord, Reply};
 use crate::door::{Door, Lanes};
@@ -43,6 +44,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) door: Door,
     pub(crate) registry: Registry,
     pub(crate) flusher: Flusher,
+    pub(crate) blocking: BlockingPool,
     sessions: Mutex<HashMap<SessionKey, Weak<SessionCore>>>,
     ids: Ids,
     pub(crate) seed: Option<u64>,
@@ -345,11 +347,12 @@ pub struct RuntimeBuilder {
     probe: Option<Arc<dyn Probe>>,
     lanes: Lanes,
     seed: Option<u64>,
+    blocking: Option<BlockingPool>,
 }
 
 impl Default for RuntimeBuilder {
     fn default() -> Self {
-        Self { journal: None, clock: None, probe: None, lanes: Lanes::Two, seed: None }
+        Self { journal: None, clock: None, probe: None, lanes: Lanes::Two, seed: None, blocking: None }
     }
 }
 
@@ -390,6 +393,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// How many blocking tools run together, and how many may be abandoned before further calls get an error result; 64
+    /// and 64 unless told otherwise.
+    #[must_use]
+    pub fn blocking_tools(mut self, at_once: usize, abandoned: usize) -> Self {
+        self.blocking = Some(BlockingPool::new(at_once, abandoned));
+        self
+    }
+
     /// The runtime.
     pub fn build(self) -> Runtime {
         let core = RuntimeCore {
@@ -399,6 +410,7 @@ impl RuntimeBuilder {
             probes: Probes(self.probe),
             registry: Registry::default(),
             flusher: Flusher::default(),
+            blocking: self.blocking.unwrap_or_default(),
             sessions: Mutex::default(),
             ids: self.seed.map_or(Ids::Unique, |seed| Ids::Counted(seed, AtomicU64::new(1))),
             seed: self.seed,

@@ -6,12 +6,12 @@ pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use parking_lot::Mutex;
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(feature = "shuttle")]
 pub(crate) use checked::Mutex;
 #[cfg(feature = "shuttle")]
-pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(feature = "shuttle")]
 mod checked {

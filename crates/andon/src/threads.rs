@@ -157,10 +157,10 @@ fn an_approval_is_taken_before_the_pull_or_refused() {
     check(|| {
         let live = live();
         let call = CallId::new("c").unwrap();
-        live.open_calls(vec![call.clone()], Vec::new());
+        live.open_calls(vec![(call.clone(), Digest::of(b"{}"))], Vec::new());
         let person = {
             let (live, call) = (Arc::clone(&live), call.clone());
-            thread::spawn(move || live.decide(&call, Approval::Approved { by: None }).is_ok())
+            thread::spawn(move || live.approve(&call, None, None).is_ok())
         };
         pull(&live, Cancel::graceful());
         let taken = person.join().unwrap();

@@ -1,58 +1,84 @@
 //! The seam to tools: what the model may ask for.
 
-use std::fmt;
+mod fn_tool;
+mod output;
+mod progress;
+mod spec;
+mod state;
+mod work;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_core::event::Effect;
 use andon_core::id::{CallId, RunId, SessionKey};
-use andon_core::message::Content;
+use andon_core::message::ToolResult;
+use andon_core::receipt::Verdict;
 use serde_json::Value;
 
 use crate::cord::Cord;
 
+pub use fn_tool::FnTool;
+pub(crate) use output::bounded;
+pub use output::{ToolError, ToolOutput};
+pub use progress::Progress;
+pub use spec::{OnCancel, ToolSpec};
+pub use state::{SessionState, StateError};
+pub use work::Work;
+pub(crate) use work::{Cleanup, Doing};
+
 /// A future that a tool or hook returns.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What a tool's work comes to.
+pub type Returned = Result<ToolOutput, ToolError>;
 
 /// The grace of a tool that names none.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
 /// Something that the model may ask for.
 ///
-/// Tools run on threads of their own, so one that blocks for a moment delays no stop. One that blocks for long cannot be
-/// stopped, only abandoned by name.
+/// Most tools are functions with `#[tool]` on them, or closures in a [`FnTool`]. Implement this by hand for a tool that
+/// starts something which outlives a dropped future: a process, a remote call. See [`Work::cleanup`].
 pub trait Tool: Send + Sync + 'static {
     /// What it is called, what it takes, and how it is stopped.
     fn spec(&self) -> &Arc<ToolSpec>;
 
-    /// Does it. The future is polled on the tools' own threads; when the cord is pulled it gets its grace, and is then
-    /// dropped.
-    fn call(&self, invocation: Invocation) -> BoxFuture<Result<ToolOutput, ToolError>>;
+    /// Begins a call. It must not block: what takes time belongs into the [`Work`].
+    fn call(&self, invocation: Invocation) -> Work;
+
+    /// Undoes what a call did. Asked only if the spec has a budget for it, and only when somebody asks for it with
+    /// [`Agent::compensate`](crate::Agent::compensate).
+    fn compensate(&self, undo: Undo) -> BoxFuture<Returned> {
+        no_compensation(&undo)
+    }
 }
 
-/// What a tool is called, what it takes, and how it is stopped.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolSpec {
-    /// The name by which the model asks for it.
-    pub name: String,
-    /// What it does, for the model.
-    pub description: String,
-    /// The JSON schema of its arguments; an object.
-    pub schema: Value,
-    /// What kind of effect it can have.
-    pub effect: Effect,
-    /// How long it may take to stop by itself.
-    pub grace: Duration,
-    /// Whether a person has to say yes first.
-    pub needs_approval: bool,
+fn no_compensation(undo: &Undo) -> BoxFuture<Returned> {
+    let message = format!("the tool {} has a budget for a compensation, and none to run", undo.tool);
+    Box::pin(std::future::ready(Err(ToolError::new(message))))
+}
+
+/// A tool that is shared is a tool.
+impl<T: Tool + ?Sized> Tool for Arc<T> {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        (**self).spec()
+    }
+
+    fn call(&self, invocation: Invocation) -> Work {
+        (**self).call(invocation)
+    }
+
+    fn compensate(&self, undo: Undo) -> BoxFuture<Returned> {
+        (**self).compensate(undo)
+    }
 }
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
 pub struct Invocation {
-    /// The call's id. Together with the run's it makes a key under which an effect can be done at most once.
+    /// The call's id.
     pub call: CallId,
     /// The run that asks.
     pub run: RunId,
@@ -62,141 +88,67 @@ pub struct Invocation {
     pub input: Value,
     /// The run's cord, as this call sees it: to watch it, or to pull it.
     pub cord: Cord,
+    /// To show in the run's feed what the call is doing.
+    pub progress: Progress,
+    /// The session's state.
+    pub state: SessionState,
 }
 
 impl Invocation {
-    /// A key that no other call has: under it an effect can be made to happen at most once.
-    pub fn effect_id(&self) -> String {
-        format!("{}.{}", self.run, self.call)
+    /// A key that no other call has, and that is on record before the call starts: under it an effect can be made to
+    /// happen at most once.
+    pub fn effect_id(&self) -> EffectId {
+        EffectId::new(&self.run, &self.call)
     }
 }
 
-/// What a tool returns.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ToolOutput(pub Vec<Content>);
+/// A key under which a call's effect can be made to happen at most once: hand it on as the idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EffectId(Arc<str>);
 
-impl From<String> for ToolOutput {
-    fn from(text: String) -> Self {
-        Self(vec![Content::Text { text }])
+impl EffectId {
+    pub(crate) fn new(run: &RunId, call: &CallId) -> Self {
+        Self(format!("{run}.{call}").into())
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn shared(self) -> Arc<str> {
+        self.0
     }
 }
 
-impl From<&str> for ToolOutput {
-    fn from(text: &str) -> Self {
-        Self::from(text.to_owned())
-    }
-}
-
-impl From<Value> for ToolOutput {
-    fn from(value: Value) -> Self {
-        Self::from(value.to_string())
-    }
-}
-
-impl From<Vec<Content>> for ToolOutput {
-    fn from(content: Vec<Content>) -> Self {
-        Self(content)
-    }
-}
-
-/// Why a tool failed, in words that the model can use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolError(pub String);
-
-impl fmt::Display for ToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl std::fmt::Display for EffectId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl<E: std::error::Error> From<E> for ToolError {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
-    }
+/// What is to be undone: a call that is over.
+#[derive(Debug, Clone)]
+pub struct Undo {
+    /// The tool's name.
+    pub tool: String,
+    /// The call's id.
+    pub call: CallId,
+    /// The run that asked for it.
+    pub run: RunId,
+    /// The run's session.
+    pub session: SessionKey,
+    /// The arguments that it was called with.
+    pub input: Value,
+    /// What became of it. `unknown` means that there may be nothing to undo.
+    pub verdict: Verdict,
+    /// What it returned, as the model was told.
+    pub result: Arc<ToolResult>,
 }
 
-impl ToolError {
-    /// An error in the tool's own words.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-/// A tool made from an async closure.
-///
-/// ```
-/// use andon::{FnTool, Effect};
-/// use serde_json::json;
-///
-/// let shout = FnTool::new("shout", "Says it louder.", json!({
-///     "type": "object",
-///     "properties": { "text": { "type": "string" } },
-///     "required": ["text"],
-/// }), |call| async move {
-///     let text = call.input["text"].as_str().unwrap_or_default().to_uppercase();
-///     Ok(text.into())
-/// }).effect(Effect::ReadOnly);
-/// # let _ = shout;
-/// ```
-pub struct FnTool {
-    spec: Arc<ToolSpec>,
-    run: Box<RunFn>,
-}
-
-type RunFn = dyn Fn(Invocation) -> BoxFuture<Result<ToolOutput, ToolError>> + Send + Sync;
-
-impl FnTool {
-    /// A tool of this name that does what the closure does.
-    pub fn new<F, R>(name: impl Into<String>, description: impl Into<String>, schema: Value, run: F) -> Self
-    where
-        F: Fn(Invocation) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
-    {
-        let spec = ToolSpec {
-            name: name.into(),
-            description: description.into(),
-            schema,
-            effect: Effect::Effect,
-            grace: DEFAULT_GRACE,
-            needs_approval: false,
-        };
-        Self { spec: Arc::new(spec), run: Box::new(move |call| Box::pin(run(call))) }
-    }
-
-    /// What kind of effect it can have. Unless told otherwise it is taken to change the world.
-    #[must_use]
-    pub fn effect(mut self, effect: Effect) -> Self {
-        Arc::make_mut(&mut self.spec).effect = effect;
-        self
-    }
-
-    /// How long it may take to stop by itself; two seconds unless told otherwise.
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Self {
-        Arc::make_mut(&mut self.spec).grace = grace;
-        self
-    }
-
-    /// A person has to say yes before each call.
-    #[must_use]
-    pub fn needs_approval(mut self) -> Self {
-        Arc::make_mut(&mut self.spec).needs_approval = true;
-        self
-    }
-}
-
-impl fmt::Debug for FnTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnTool").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
-
-impl Tool for FnTool {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        &self.spec
-    }
-
-    fn call(&self, invocation: Invocation) -> BoxFuture<Result<ToolOutput, ToolError>> {
-        (self.run)(invocation)
+impl Undo {
+    /// The key that the call itself was given.
+    pub fn effect_id(&self) -> EffectId {
+        EffectId::new(&self.run, &self.call)
     }
 }

@@ -6,7 +6,7 @@ mod common;
 use andon::core::event::{Approval, Event, Refusal};
 use andon::core::message::{ResultStatus, ToolResult};
 use andon::core::progress::Phase;
-use andon::{Agent, Cancel, DecideError, Run, State, Verdict};
+use andon::{Agent, Cancel, DecideError, Digest, Run, State, Verdict};
 use andon_testkit::ScriptedModel;
 use andon_testkit::tools::{self, ToolLog};
 use tokio::time::Instant;
@@ -39,7 +39,7 @@ async fn a_run_that_needs_a_yes_waits_for_it_as_long_as_it_takes() {
     run.approve(&id("g"), Some("ada")).unwrap();
     let outcome = settled(&agent, &run).await;
     assert_eq!((outcome.text().as_str(), log.started()), ("Done.", 1));
-    assert_eq!(verdicts(&run), [Approval::Approved { by: Some("ada".into()) }]);
+    assert_eq!(verdicts(&run), [Approval::Approved { by: Some("ada".into()), arguments: Some(Digest::of(b"{}")) }]);
     let expected = ToolResult::text(id("g"), ResultStatus::Ok, "quick result");
     assert_eq!(result_of(&agent.history().await.unwrap(), "g"), expected);
 }
@@ -104,7 +104,11 @@ async fn a_cancel_between_a_yes_and_the_start_of_its_tool_wins() {
     run.cancel(Cancel::graceful());
     let outcome = cancelled(&agent, &run).await;
     assert_eq!((outcome.receipt.calls[0].verdict, log.started()), (Verdict::NeverStarted, 0));
-    assert_eq!(verdicts(&run), [Approval::Approved { by: Some("ada".into()) }], "the yes is on record all the same");
+    assert_eq!(
+        verdicts(&run),
+        [Approval::Approved { by: Some("ada".into()), arguments: Some(Digest::of(b"{}")) }],
+        "the yes is on record all the same"
+    );
 }
 
 #[tokio::test(start_paused = true)]

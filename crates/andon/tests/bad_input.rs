@@ -164,12 +164,14 @@ async fn arguments_that_are_no_json_or_break_the_schema_are_told_to_the_model() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_of_ten_megabytes_are_taken_whole() {
+async fn arguments_of_ten_megabytes_are_refused_in_words_and_stored_as_they_were_written() {
     let long = format!("{{\"n\": 1, \"text\": \"{}\"}}", "x".repeat(10_000_000));
     let (_, outcome, history, log) = play(call("x", "look", &long)).await;
-    assert_eq!((outcome.stop_reason(), log.started()), ("end_turn", 1));
+    assert_eq!((outcome.stop_reason(), log.started()), ("end_turn", 0));
     let stored = history[1].calls().next().unwrap();
     assert!(stored.arguments == long, "stored as it was written");
+    let told = result_of(&history, "x").to_text();
+    assert!(told.contains(&format!("They are {} bytes long, and at most 1048576 are taken.", long.len())), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

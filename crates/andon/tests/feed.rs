@@ -160,6 +160,7 @@ async fn resuming_gives_the_rest_as_one_delta_a_kind() {
                 Kind::Text => "text",
                 Kind::Thinking => "thinking",
                 Kind::ToolInput(_) => "tool_input",
+                Kind::ToolOutput(_) => "tool_output",
             }),
             FeedItem::Fact(_) | FeedItem::TextLost { .. } => None,
         })

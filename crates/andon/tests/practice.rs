@@ -14,14 +14,14 @@ use serde_json::json;
 use tokio::time::Instant;
 
 fn spec(name: &str) -> Arc<ToolSpec> {
-    Arc::new(ToolSpec {
-        name: name.into(),
-        description: "For practice.".into(),
-        schema: json!({"type": "object", "properties": {"to": {"type": "integer"}}, "required": ["to"]}),
-        effect: Effect::ReadOnly,
-        grace: Duration::ZERO,
-        needs_approval: false,
-    })
+    let mut spec = ToolSpec::new(
+        name,
+        "For practice.",
+        json!({"type": "object", "properties": {"to": {"type": "integer"}}, "required": ["to"]}),
+    );
+    spec.effect = Effect::ReadOnly;
+    spec.grace = Duration::ZERO;
+    Arc::new(spec)
 }
 
 fn request(prompt: &str) -> Request {

@@ -137,10 +137,12 @@ fn call_words(call: &CallAccount) -> String {
         Verdict::Unknown => "cut, its effect is unknown",
         Verdict::Late => "ended after the run",
         Verdict::Leaked => "leaked: it went on after the run",
+        Verdict::Detached => "detached: it goes on, as it is meant to",
     };
     let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));
     let took = call.took_us.map_or_else(String::new, |us| format!(" after {}", figures::time(us)));
-    format!("{tool}{}{tool:#} {verdict}{took}{why}", call.tool)
+    let notes: String = call.notes.iter().map(|note| format!("; {note}")).collect();
+    format!("{tool}{}{tool:#} {verdict}{took}{why}{notes}", call.tool)
 }
 
 fn refusal_words(why: Refusal) -> &'static str {

@@ -24,6 +24,8 @@ pub(crate) enum Streams {
 enum Voice {
     Answer,
     Thought,
+    /// What a running tool shows of its work, beside the answer.
+    Tool,
 }
 
 /// A terminal that shows a run.
@@ -90,7 +92,7 @@ impl Screen {
         let text = self.flow.broken(text);
         match voice {
             Voice::Answer => write_now(&mut anstream::stdout(), &text),
-            Voice::Thought => {
+            Voice::Thought | Voice::Tool => {
                 let dim = Style::DIM;
                 self.write_beside(&format!("{dim}{text}{dim:#}"))
             }
@@ -105,7 +107,7 @@ impl Screen {
         self.flow.line_ended();
         match self.voice {
             Voice::Answer => write_now(&mut anstream::stdout(), "\n"),
-            Voice::Thought => self.write_beside("\n"),
+            Voice::Thought | Voice::Tool => self.write_beside("\n"),
         }
     }
 
@@ -122,6 +124,7 @@ impl Screen {
             Kind::Thinking => self.say(Voice::Thought, &delta.text),
             // A call is shown when its arguments are whole.
             Kind::ToolInput(_) => Ok(()),
+            Kind::ToolOutput(_) => self.say(Voice::Tool, &without_controls(&delta.text)),
         }
     }
 
@@ -132,7 +135,7 @@ impl Screen {
                 self.running.push(call.clone());
                 Ok(())
             }
-            Event::ToolFinished { call, end, result } => {
+            Event::ToolFinished { call, end, result, .. } => {
                 self.running.retain(|running| running != call);
                 self.result(call, tool_word(*end, result), result)
             }
@@ -225,7 +228,13 @@ fn tool_word(end: ToolEnd, result: &ToolResult) -> &'static str {
         (ToolEnd::Unknown, _) => "stopped, effect unknown",
         (ToolEnd::NeverStarted, _) => "not run",
         (ToolEnd::Leaked, _) => "leaked",
+        (ToolEnd::Detached, _) => "goes on by itself",
     }
+}
+
+/// What a tool prints, without what would move the cursor or change the terminal.
+fn without_controls(text: &str) -> String {
+    text.chars().filter(|sign| !sign.is_control() || matches!(sign, '\n' | '\t')).collect()
 }
 
 fn write_now(out: &mut dyn Write, text: &str) -> io::Result<()> {

@@ -14,8 +14,11 @@ use serde::de::{
 };
 use serde::{Deserialize, forward_to_deserialize_any};
 
-use super::{Accepted, Approval, Effect, Epoch, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd};
+use super::{
+    Accepted, Approval, Effect, Epoch, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Remains, Seq, ToolEnd,
+};
 use crate::cancel::CancelRequest;
+use crate::digest::Digest;
 use crate::id::CallId;
 use crate::message::{Message, ToolResult};
 use crate::outcome::Ending;
@@ -26,26 +29,79 @@ use crate::usage::Used;
 #[derive(Deserialize)]
 #[serde(remote = "Event", rename_all = "snake_case")]
 enum Form {
-    RunAccepted { accepted: Arc<Accepted> },
+    RunAccepted {
+        accepted: Arc<Accepted>,
+    },
     RunStarted,
-    HookStarted { point: HookPoint },
-    HookFinished { point: HookPoint, end: HookEnd },
-    ModelStarted { call: u32, model: Arc<str> },
-    Message { message: Arc<Message> },
-    Usage { call: u32, used: Box<Used> },
-    ModelFinished { call: u32, end: ModelEnd, first_piece_us: Option<u64> },
-    BackoffStarted { delay_ms: u64 },
+    HookStarted {
+        point: HookPoint,
+    },
+    HookFinished {
+        point: HookPoint,
+        end: HookEnd,
+    },
+    ModelStarted {
+        call: u32,
+        model: Arc<str>,
+    },
+    Message {
+        message: Arc<Message>,
+    },
+    Usage {
+        call: u32,
+        used: Box<Used>,
+    },
+    ModelFinished {
+        call: u32,
+        end: ModelEnd,
+        first_piece_us: Option<u64>,
+    },
+    BackoffStarted {
+        delay_ms: u64,
+    },
     BackoffFinished,
-    ApprovalRequested { call: CallId },
-    ApprovalResolved { call: CallId, verdict: Box<Approval> },
-    ToolStarted { call: CallId, effect: Effect },
-    ToolFinished { call: CallId, end: ToolEnd, result: Arc<ToolResult> },
-    ToolRefused { call: CallId, why: Refusal, result: Arc<ToolResult> },
-    CallCancelRequested { call: CallId, request: Arc<CancelRequest> },
-    CancelRequested { request: Arc<CancelRequest>, delivered_at: Stamp },
+    ApprovalRequested {
+        call: CallId,
+        #[serde(default)]
+        arguments: Option<Digest>,
+    },
+    ApprovalResolved {
+        call: CallId,
+        verdict: Box<Approval>,
+    },
+    ToolStarted {
+        call: CallId,
+        effect: Effect,
+        #[serde(default)]
+        effect_id: Option<Arc<str>>,
+    },
+    ToolFinished {
+        call: CallId,
+        end: ToolEnd,
+        result: Arc<ToolResult>,
+        #[serde(default)]
+        remains: Option<Box<Remains>>,
+    },
+    ToolRefused {
+        call: CallId,
+        why: Refusal,
+        result: Arc<ToolResult>,
+    },
+    CallCancelRequested {
+        call: CallId,
+        request: Arc<CancelRequest>,
+    },
+    CancelRequested {
+        request: Arc<CancelRequest>,
+        delivered_at: Stamp,
+    },
     RunQuieted,
-    GraceEnded { calls: Arc<[CallId]> },
-    RunSettled { outcome: Arc<Ending> },
+    GraceEnded {
+        calls: Arc<[CallId]>,
+    },
+    RunSettled {
+        outcome: Arc<Ending>,
+    },
 }
 
 impl Record {

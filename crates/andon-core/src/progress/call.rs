@@ -55,6 +55,11 @@ impl Call {
         if self.state != CallState::AwaitingApproval {
             return Err("no approval is open for this call");
         }
+        if let Approval::Approved { arguments: Some(arguments), .. } = verdict
+            && *arguments != self.call.digest()
+        {
+            return Err("the yes was to other arguments");
+        }
         self.state = match verdict {
             Approval::Approved { .. } => CallState::Ready,
             Approval::Denied { .. } | Approval::Closed => CallState::Denied(Box::new(verdict.clone())),

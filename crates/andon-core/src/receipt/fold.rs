@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use crate::cancel::CancelRequest;
-use crate::event::{Accepted, Addendum, Epoch, Event, HookEnd, Learnt, Record, Refusal, ToolEnd};
+use crate::event::{Accepted, Addendum, Epoch, Event, HookEnd, Learnt, Record, Remains, ToolEnd};
 use crate::id::CallId;
+use crate::message::ResultStatus;
 use crate::progress::Progress;
 use crate::time::Stamp;
 use crate::usage::Used;
 
-use super::{CallAccount, ModelAccount, Receipt, Verdict};
+use super::{CallAccount, Compensation, ModelAccount, Receipt, Verdict};
 
 /// A time, and the owner whose clock told it.
 ///
@@ -36,6 +37,13 @@ impl Instant {
     }
 }
 
+/// A tool call that was started.
+struct Started {
+    call: CallId,
+    at: Instant,
+    effect_id: Option<Arc<str>>,
+}
+
 pub(super) struct Fold {
     receipt: Receipt,
     /// Says what the run was doing when the stop came.
@@ -43,7 +51,7 @@ pub(super) struct Fold {
     began: Instant,
     latest: Instant,
     requested: Option<Instant>,
-    tool_starts: Vec<(CallId, Instant)>,
+    tool_starts: Vec<Started>,
     model_start: Option<(Arc<str>, Instant)>,
 }
 
@@ -75,9 +83,13 @@ impl Fold {
             Event::ModelStarted { model, .. } => self.model_start = Some((Arc::clone(model), now)),
             Event::Usage { call, used } => self.usage(*call, used),
             Event::ModelFinished { call, first_piece_us, .. } => self.model_finished(*call, *first_piece_us, now),
-            Event::ToolStarted { call, .. } => self.tool_starts.push((call.clone(), now)),
-            Event::ToolFinished { call, end, .. } => self.tool_finished(call, *end, now),
-            Event::ToolRefused { call, why, .. } => self.tool_closed(call, Verdict::NeverStarted, Some(*why), None),
+            Event::ToolStarted { call, effect_id, .. } => {
+                self.tool_starts.push(Started { call: call.clone(), at: now, effect_id: effect_id.clone() });
+            }
+            Event::ToolFinished { call, end, remains, .. } => self.tool_finished(call, *end, remains.as_deref(), now),
+            Event::ToolRefused { call, why, .. } => {
+                self.tool_closed(CallAccount { refused: Some(*why), ..self.account(call, Verdict::NeverStarted) });
+            }
             Event::HookFinished { point, end: HookEnd::Leaked } => {
                 self.receipt.leaked.push(format!("{} hook", point.as_str()));
             }
@@ -133,26 +145,39 @@ impl Fold {
         self.receipt.first_piece_us = self.receipt.first_piece_us.or(first_piece_us);
     }
 
-    fn tool_finished(&mut self, call: &CallId, end: ToolEnd, now: Instant) {
-        let started = self.tool_starts.iter().find(|(id, _)| id == call).map(|(_, started)| *started);
+    fn tool_finished(&mut self, call: &CallId, end: ToolEnd, remains: Option<&Remains>, now: Instant) {
         let verdict = match end {
             ToolEnd::Finished | ToolEnd::Panicked => Verdict::Finished,
             ToolEnd::Cut => Verdict::Cut,
             ToolEnd::Unknown => Verdict::Unknown,
             ToolEnd::NeverStarted => Verdict::NeverStarted,
             ToolEnd::Leaked => Verdict::Leaked,
+            ToolEnd::Detached => Verdict::Detached,
         };
-        let ran = started.filter(|_| end != ToolEnd::NeverStarted);
-        self.tool_closed(call, verdict, None, ran.and_then(|started| now.since(started)));
+        let mut account = self.account(call, verdict);
+        let started = self.tool_starts.iter().find(|started| started.call == *call);
+        if let Some(started) = started.filter(|_| end != ToolEnd::NeverStarted) {
+            account.took_us = now.since(started.at);
+            account.effect_id.clone_from(&started.effect_id);
+        }
+        if let Some(remains) = remains {
+            account.notes.clone_from(&remains.notes);
+            let named = remains.leaked.iter().map(|leaked| format!("{}: {leaked}", name_of(&account)));
+            self.receipt.leaked.extend(named);
+        }
+        self.tool_closed(account);
     }
 
-    fn tool_closed(&mut self, call: &CallId, verdict: Verdict, refused: Option<Refusal>, took_us: Option<u64>) {
+    fn account(&self, call: &CallId, verdict: Verdict) -> CallAccount {
         let open = self.progress.calls().iter().find(|open| open.call.id == *call);
-        let tool = open.map_or_else(|| "?".to_owned(), |open| open.call.name.clone());
-        if verdict == Verdict::Leaked {
-            self.receipt.leaked.push(format!("{tool} ({call})"));
+        CallAccount::new(call.clone(), open.map_or("?", |open| open.call.name.as_str()), verdict)
+    }
+
+    fn tool_closed(&mut self, account: CallAccount) {
+        if account.verdict == Verdict::Leaked {
+            self.receipt.leaked.push(name_of(&account));
         }
-        self.receipt.calls.push(CallAccount { call: call.clone(), tool, verdict, refused, took_us });
+        self.receipt.calls.push(account);
     }
 
     /// The receipt; of a run that has not settled, as far as it has come.
@@ -171,10 +196,22 @@ impl Fold {
         match &addendum.what {
             Learnt::LateResult { call, .. } => {
                 let account = self.receipt.calls.iter_mut().find(|account| account.call == *call);
-                if let Some(account) = account {
+                if let Some(account) = account.filter(|account| account.verdict == Verdict::Leaked) {
                     account.verdict = Verdict::Late;
+                    let name = name_of(account);
+                    // What its cleanup could not stop stands there under a longer name, and stays.
+                    self.receipt.leaked.retain(|leak| *leak != name);
                 }
-                self.receipt.leaked.retain(|leak| !leak.ends_with(&format!("({call})")));
+            }
+            Learnt::CompensationStarted { call, .. } => self.compensation(call, Compensation::Started),
+            Learnt::CompensationFinished { call, end, result } => {
+                let came_to_its_end = matches!(end, ToolEnd::Finished | ToolEnd::Panicked);
+                let compensation = match (came_to_its_end, result.status) {
+                    (true, ResultStatus::Ok) => Compensation::Done,
+                    (true, _) => Compensation::Failed,
+                    (false, _) => Compensation::Unknown,
+                };
+                self.compensation(call, compensation);
             }
             Learnt::UsageCorrected { call, used } => {
                 let account = self.receipt.model_calls.iter_mut().find(|account| account.call == *call);
@@ -188,4 +225,15 @@ impl Fold {
         self.receipt.revision += 1;
         self.receipt.addenda.push(addendum);
     }
+
+    fn compensation(&mut self, call: &CallId, compensation: Compensation) {
+        if let Some(account) = self.receipt.calls.iter_mut().find(|account| account.call == *call) {
+            account.compensation = Some(compensation);
+        }
+    }
+}
+
+/// A call's name in the list of what is leaked.
+fn name_of(account: &CallAccount) -> String {
+    format!("{} ({})", account.tool, account.call)
 }

@@ -77,7 +77,7 @@ pub(crate) fn asking(ids: &[&str]) -> Message {
 }
 
 pub(crate) fn approval_requested(call: &str) -> Event {
-    Event::ApprovalRequested { call: id(call) }
+    Event::ApprovalRequested { call: id(call), arguments: None }
 }
 
 pub(crate) fn approval_resolved(call: &str, verdict: Approval) -> Event {
@@ -85,7 +85,7 @@ pub(crate) fn approval_resolved(call: &str, verdict: Approval) -> Event {
 }
 
 pub(crate) fn approved(call: &str) -> Event {
-    approval_resolved(call, Approval::Approved { by: None })
+    approval_resolved(call, Approval::Approved { by: None, arguments: None })
 }
 
 pub(crate) fn denied(call: &str) -> Event {
@@ -93,7 +93,7 @@ pub(crate) fn denied(call: &str) -> Event {
 }
 
 pub(crate) fn tool_started(call: &str) -> Event {
-    Event::ToolStarted { call: id(call), effect: Effect::Effect }
+    Event::ToolStarted { call: id(call), effect: Effect::Effect, effect_id: None }
 }
 
 pub(crate) fn result(call: &str) -> ToolResult {
@@ -105,7 +105,7 @@ pub(crate) fn tool_finished(call: &str) -> Event {
 }
 
 pub(crate) fn finished_with(call: &str, result: ToolResult) -> Event {
-    Event::ToolFinished { call: id(call), end: ToolEnd::Finished, result: Arc::new(result) }
+    Event::ToolFinished { call: id(call), end: ToolEnd::Finished, result: Arc::new(result), remains: None }
 }
 
 pub(crate) fn refused_with(call: &str, result: ToolResult) -> Event {

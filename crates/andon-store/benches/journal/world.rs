@@ -115,7 +115,12 @@ impl Written {
 
     pub(crate) fn fact(&mut self) -> Batch {
         let (call, result) = (self.result.call.clone(), Arc::clone(&self.result));
-        let entry = self.record(Event::ToolFinished { call, end: andon::core::event::ToolEnd::Finished, result });
+        let entry = self.record(Event::ToolFinished {
+            call,
+            end: andon::core::event::ToolEnd::Finished,
+            result,
+            remains: None,
+        });
         self.batch(vec![entry])
     }
 

@@ -74,7 +74,7 @@ pub(crate) async fn decide(mut run: Watching, person: Person) {
     }
     sleep(Duration::from_millis(5)).await;
     let call = run.run.records().iter().find_map(|record| match &record.event {
-        Event::ApprovalRequested { call } => Some(call.clone()),
+        Event::ApprovalRequested { call, .. } => Some(call.clone()),
         _ => None,
     });
     // A decision that comes too late changes nothing: the run may have been stopped by somebody else.

@@ -33,8 +33,8 @@ fn told(story: &mut Story) -> Vec<Entry> {
     entries.extend(story.answered(ModelStop::ToolUse));
     for id in ["c1", "c2"] {
         let result = Arc::new(ToolResult::text(call(id), ResultStatus::Ok, "done"));
-        entries.push(story.fact(Event::ToolStarted { call: call(id), effect: Effect::ReadOnly }));
-        entries.push(story.fact(Event::ToolFinished { call: call(id), end: ToolEnd::Finished, result }));
+        entries.push(story.fact(Event::ToolStarted { call: call(id), effect: Effect::ReadOnly, effect_id: None }));
+        entries.push(story.fact(Event::ToolFinished { call: call(id), end: ToolEnd::Finished, result, remains: None }));
     }
     entries.push(story.model_started());
     entries.push(story.streamed(&Kind::Text, "Färdigt."));
@@ -96,6 +96,7 @@ fn text(item: &FeedItem) -> Option<(u64, &str, &str)> {
         Kind::Text => "text",
         Kind::Thinking => "thinking",
         Kind::ToolInput(head) => head.id.as_str(),
+        Kind::ToolOutput(call) => call.as_str(),
     };
     Some((delta.at.seq, kind, &delta.text))
 }

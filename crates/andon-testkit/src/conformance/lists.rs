@@ -153,7 +153,7 @@ fn waiting(story: &mut Story) -> Vec<andon::core::event::Entry> {
         end: andon::core::event::ModelEnd::Answered { stop: andon::ModelStop::ToolUse },
         first_piece_us: None,
     }));
-    entries.push(story.fact(Event::ApprovalRequested { call: call("c1") }));
+    entries.push(story.fact(Event::ApprovalRequested { call: call("c1"), arguments: None }));
     entries
 }
 

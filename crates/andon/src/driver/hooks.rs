@@ -9,11 +9,11 @@ use andon_core::event::{Event, HookEnd, HookPoint};
 use super::Driver;
 use super::settle::REAP;
 use super::watch::Woke;
-use crate::aside::{Aside, AsideEnd, Gate};
+use crate::aside::{self, AsideEnd};
 use crate::cord::Cord;
 use crate::hook::{Decision, Hook, Moment, What};
 use crate::journal::JournalError;
-use crate::live::{News, Order};
+use crate::live::{Manners, News, Order};
 use crate::tool::DEFAULT_GRACE;
 
 /// What the hooks at one point said together.
@@ -52,14 +52,12 @@ impl Driver {
         let grace = if hook.point == HookPoint::AfterRun { DEFAULT_GRACE } else { Duration::ZERO };
         self.stage(Event::HookStarted { point: hook.point });
         self.commit().await?;
-        let ticket = self.live.open_ticket(None, grace);
+        let ticket = self.live.open_ticket(None, Manners::of_hook(grace));
         let cord = Cord::new(Arc::clone(&self.live), None);
         let moment = Moment { run: self.live.id.clone(), session: self.live.session.clone(), cord, what };
         let call = Arc::clone(&hook.call);
         let live = Arc::clone(&self.live);
-        // A hook that nobody waits for any more has nothing to say.
-        let aside = Aside::new(live, ticket, Gate::None, move || call(moment), News::HookEnded, drop);
-        self.live.runtime.door.spawn_aside(aside.run());
+        self.live.runtime.door.spawn_aside(aside::run_hook(live, ticket, move || call(moment), News::HookEnded));
         let end = self.wait_for_hook(ticket).await?;
         self.live.close_ticket(ticket);
         Ok(self.close_hook(hook.point, end))
@@ -97,7 +95,7 @@ impl Driver {
     fn close_hook(&mut self, point: HookPoint, end: Option<AsideEnd<Decision>>) -> Verdict {
         let (hook_end, verdict) = match end {
             None => (HookEnd::Leaked, Verdict::Continue),
-            Some(AsideEnd::Dropped | AsideEnd::NeverStarted) => (HookEnd::Cut, Verdict::Continue),
+            Some(AsideEnd::Dropped | AsideEnd::Abandoned | AsideEnd::NeverStarted) => (HookEnd::Cut, Verdict::Continue),
             Some(AsideEnd::Panicked(text)) => {
                 (HookEnd::Panicked, Verdict::Deny(format!("The program's own check crashed: {text}")))
             }

@@ -53,7 +53,7 @@ use crate::session::{Seat, SessionCore};
 use crate::tool::BoxFuture;
 pub(crate) use settle::REAP;
 use tools::Running;
-pub(crate) use tools::judge;
+pub(crate) use tools::{box_remains, judge};
 use watch::{Watch, Woke};
 
 /// A new run's id.
@@ -423,7 +423,7 @@ impl Driver {
             }
             News::CallPulled(call, request) => self.hear_call_pulled(call, request),
             News::Decided(call, approval) => self.hear_decided(call, approval),
-            News::ToolEnded(ticket, end) => self.hear_tool_ended(ticket, end),
+            News::ToolEnded(ticket, done) => self.hear_tool_ended(ticket, *done),
             News::HookEnded(ticket, end) => self.hook_end = Some((ticket, end)),
             News::Seated => self.seated = true,
             News::JournalFailed(error) => self.journal_failed = Some(error),

@@ -10,6 +10,7 @@ use andon_core::id::CallId;
 use andon_core::message::{Message, Part, Role, ToolCall};
 use andon_core::outcome::{Failure, FailureKind, ModelStop};
 use andon_core::usage::{Usage, Used};
+use jsonschema::Validator;
 use tokio::time::sleep;
 
 use super::Driver;
@@ -24,6 +25,8 @@ use crate::model::{ModelError, Request};
 
 /// How much of what is wrong with a call's arguments the model is told, in characters.
 const MAX_DETAIL: usize = 600;
+/// How many bytes of arguments a tool may be called with.
+const MAX_ARGUMENTS: usize = 1 << 20;
 
 impl Driver {
     pub(super) async fn call_model(&mut self) -> Result<(), JournalError> {
@@ -208,8 +211,9 @@ impl Driver {
             match self.refusal(call, duplicates) {
                 Some(refused) => self.stage(refused),
                 None if self.needs_approval(call) => {
-                    self.stage(Event::ApprovalRequested { call: call.id.clone() });
-                    asked.push(call.id.clone());
+                    let arguments = call.digest();
+                    self.stage(Event::ApprovalRequested { call: call.id.clone(), arguments: Some(arguments) });
+                    asked.push((call.id.clone(), arguments));
                 }
                 None => ready.push(call.id.clone()),
             }
@@ -229,14 +233,7 @@ impl Driver {
             };
             return Some(refuse_with(call.id.clone(), Refusal::UnknownTool, Some(&detail)));
         };
-        let wrong = match call.input() {
-            Ok(input) => armoured.guard.validate(&input).err().map(|error| {
-                let place = error.instance_path().to_string();
-                let place = if place.is_empty() { "the arguments".to_owned() } else { place };
-                format!("At {place}: {error}")
-            }),
-            Err(error) => Some(format!("They are no JSON: {error}")),
-        }?;
+        let wrong = wrong_arguments(call, &armoured.guard)?;
         // The error quotes the arguments, and they may be long.
         let wrong: String = wrong.chars().take(MAX_DETAIL).collect();
         Some(refuse_with(call.id.clone(), Refusal::BadArguments, Some(&wrong)))
@@ -294,4 +291,21 @@ fn calls_of<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> impl Iterat
         Part::ToolCall(call) => Some(call),
         Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => None,
     })
+}
+
+/// What is wrong with a call's arguments, for the model, if something is.
+fn wrong_arguments(call: &ToolCall, guard: &Validator) -> Option<String> {
+    let length = call.arguments.len();
+    if length > MAX_ARGUMENTS {
+        // Not even read: that would take a while.
+        return Some(format!("They are {length} bytes long, and at most {MAX_ARGUMENTS} are taken."));
+    }
+    match call.input() {
+        Ok(input) => guard.validate(&input).err().map(|error| {
+            let place = error.instance_path().to_string();
+            let place = if place.is_empty() { "the arguments".to_owned() } else { place };
+            format!("At {place}: {error}")
+        }),
+        Err(error) => Some(format!("They are no JSON: {error}")),
+    }
 }

@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use andon_core::closing::{refuse_with, stopped_result};
-use andon_core::event::{Effect, Event, HookPoint, Learnt, Refusal, ToolEnd};
+use andon_core::cancel::Reason;
+use andon_core::closing::{refuse_with, stopped_result, tool_finished};
+use andon_core::event::{Effect, Event, HookPoint, Learnt, Refusal, Remains, ToolEnd};
 use andon_core::id::CallId;
 use andon_core::message::{Content, ResultStatus, ToolCall, ToolResult};
 use andon_core::progress::CallState;
@@ -13,17 +14,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Driver;
 use super::hooks::Verdict;
-use super::settle::REAP;
 use super::watch::Woke;
-use crate::aside::{Aside, AsideEnd, Gate};
+use crate::aside::{AsideEnd, ToolAside, ToolDone};
 use crate::cord::Cord;
 use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
-use crate::live::{Closed, Live, News, Order};
-use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
-
-type Returned = Result<ToolOutput, ToolError>;
+use crate::live::{Closed, Live, Manners, Order};
+use crate::tool::{EffectId, Invocation, Progress, Returned, SessionState, Tool};
 
 /// A tool that was started and has not ended.
 pub(super) struct Running {
@@ -52,7 +50,7 @@ impl Driver {
     }
 
     /// Intent before effect: every call is on record before its tool can do anything.
-    async fn begin_tools(&mut self, asides: &mut Vec<Aside<Returned>>) -> Result<(), JournalError> {
+    async fn begin_tools(&mut self, asides: &mut Vec<ToolAside>) -> Result<(), JournalError> {
         self.commit().await?;
         self.live.hit("driver: before tools");
         for aside in asides.drain(..) {
@@ -62,7 +60,7 @@ impl Driver {
     }
 
     /// Puts one call on record as started, or refuses it.
-    async fn prepare(&mut self, id: &CallId) -> Result<Option<Aside<Returned>>, JournalError> {
+    async fn prepare(&mut self, id: &CallId) -> Result<Option<ToolAside>, JournalError> {
         let Some(call) = self.open_call(id) else { return Ok(None) };
         if self.has_hooks(HookPoint::BeforeTool) {
             let verdict = self.run_hooks(What::BeforeTool { call: call.clone() }).await?;
@@ -86,18 +84,20 @@ impl Driver {
             // Triage has refused calls of tools that do not exist.
             return Ok(None);
         };
-        let (effect, grace) = (tool.spec().effect, tool.spec().grace);
+        let effect = tool.spec().effect;
         let input = call.input().unwrap_or(Value::Null);
-        let ticket = self.live.open_ticket(Some(call.id.clone()), grace);
+        let ticket = self.live.open_ticket(Some(call.id.clone()), Manners::of_tool(tool.spec()));
         let aside = self.aside(ticket, &call, input, tool);
         self.running.push(Running { ticket, call: call.id.clone(), effect });
+        let effect_id = (effect != Effect::ReadOnly).then(|| EffectId::new(&self.live.id, &call.id).shared());
+        let intent = Event::ToolStarted { call: call.id, effect, effect_id };
         if planted(Fault::EffectBeforeIntent) {
             self.live.runtime.door.spawn_aside(aside.run());
             tokio::task::yield_now().await;
-            self.stage(Event::ToolStarted { call: call.id, effect });
+            self.stage(intent);
             return Ok(None);
         }
-        self.stage(Event::ToolStarted { call: call.id, effect });
+        self.stage(intent);
         Ok(Some(aside))
     }
 
@@ -115,7 +115,7 @@ impl Driver {
         armoured.map(|armoured| Arc::clone(&armoured.tool))
     }
 
-    fn aside(&self, ticket: u32, call: &ToolCall, input: Value, tool: Arc<dyn Tool>) -> Aside<Returned> {
+    fn aside(&self, ticket: u32, call: &ToolCall, input: Value, tool: Arc<dyn Tool>) -> ToolAside {
         let live = Arc::clone(&self.live);
         let invocation = Invocation {
             call: call.id.clone(),
@@ -123,9 +123,12 @@ impl Driver {
             session: live.session.clone(),
             input,
             cord: Cord::new(Arc::clone(&live), Some(ticket)),
+            progress: Progress::new(Arc::clone(&live), ticket, call.id.clone()),
+            state: SessionState::new(Arc::clone(&live), ticket),
         };
         let late = late_result(Arc::clone(&live), call.id.clone());
-        Aside::new(live, ticket, Gate::Tool, move || tool.call(invocation), News::ToolEnded, late)
+        let spec = Arc::clone(tool.spec());
+        ToolAside::new(live, ticket, call.id.clone(), spec, move || tool.call(invocation), late)
     }
 
     /// Waits for news of the tools that run. One that was told to stop, has had its grace and does not yield to be
@@ -133,6 +136,7 @@ impl Driver {
     pub(super) async fn wait_for_tools(&mut self) -> Result<(), JournalError> {
         self.hear();
         self.close_never_started();
+        self.let_detached_go();
         if self.running.is_empty() || !self.finished.is_empty() {
             return Ok(());
         }
@@ -160,17 +164,33 @@ impl Driver {
         self.running = running;
         for Running { ticket, call, .. } in never {
             self.live.close_ticket(ticket);
-            let result = stopped_result(call.clone(), ToolEnd::NeverStarted, Vec::new());
-            self.stage(Event::ToolFinished { call, end: ToolEnd::NeverStarted, result: Arc::new(result) });
+            self.close_as(call, ToolEnd::NeverStarted);
         }
+    }
+
+    /// Lets tools go that are declared to outlive a run that is stopped.
+    fn let_detached_go(&mut self) {
+        let (gone, running) = std::mem::take(&mut self.running)
+            .into_iter()
+            .partition::<Vec<_>, _>(|running| self.live.let_go(running.ticket));
+        self.running = running;
+        for Running { call, .. } in gone {
+            self.close_as(call, ToolEnd::Detached);
+        }
+    }
+
+    /// Closes a call of which nothing will be heard in this run.
+    fn close_as(&mut self, call: CallId, end: ToolEnd) {
+        self.stage(tool_finished(end, stopped_result(call, end, Vec::new())));
     }
 
     /// Until when to wait for a tool that was told to stop.
     fn patience(&self, running: &Running) -> Option<Instant> {
+        let after_grace = self.live.after_grace(running.ticket);
         match self.live.order_now(running.ticket) {
             Order::GoOn => None,
-            Order::StopNow => Some(Instant::now() + REAP),
-            Order::StopBy(end) => Some(Instant::now() + end.since(self.live.now()) + REAP),
+            Order::StopNow => Some(Instant::now() + after_grace),
+            Order::StopBy(end) => Some(Instant::now() + end.since(self.live.now()) + after_grace),
         }
     }
 
@@ -180,29 +200,30 @@ impl Driver {
             let overdue = match self.live.order_now(running.ticket) {
                 Order::GoOn => false,
                 Order::StopNow => true,
-                Order::StopBy(end) => self.live.now().since(end) >= REAP,
+                Order::StopBy(end) => self.live.now().since(end) >= self.live.after_grace(running.ticket),
             };
             if !overdue {
                 self.running.push(running);
                 continue;
             }
             self.live.close_ticket(running.ticket);
-            let result = stopped_result(running.call.clone(), ToolEnd::Leaked, Vec::new());
-            self.stage(Event::ToolFinished { call: running.call, end: ToolEnd::Leaked, result: Arc::new(result) });
+            self.close_as(running.call, ToolEnd::Leaked);
         }
     }
 
-    pub(super) fn hear_tool_ended(&mut self, ticket: u32, end: AsideEnd<Returned>) {
+    pub(super) fn hear_tool_ended(&mut self, ticket: u32, done: ToolDone) {
         let Some(place) = self.running.iter().position(|running| running.ticket == ticket) else { return };
         let Running { call, effect, .. } = self.running.swap_remove(place);
         let closed = self.live.close_ticket(ticket);
-        let was_told = closed.alone || self.live.force().is_some_and(|force| force.cuts());
-        if was_told && matches!(end, AsideEnd::Dropped) && !closed.at_once && !planted(Fault::GraceEndNotRecorded) {
+        let was_told = closed.alone.is_some() || self.live.force().is_some_and(|force| force.cuts());
+        let had_to_be_stopped = matches!(done.end, AsideEnd::Dropped | AsideEnd::Abandoned);
+        if was_told && had_to_be_stopped && !closed.at_once && !planted(Fault::GraceEndNotRecorded) {
             self.stage(Event::GraceEnded { calls: [call.clone()].into() });
         }
-        let (end, result) = judge(&call, effect, end, closed, was_told);
+        let (end, result) = judge(&call, effect, done.end, &closed, was_told);
         let result = Arc::new(result);
-        self.stage(Event::ToolFinished { call, end, result: Arc::clone(&result) });
+        let remains = box_remains(done.remains);
+        self.stage(Event::ToolFinished { call, end, result: Arc::clone(&result), remains });
         if self.has_hooks(HookPoint::AfterTool) {
             self.finished.push(result);
         }
@@ -224,12 +245,15 @@ pub(crate) fn judge(
     call: &CallId,
     effect: Effect,
     end: AsideEnd<Returned>,
-    closed: Closed,
+    closed: &Closed,
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
     // A tool that did not look at its cord and returned within its grace has simply finished.
     let stopped_itself = was_told && closed.saw_it;
-    let stopped = |end, returned| (end, stopped_result(call.clone(), end, returned));
+    let stopped = |end, returned: Vec<Content>| {
+        let why = out_of_time(closed).map(|text| Content::Text { text });
+        (end, stopped_result(call.clone(), end, why.into_iter().chain(returned).collect()))
+    };
     match end {
         AsideEnd::Returned(_) if planted(Fault::FinishedResultLost) && was_told => stopped(ToolEnd::Cut, Vec::new()),
         AsideEnd::Returned(Ok(output)) if stopped_itself => stopped(ToolEnd::Cut, output.0),
@@ -247,6 +271,7 @@ pub(crate) fn judge(
             stopped(ToolEnd::Panicked, vec![Content::Text { text: format!("It said: {text}") }])
         }
         AsideEnd::NeverStarted => stopped(ToolEnd::NeverStarted, Vec::new()),
+        AsideEnd::Abandoned => stopped(ToolEnd::Leaked, Vec::new()),
         AsideEnd::Dropped => match effect {
             Effect::Effect => stopped(ToolEnd::Unknown, Vec::new()),
             Effect::ReadOnly | Effect::Idempotent => stopped(ToolEnd::Cut, Vec::new()),
@@ -254,10 +279,19 @@ pub(crate) fn judge(
     }
 }
 
+/// What a call that took too long is told, beside that it was stopped.
+fn out_of_time(closed: &Closed) -> Option<String> {
+    let request = closed.alone.as_ref().filter(|request| request.reason == Reason::Deadline)?;
+    Some(format!("It took too long: {}.", request.note.as_deref().unwrap_or("its time was over")))
+}
+
+pub(crate) fn box_remains(remains: Remains) -> Option<Box<Remains>> {
+    (!remains.is_none()).then(|| Box::new(remains))
+}
+
 /// Records the end of a tool that was given up: an addendum, believed by nobody.
-fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(News) + Send + 'static {
-    move |news| {
-        let News::ToolEnded(_, end) = news else { return };
+fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(AsideEnd<Returned>) + Send + 'static {
+    move |end| {
         if let AsideEnd::NeverStarted = end {
             // It was closed as such, and there is nothing to add.
             return;
@@ -268,7 +302,9 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(News) + Send + 'sta
             }
             AsideEnd::Returned(Err(error)) => ToolResult::text(call.clone(), ResultStatus::Error, error.0),
             AsideEnd::Panicked(text) => ToolResult::text(call.clone(), ResultStatus::Error, text),
-            AsideEnd::Dropped | AsideEnd::NeverStarted => stopped_result(call.clone(), ToolEnd::Cut, Vec::new()),
+            AsideEnd::Dropped | AsideEnd::Abandoned | AsideEnd::NeverStarted => {
+                stopped_result(call.clone(), ToolEnd::Cut, Vec::new())
+            }
         };
         live.learn(Learnt::LateResult { call, result: Arc::new(result) });
     }

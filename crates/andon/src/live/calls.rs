@@ -1,5 +1,6 @@
 //! A turn's calls before they start: those that wait for a person, and those whose turn has not come.
 
+use andon_core::digest::Digest;
 use andon_core::event::Approval;
 use andon_core::id::CallId;
 
@@ -15,26 +16,50 @@ pub enum DecideError {
     /// No approval is open for this call.
     #[error("this call does not wait for an approval: it was decided already, or the run never asked for it")]
     NotWaiting,
+    /// The yes is to other arguments than those that the call has.
+    #[error("this yes is to other arguments than the call has: look at the call again, and decide anew")]
+    OtherArguments,
 }
 
 impl Live {
     /// A turn's calls: those that wait for a person, and those that may start.
-    pub(crate) fn open_calls(&self, asked: Vec<CallId>, ready: Vec<CallId>) {
+    pub(crate) fn open_calls(&self, asked: Vec<(CallId, Digest)>, ready: Vec<CallId>) {
         let mut inner = self.inner.lock();
         inner.approvals = asked;
         inner.ready = ready;
     }
 
-    /// A person's decision. Refused once the run was told to stop.
-    pub(crate) fn decide(&self, call: &CallId, approval: Approval) -> Result<(), DecideError> {
+    /// A person's yes to exactly these arguments, or to those that the call has. Refused once the run was told to stop.
+    pub(crate) fn approve(&self, call: &CallId, to: Option<Digest>, by: Option<&str>) -> Result<(), DecideError> {
+        let by = by.map(str::to_owned);
+        self.decide(call, to, |arguments| Approval::Approved { by, arguments: Some(arguments) })
+    }
+
+    /// A person's no. Refused once the run was told to stop.
+    pub(crate) fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) -> Result<(), DecideError> {
+        let (by, why) = (by.map(str::to_owned), why.map(str::to_owned));
+        self.decide(call, None, |_| Approval::Denied { by, why })
+    }
+
+    fn decide(
+        &self,
+        call: &CallId,
+        to: Option<Digest>,
+        approval: impl FnOnce(Digest) -> Approval,
+    ) -> Result<(), DecideError> {
         let mut inner = self.inner.lock();
         if !inner.stop.lets_the_turn_go_on() && !planted(Fault::ApprovalAfterPull) {
             return Err(DecideError::TooLate);
         }
-        let Some(place) = inner.approvals.iter().position(|open| open == call) else {
+        let Some(place) = inner.approvals.iter().position(|(open, _)| open == call) else {
             return Err(DecideError::NotWaiting);
         };
-        let call = inner.approvals.swap_remove(place);
+        let (call, arguments) = inner.approvals.swap_remove(place);
+        if to.is_some_and(|to| to != arguments) {
+            inner.approvals.push((call, arguments));
+            return Err(DecideError::OtherArguments);
+        }
+        let approval = approval(arguments);
         if matches!(approval, Approval::Approved { .. }) {
             inner.ready.push(call.clone());
         }
@@ -48,7 +73,7 @@ impl Live {
     pub(crate) fn forget_call(&self, call: &CallId) {
         let mut inner = self.inner.lock();
         inner.ready.retain(|ready| ready != call);
-        inner.approvals.retain(|asked| asked != call);
+        inner.approvals.retain(|(asked, _)| asked != call);
     }
 
     /// An id for a call that has none and for which none could be made.

@@ -54,6 +54,15 @@ impl Live {
         open
     }
 
+    /// Passes the gate once more, before the thread of a tool that waited for its place.
+    pub(crate) fn may_start_thread(&self, ticket: u32) -> bool {
+        let mut inner = self.inner.lock();
+        let goes_on = inner.stop.lets_the_turn_go_on();
+        let Some(ticket) = inner.tickets.iter_mut().find(|open| open.number == ticket) else { return false };
+        ticket.on_thread = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull);
+        ticket.on_thread
+    }
+
     /// Whether a tool may still be put on record as started.
     pub(crate) fn lets_the_turn_go_on(&self) -> bool {
         self.inner.lock().stop.lets_the_turn_go_on() || planted(Fault::ToolAfterPull)

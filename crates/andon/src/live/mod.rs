@@ -25,23 +25,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use andon_core::cancel::{CancelRequest, Stop};
+use andon_core::digest::Digest;
 use andon_core::event::{Addendum, Approval, Epoch};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::time::Stamp;
 
-use crate::aside::AsideEnd;
+use crate::aside::{AsideEnd, ToolDone};
 use crate::hook::Decision;
 use crate::journal::JournalError;
 use crate::log::Log;
 use crate::runtime::RuntimeCore;
 use crate::sync::{AtomicU8, AtomicU64, Mutex};
-use crate::tool::{ToolError, ToolOutput};
 pub use calls::DecideError;
 pub(crate) use gate::Offer;
 pub use gate::Passed;
 use tickets::Ticket;
-pub(crate) use tickets::{Closed, Order};
+pub(crate) use tickets::{Closed, Manners, Order};
 pub(crate) use write::Appended;
 
 /// What reaches the driver from outside.
@@ -53,7 +53,7 @@ pub(crate) enum News {
     /// A person decided.
     Decided(CallId, Approval),
     /// A tool's task is over.
-    ToolEnded(u32, AsideEnd<Result<ToolOutput, ToolError>>),
+    ToolEnded(u32, Box<ToolDone>),
     /// A hook's task is over.
     HookEnded(u32, AsideEnd<Decision>),
     /// The session is this run's now.
@@ -73,10 +73,12 @@ struct Inner {
     driver: Option<Waker>,
     log: Log,
     tickets: Vec<Ticket>,
+    /// Tasks that outlive the run, as they are declared to.
+    detached: Vec<Ticket>,
     next_ticket: u32,
     watchers: Vec<(u64, Waker)>,
-    /// Calls that wait for a person.
-    approvals: Vec<CallId>,
+    /// Calls that wait for a person, and what a yes is bound to.
+    approvals: Vec<(CallId, Digest)>,
     /// Calls that may start and have not.
     ready: Vec<CallId>,
     passed: Passed,
@@ -149,6 +151,7 @@ impl Live {
             driver: None,
             log: Log::default(),
             tickets: Vec::new(),
+            detached: Vec::new(),
             next_ticket: 0,
             watchers: Vec::new(),
             approvals: Vec::new(),

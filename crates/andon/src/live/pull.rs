@@ -48,12 +48,12 @@ impl Live {
         if let Stop::Sealed(ending) = &inner.stop {
             return (ReplyKind::TooLate { outcome: Arc::clone(ending) }, 0);
         }
-        let has_not_started = inner.approvals.contains(call) || inner.ready.contains(call);
+        let has_not_started = inner.approvals.iter().any(|(open, _)| open == call) || inner.ready.contains(call);
         let Some(ticket) = inner.tickets.iter_mut().find(|ticket| ticket.call.as_ref() == Some(call)) else {
             if !has_not_started {
                 return (ReplyKind::NotRunning, 0);
             }
-            inner.approvals.retain(|open| open != call);
+            inner.approvals.retain(|(open, _)| open != call);
             inner.ready.retain(|open| open != call);
             inner.requests += 1;
             let number = inner.requests;
@@ -109,6 +109,7 @@ impl Live {
             return Err(Unheard);
         }
         inner.stop = Stop::Sealed(Arc::clone(ending));
+        inner.let_all_go();
         inner.tickets.clear();
         Ok(())
     }

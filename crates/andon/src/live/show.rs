@@ -3,15 +3,21 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use andon_core::answer::Kind;
 use andon_core::event::{Addendum, Learnt};
+use andon_core::id::CallId;
 use andon_core::outcome::Outcome;
 use andon_core::receipt::Receipt;
 
-use super::Live;
+use super::{Inner, Live, WakeList};
 use crate::fault::{Fault, planted};
 use crate::feed::{Cursor, FeedItem};
 use crate::journal::JournalError;
 use crate::sync::Ordering;
+
+/// How many bytes of a tool's work are shown.
+const MAX_SHOWN: usize = 256 << 10;
+const NOT_SHOWN: &str = "\n[this call shows more than 256 KiB of its work: the rest is not shown]\n";
 
 impl Live {
     pub(crate) fn next_reader(&self) -> u64 {
@@ -47,6 +53,33 @@ impl Live {
         }
         inner.log.register(key, cx.waker());
         Poll::Pending
+    }
+
+    /// Shows what a tool says of its work, as long as its call is open. How much that may be is bounded.
+    pub(crate) fn show_output(self: &Arc<Self>, ticket: u32, call: &CallId, text: &str) {
+        let now = self.now();
+        let mut inner = self.inner.lock();
+        let Inner { tickets, log, .. } = &mut *inner;
+        let Some(ticket) = tickets.iter_mut().find(|open| open.number == ticket) else { return };
+        let room = MAX_SHOWN.saturating_sub(ticket.shown);
+        if text.is_empty() || ticket.shown > MAX_SHOWN {
+            return;
+        }
+        let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+        let is_cut = kept.len() < text.len();
+        ticket.shown = if is_cut { usize::MAX } else { ticket.shown + kept.len() };
+        let kind = Kind::ToolOutput(call.clone());
+        let mut first_unjournaled = log.push_output(&kind, kept, now);
+        if is_cut {
+            first_unjournaled |= log.push_output(&kind, NOT_SHOWN, now);
+        }
+        let wake = WakeList::readers(log);
+        drop(inner);
+        wake.wake();
+        if first_unjournaled {
+            self.runtime.flusher.add(self);
+        }
+        self.hit("tool: shown");
     }
 
     /// The outcome, once there is one.

@@ -9,8 +9,10 @@ use andon_core::id::CallId;
 use andon_core::time::Stamp;
 
 use super::{Inner, Live, News, WakeList};
+use crate::driver::REAP;
 use crate::fault::{Fault, planted};
 use crate::sync::Ordering;
+use crate::tool::{OnCancel, ToolSpec};
 
 /// What a task that runs beside the driver is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub(crate) enum Order {
 pub(super) struct Ticket {
     pub(super) number: u32,
     pub(super) call: Option<CallId>,
-    pub(super) grace: Duration,
+    pub(super) manners: Manners,
     pub(super) since: Stamp,
     /// The call was cancelled alone.
     pub(super) cancelled: Option<Arc<CancelRequest>>,
@@ -33,40 +35,93 @@ pub(super) struct Ticket {
     pub(super) started: bool,
     /// The tool has looked at its cord and seen it pulled.
     pub(super) saw_it: bool,
+    /// It runs on a thread of its own, which cannot be dropped.
+    pub(super) on_thread: bool,
+    /// How many bytes it has shown of its work.
+    pub(super) shown: usize,
+}
+
+/// How a task beside the driver is stopped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manners {
+    pub(crate) grace: Duration,
+    pub(crate) on_cancel: OnCancel,
+    pub(crate) cleanup: Duration,
+}
+
+impl Manners {
+    pub(crate) fn of_hook(grace: Duration) -> Self {
+        Self { grace, on_cancel: OnCancel::Cooperate, cleanup: Duration::ZERO }
+    }
+
+    pub(crate) fn of_tool(spec: &ToolSpec) -> Self {
+        Self { grace: spec.grace, on_cancel: spec.on_cancel, cleanup: spec.cleanup }
+    }
 }
 
 /// What was known of a task beside the driver when its ticket was closed.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Closed {
-    /// The tool had seen that it was to stop.
+    /// The tool had seen that it was to stop, and what it returned is what it had by then.
     pub(crate) saw_it: bool,
     /// The call was cancelled alone.
-    pub(crate) alone: bool,
+    pub(crate) alone: Option<Arc<CancelRequest>>,
     /// It was to stop at once, without a grace.
     pub(crate) at_once: bool,
 }
 
 impl Live {
     /// Registers a tool call or hook that is about to run beside the driver.
-    pub(crate) fn open_ticket(&self, call: Option<CallId>, grace: Duration) -> u32 {
+    pub(crate) fn open_ticket(&self, call: Option<CallId>, manners: Manners) -> u32 {
         let since = self.now();
         let mut inner = self.inner.lock();
         inner.next_ticket += 1;
         let number = inner.next_ticket;
         inner.ready.retain(|ready| Some(ready) != call.as_ref());
-        inner.tickets.push(Ticket { number, call, grace, since, cancelled: None, started: false, saw_it: false });
+        inner.tickets.push(Ticket {
+            number,
+            call,
+            manners,
+            since,
+            cancelled: None,
+            started: false,
+            saw_it: false,
+            on_thread: false,
+            shown: 0,
+        });
         number
     }
 
     /// Forgets a ticket: its task is over, or nobody waits for it any more. Says whether the tool saw the pull.
     pub(crate) fn close_ticket(&self, number: u32) -> Closed {
+        let now = self.now();
         let mut inner = self.inner.lock();
         let Some(place) = inner.tickets.iter().position(|ticket| ticket.number == number) else {
             return Closed::default();
         };
         let at_once = inner.order(number) == Order::StopNow;
         let ticket = inner.tickets.swap_remove(place);
-        Closed { saw_it: ticket.saw_it, alone: ticket.cancelled.is_some(), at_once }
+        inner.log.release_held(now);
+        let may_finish = matches!(ticket.manners.on_cancel, OnCancel::Finish { .. });
+        Closed { saw_it: ticket.saw_it && !may_finish, alone: ticket.cancelled, at_once }
+    }
+
+    /// Lets a tool that is declared to outlive the run go, if it has begun and the run is cut: nobody waits for it any
+    /// more. Says whether it did.
+    pub(crate) fn let_go(&self, number: u32) -> bool {
+        let now = self.now();
+        let mut inner = self.inner.lock();
+        if inner.stop.lets_the_turn_go_on() || !inner.let_go(number) {
+            return false;
+        }
+        inner.log.release_held(now);
+        true
+    }
+
+    /// Whether the call of this ticket has not been closed.
+    pub(crate) fn is_open(&self, number: u32) -> bool {
+        let inner = self.inner.lock();
+        inner.tickets.iter().chain(&inner.detached).any(|ticket| ticket.number == number)
     }
 
     /// The call that a ticket belongs to. Closes the ticket.
@@ -82,6 +137,7 @@ impl Live {
     pub(crate) fn stop_asides(&self) {
         let mut inner = self.inner.lock();
         inner.orphaned = true;
+        inner.let_all_go();
         let watchers = WakeList::watchers(&mut inner);
         drop(inner);
         watchers.wake();
@@ -98,8 +154,9 @@ impl Live {
             inner.driver = Some(cx.waker().clone());
             Poll::Pending
         });
+        let patience = self.inner.lock().tickets.iter().map(Ticket::after_grace).max().unwrap_or_default();
         // What does not yield within that time is given up; its ticket is closed with the run.
-        let _ = tokio::time::timeout(crate::driver::REAP, all_reported).await;
+        let _ = tokio::time::timeout(patience, all_reported).await;
     }
 
     /// What a task beside the driver is to do; it is woken when that changes.
@@ -119,14 +176,22 @@ impl Live {
         !has_begun && inner.order(number) != Order::GoOn
     }
 
-    /// When a task beside the driver must be over at the latest, as things stand.
+    /// When a task beside the driver is to stop, as things stand.
     pub(crate) fn order_now(&self, number: u32) -> Order {
         self.inner.lock().order(number)
+    }
+
+    /// How long the end of a task's grace may be past before it is given up by name.
+    pub(crate) fn after_grace(&self, number: u32) -> Duration {
+        let inner = self.inner.lock();
+        let ticket = inner.tickets.iter().find(|ticket| ticket.number == number);
+        ticket.map_or(REAP, Ticket::after_grace)
     }
 
     /// A task beside the driver is over: tells the driver, unless that has given it up.
     pub(crate) fn report(&self, number: u32, news: News) -> Result<(), News> {
         let mut inner = self.inner.lock();
+        inner.detached.retain(|ticket| ticket.number != number);
         if !inner.tickets.iter().any(|ticket| ticket.number == number) {
             return Err(news);
         }
@@ -139,6 +204,21 @@ impl Live {
     /// Calls whose tools have not reported: given up when the driver is gone.
     pub(crate) fn unreported_calls(&self) -> Vec<CallId> {
         self.inner.lock().tickets.iter().filter_map(|ticket| ticket.call.clone()).collect()
+    }
+
+    /// The request that told this task to stop: the one in force for the run, or for this call alone.
+    pub(crate) fn told_by(&self, ticket: Option<u32>) -> Option<Arc<CancelRequest>> {
+        let mut inner = self.inner.lock();
+        if !inner.is_told(ticket) {
+            return None;
+        }
+        let own = inner.tickets.iter().find(|open| Some(open.number) == ticket);
+        own.and_then(|own| own.cancelled.clone()).or_else(|| inner.request.clone())
+    }
+
+    /// Calls whose tools were let go when the driver was gone: they go on.
+    pub(crate) fn detached_calls(&self) -> Vec<CallId> {
+        self.inner.lock().detached.iter().filter_map(|ticket| ticket.call.clone()).collect()
     }
 
     /// Whether this task has been told to stop; remembers that it knows.
@@ -169,27 +249,61 @@ impl Inner {
     fn is_told(&mut self, ticket: Option<u32>) -> bool {
         let run_is_cut = !self.stop.lets_the_turn_go_on();
         let Some(number) = ticket else { return run_is_cut };
-        let Some(ticket) = self.tickets.iter_mut().find(|ticket| ticket.number == number) else { return true };
-        let told = run_is_cut || ticket.cancelled.is_some();
+        let mut open = self.tickets.iter_mut().chain(&mut self.detached);
+        let Some(ticket) = open.find(|ticket| ticket.number == number) else { return true };
+        let outlives_the_run = ticket.manners.on_cancel == OnCancel::Detach;
+        let told = (run_is_cut && !outlives_the_run) || ticket.cancelled.is_some();
         ticket.saw_it |= told;
         told
     }
 
     fn order(&self, number: u32) -> Order {
+        if self.detached.iter().any(|ticket| ticket.number == number) {
+            return Order::GoOn;
+        }
         let Some(ticket) = self.tickets.iter().find(|ticket| ticket.number == number) else { return Order::StopNow };
         if self.orphaned {
             return Order::StopNow;
         }
-        let requests = self.request.iter().chain(&ticket.cancelled);
+        // One that has not begun is kept from it by the gate, whatever it is declared to be.
+        let outlives_the_run = ticket.manners.on_cancel == OnCancel::Detach && ticket.started;
+        let of_the_run = self.request.iter().filter(|_| !outlives_the_run);
+        let requests = of_the_run.chain(&ticket.cancelled);
         requests.map(|request| ticket.order(request)).fold(Order::GoOn, Order::sooner)
+    }
+
+    fn let_go(&mut self, number: u32) -> bool {
+        let goes =
+            |ticket: &Ticket| ticket.number == number && ticket.started && ticket.manners.on_cancel == OnCancel::Detach;
+        let Some(place) = self.tickets.iter().position(goes) else { return false };
+        let ticket = self.tickets.swap_remove(place);
+        // One that was stopped alone is not let go: it is on its way out.
+        if ticket.cancelled.is_some() {
+            self.tickets.push(ticket);
+            return false;
+        }
+        self.detached.push(ticket);
+        true
+    }
+
+    /// The run ends here: who is declared to outlive it goes on, and nobody waits for any of them.
+    pub(super) fn let_all_go(&mut self) {
+        let numbers: Vec<u32> = self.tickets.iter().map(|ticket| ticket.number).collect();
+        for number in numbers {
+            self.let_go(number);
+        }
     }
 }
 
 impl Ticket {
     fn order(&self, request: &CancelRequest) -> Order {
         // A request's grace is for tools; a hook has its own.
-        let asked = request.grace_ms.filter(|_| self.call.is_some());
-        let grace = asked.map_or(self.grace, Duration::from_millis);
+        let asked = request.grace_ms.filter(|_| self.call.is_some()).map(Duration::from_millis);
+        let grace = match self.manners.on_cancel {
+            OnCancel::Cooperate | OnCancel::Detach => asked.unwrap_or(self.manners.grace),
+            OnCancel::Drop => Duration::ZERO,
+            OnCancel::Finish { within } => within,
+        };
         match request.force {
             Force::AfterTurn => Order::GoOn,
             Force::Now if !planted(Fault::NowGivesGrace) => Order::StopNow,
@@ -200,6 +314,15 @@ impl Ticket {
                 Order::StopBy(Stamp { mono_us: from.saturating_add(grace_us), ..request.requested_at })
             }
         }
+    }
+}
+
+impl Ticket {
+    /// How long the end of its grace may be past before it is given up by name: it has to notice, a thread has one more
+    /// moment, and the cleanup has its own time.
+    fn after_grace(&self) -> Duration {
+        let last_moment = if self.on_thread { REAP } else { Duration::ZERO };
+        REAP + last_moment + self.manners.cleanup
     }
 }
 

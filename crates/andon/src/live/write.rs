@@ -26,7 +26,7 @@ impl Live {
     pub(crate) fn append(&self, records: Vec<Arc<Record>>) -> Appended {
         let now = self.now();
         let _in_order = self.writer.lock();
-        let flush = self.inner.lock().log.take_flush(now);
+        let flush = self.inner.lock().log.begin_batch(now);
         let lump = flush.map(|flush| Entry::Lump(Arc::new(flush.lump)));
         let facts = records.iter().map(|record| Entry::Fact(Arc::clone(record)));
         let append = self.hand_over(lump.into_iter().chain(facts).collect());
@@ -69,6 +69,7 @@ impl Live {
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
         self.level.store(level(Force::Now), Ordering::Release);
+        inner.let_all_go();
         inner.tickets.clear();
         let (readers, watchers) = (WakeList::readers(&mut inner.log), WakeList::watchers(&mut inner));
         drop(inner);
@@ -106,9 +107,11 @@ impl Live {
 
     /// A flush is durable: text may be shown again if it had to wait.
     pub(crate) fn flushed(&self, flush: &Flush) {
+        let now = self.now();
         let mut inner = self.inner.lock();
         inner.log.flushed(flush);
-        let wake = WakeList { driver: inner.driver.take(), ..WakeList::default() };
+        inner.log.release_held(now);
+        let wake = WakeList { driver: inner.driver.take(), ..WakeList::readers(&mut inner.log) };
         drop(inner);
         wake.wake();
     }

@@ -134,14 +134,11 @@ mod tests {
     use std::time::Duration;
 
     fn tool(name: &str) -> Arc<ToolSpec> {
-        Arc::new(ToolSpec {
-            name: name.into(),
-            description: String::new(),
-            schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
-            effect: Effect::ReadOnly,
-            grace: Duration::ZERO,
-            needs_approval: name == "write_note",
-        })
+        let mut spec = ToolSpec::new(name, "", json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+        spec.effect = Effect::ReadOnly;
+        spec.grace = Duration::ZERO;
+        spec.needs_approval = name == "write_note";
+        Arc::new(spec)
     }
 
     fn names(prompt: &str, is_long: bool, wants_two: bool) -> Vec<String> {

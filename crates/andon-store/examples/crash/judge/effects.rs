@@ -78,7 +78,7 @@ pub(super) fn check_deeds_at_the_end(book: &Book, seen: &Seen) -> Vec<String> {
                     ToolEnd::Finished => (call, ended.contains(call.as_str())),
                     ToolEnd::NeverStarted => (call, !begun.contains(call.as_str())),
                     ToolEnd::Panicked => (call, false),
-                    ToolEnd::Cut | ToolEnd::Unknown | ToolEnd::Leaked => (call, true),
+                    ToolEnd::Cut | ToolEnd::Unknown | ToolEnd::Leaked | ToolEnd::Detached => (call, true),
                 },
                 Event::ToolRefused { call, .. } => (call, !begun.contains(call.as_str())),
                 _ => continue,

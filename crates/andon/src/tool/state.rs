@@ -1,0 +1,65 @@
+//! A session's state, as a tool sees it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::journal::JournalError;
+use crate::live::Live;
+use crate::sessions::{StateChange, StateMap};
+
+/// The session's state, for one call.
+#[derive(Clone)]
+pub struct SessionState {
+    live: Arc<Live>,
+    ticket: u32,
+}
+
+/// Why a tool could not read or change its session's state.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StateError {
+    /// The call was closed: it was stopped, and what it does now is believed by nobody.
+    #[error("this call is over, and can no longer change its session")]
+    CallIsOver,
+    /// The journal failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl SessionState {
+    pub(crate) fn new(live: Arc<Live>, ticket: u32) -> Self {
+        Self { live, ticket }
+    }
+
+    /// One value; see [`StateMap`] for the prefixes that are shared.
+    pub async fn get(&self, key: &str) -> Result<Option<Value>, StateError> {
+        Ok(self.all().await?.get(key).cloned())
+    }
+
+    /// All of it, with what the session shares with others.
+    pub async fn all(&self) -> Result<StateMap, StateError> {
+        let state = self.live.runtime.journal.sessions().state(&self.live.session).await?;
+        Ok(state.unwrap_or_default())
+    }
+
+    /// Sets one value. Durable when it returns.
+    pub async fn set(&self, key: impl Into<String>, value: impl Into<Value>) -> Result<(), StateError> {
+        self.change(StateChange::from([(key.into(), Some(value.into()))])).await
+    }
+
+    /// Changes the state, all of it or nothing; a key without a value is removed. Refused once the call is closed.
+    pub async fn change(&self, change: StateChange) -> Result<(), StateError> {
+        if !self.live.is_open(self.ticket) {
+            return Err(StateError::CallIsOver);
+        }
+        let now = self.live.now().wall;
+        Ok(self.live.runtime.journal.sessions().change_state(&self.live.session, now, change).await?)
+    }
+}
+
+impl fmt::Debug for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionState").field("session", &self.live.session).finish_non_exhaustive()
+    }
+}

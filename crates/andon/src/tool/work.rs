@@ -1,0 +1,76 @@
+//! What a call of a tool does.
+
+use std::fmt;
+use std::future::Future;
+
+use andon_core::event::Remains;
+
+use super::{BoxFuture, Returned};
+
+/// What a call of a tool does, and what brings to its end whatever it starts.
+pub struct Work {
+    pub(crate) doing: Doing,
+    pub(crate) cleanup: Option<Cleanup>,
+}
+
+pub(crate) type Cleanup = Box<dyn FnOnce() -> BoxFuture<Remains> + Send>;
+
+/// How the work is done.
+pub(crate) enum Doing {
+    /// A future, polled on the tools' own threads. It ends when it is dropped.
+    Task(BoxFuture<Returned>),
+    /// A function, on a thread of its own. Nothing can end it.
+    Blocking(Box<dyn FnOnce() -> Returned + Send>),
+    /// What stands in for such a thread in tests on a paused clock.
+    Thread(BoxFuture<Returned>),
+}
+
+impl Work {
+    /// A future. When the cord is pulled it has its grace, and is then dropped.
+    pub fn task(future: impl Future<Output = Returned> + Send + 'static) -> Self {
+        Self::new(Doing::Task(Box::pin(future)))
+    }
+
+    /// A function that may block. It runs on a thread of its own, from a bounded pool. A thread cannot be killed: one that
+    /// goes on after its grace is abandoned by name, and what it returns then is believed by nobody.
+    pub fn blocking(function: impl FnOnce() -> Returned + Send + 'static) -> Self {
+        Self::new(Doing::Blocking(Box::new(function)))
+    }
+
+    /// What behaves as a blocking function does and is a future: nobody can drop it. For tests on a paused clock.
+    #[doc(hidden)]
+    pub fn simulated_thread(future: impl Future<Output = Returned> + Send + 'static) -> Self {
+        Self::new(Doing::Thread(Box::pin(future)))
+    }
+
+    fn new(doing: Doing) -> Self {
+        Self { doing, cleanup: None }
+    }
+
+    /// What brings to its end whatever the work started: processes, remote calls.
+    ///
+    /// It is called once, when the work has ended in any way: it returned, it panicked, or its future was dropped because
+    /// its grace was over or the force was `now`. The call is closed when it is done, so a run that has settled has left
+    /// nothing behind. It may take as long as [`ToolSpec::cleanup`](super::ToolSpec::cleanup) says; over that the call is
+    /// named as leaked.
+    #[must_use]
+    pub fn cleanup<F, R>(mut self, cleanup: F) -> Self
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Future<Output = Remains> + Send + 'static,
+    {
+        self.cleanup = Some(Box::new(move || Box::pin(cleanup())));
+        self
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.doing {
+            Doing::Task(_) => "task",
+            Doing::Blocking(_) => "blocking",
+            Doing::Thread(_) => "simulated thread",
+        };
+        f.debug_tuple("Work").field(&kind).finish()
+    }
+}
