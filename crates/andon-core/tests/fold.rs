@@ -8,6 +8,7 @@ use std::sync::Arc;
 use andon_core::answer::{Kind, Lump, Span, What};
 use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::closing::{Why, close_model};
+use andon_core::digest::Digest;
 use andon_core::event::{Approval, Entry, Event, HookPoint};
 use andon_core::message::{Cut, Message, Part, Role};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
@@ -216,7 +217,10 @@ mod sense {
         );
         let lump = Arc::new(span.lump_from(0, 0).unwrap());
         let refused = Progress::fold(&[journal[0].clone(), journal[1].clone(), Entry::Lump(lump)]).unwrap_err();
-        assert_eq!(refused, FoldError::OutOfPlace { seq: 2, why: "text streams only while the model is called" });
+        assert_eq!(
+            refused,
+            FoldError::OutOfPlace { seq: 2, why: "text streams only while the model is called or a tool runs" }
+        );
     }
 
     #[test]
@@ -226,7 +230,59 @@ mod sense {
         span.push(&Kind::Text, "And");
         journal.push(Entry::Lump(Arc::new(span.lump_from(0, 0).unwrap())));
         let refused = Progress::fold(&journal).unwrap_err();
-        assert_eq!(refused, FoldError::OutOfPlace { seq: 4, why: "text streams only while the model is called" });
+        assert_eq!(
+            refused,
+            FoldError::OutOfPlace { seq: 4, why: "text streams only while the model is called or a tool runs" }
+        );
+    }
+}
+
+mod output {
+    use super::*;
+
+    fn lump(kind: &Kind, text: &str, after: u64) -> Entry {
+        let mut span = Span::new(after);
+        span.push(kind, text);
+        Entry::Lump(Arc::new(span.lump_from(0, 0).unwrap()))
+    }
+
+    #[test]
+    fn what_a_tool_shows_is_in_its_place_only_while_a_tool_runs_and_is_no_part_of_the_conversation() {
+        let shown = Kind::ToolOutput(id("a"));
+        let asked = || {
+            [Event::RunStarted, model_started(1), message(asking(&["a"])), usage(1), answered(1, ModelStop::ToolUse)]
+        };
+        let mut early = journal(asked());
+        let seq = early.len() as u64;
+        early.push(lump(&shown, "early", seq));
+        assert!(Progress::fold(&early).is_err(), "nothing runs yet");
+
+        let mut journal = journal(asked().into_iter().chain([tool_started("a")]));
+        let before = Progress::fold(&journal).unwrap();
+        journal.push(lump(&shown, "working", seq + 1));
+        let after = Progress::fold(&journal).unwrap();
+        assert_eq!(after.messages(), before.messages());
+        journal.push(lump(&Kind::Text, "the model's?", seq + 1));
+        assert!(Progress::fold(&journal).is_err(), "an answer does not stream while tools run");
+    }
+
+    #[test]
+    fn a_yes_to_other_arguments_than_the_call_has_does_not_fold() {
+        let asks = || {
+            [
+                Event::RunStarted,
+                model_started(1),
+                message(asking(&["a"])),
+                usage(1),
+                answered(1, ModelStop::ToolUse),
+                approval_requested("a"),
+            ]
+        };
+        let yes = |arguments: &[u8]| {
+            approval_resolved("a", Approval::Approved { by: None, arguments: Some(Digest::of(arguments)) })
+        };
+        assert!(Progress::fold(&journal(asks().into_iter().chain([yes(b"{}")]))).is_ok());
+        assert!(Progress::fold(&journal(asks().into_iter().chain([yes(b"{\"all\":true}")]))).is_err());
     }
 }
 

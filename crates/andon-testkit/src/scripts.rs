@@ -2,12 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use andon::core::event::Event;
 use andon::{
-    Agent, AgentBuilder, AgentReply, Cancel, DecideError, Decision, FeedItem, Limits, ModelError, Piece, Retry, Run,
-    Runtime, StartError, State, What, WhenBusy,
+    Agent, AgentBuilder, AgentReply, Cancel, DecideError, Decision, FeedItem, FnTool, Limits, ModelError, OnCancel,
+    Piece, Retry, Run, Runtime, StartError, State, Verdict, What, WhenBusy,
 };
 use tokio::time::sleep;
 
@@ -70,6 +72,23 @@ pub fn all() -> Vec<Script> {
         script!(agent_cancel, "a cancel of the whole agent", GRACE),
         script!(question_after_a_restart, "a question after a restart", GRACE),
         script!(queue_after_a_restart, "a queue after a restart", GRACE),
+        script!(dropped_tool, "a tool that is dropped at once"),
+        script!(finishing_tool, "a tool that may finish", Duration::from_millis(500)),
+        script!(unfinished_tool, "a tool that may finish and is too slow", Duration::from_millis(500)),
+        script!(detached_tool, "a tool that outlives its run", GRACE),
+        script!(tool_out_of_time, "a tool that takes too long", Duration::from_millis(600)),
+        script!(talkative_tool, "a tool that shows its work", GRACE),
+        script!(
+            talkative_on_slow_disk,
+            "a tool that shows its work on a slow disk",
+            GRACE + slow_disk * 10,
+            Some(slow_disk)
+        ),
+        script!(process_tool, "a process", GRACE + Duration::from_millis(60)),
+        script!(thread_that_looks, "a thread that looks at its cord", Duration::from_millis(600)),
+        script!(thread_that_goes_on, "a thread that goes on", Duration::from_millis(700)),
+        script!(threads_in_a_queue, "more threads than places", Duration::from_millis(700)),
+        script!(compensated_call, "a call that is undone", GRACE),
     ]
 }
 
@@ -531,4 +550,121 @@ async fn agent_cancel(world: World) {
         play(&world, &agent, "Not this one.").await;
     }
     play(&world, &agent, "But this one.").await;
+}
+
+/// One call of one tool, whose answer is followed by another.
+async fn play_one_tool(world: World, tool: FnTool) {
+    let first = answer([words("Calling. "), Act::call(0, "t1", "tool", "{}"), vec![Act::tool_use()]]);
+    let model = world.model([first, done()]);
+    play(&world, &world.open(world.agent(&model).tool(tool)), "Call it.").await;
+}
+
+async fn dropped_tool(world: World) {
+    let tool = tools::slow("tool", Duration::from_millis(300), &world.tools).on_cancel(OnCancel::Drop);
+    play_one_tool(world, tool).await;
+}
+
+async fn finishing_tool(world: World) {
+    let within = Duration::from_millis(400);
+    let tool = tools::slow("tool", Duration::from_millis(300), &world.tools).on_cancel(OnCancel::Finish { within });
+    play_one_tool(world, tool).await;
+}
+
+async fn unfinished_tool(world: World) {
+    let within = Duration::from_millis(400);
+    let tool = tools::slow("tool", Duration::from_millis(900), &world.tools).on_cancel(OnCancel::Finish { within });
+    play_one_tool(world, tool).await;
+}
+
+async fn detached_tool(world: World) {
+    let first = answer([
+        words("Two. "),
+        Act::call(0, "d1", "detached", "{}"),
+        Act::call(1, "d2", "kind", "{}"),
+        vec![Act::tool_use()],
+    ]);
+    let model = world.model([first, done()]);
+    let agent = world
+        .agent(&model)
+        .tool(tools::slow("detached", Duration::from_millis(900), &world.tools).on_cancel(OnCancel::Detach))
+        .tool(tools::cooperative("kind", Duration::from_millis(300), &world.tools));
+    play(&world, &world.open(agent), "Call them.").await;
+}
+
+async fn tool_out_of_time(world: World) {
+    let tool = tools::stubborn("tool", Duration::from_secs(9), &world.tools).timeout(Duration::from_millis(200));
+    play_one_tool(world, tool).await;
+}
+
+async fn talkative_tool(world: World) {
+    let tool = tools::talkative("tool", 4, &world.tools);
+    play_one_tool(world, tool).await;
+}
+
+async fn talkative_on_slow_disk(world: World) {
+    let first = answer([
+        words("Two. "),
+        Act::call(0, "o1", "tool", "{}"),
+        Act::call(1, "o2", "short", "{}"),
+        vec![Act::tool_use()],
+    ]);
+    let model = world.model([first, done()]);
+    let agent = world.agent(&model).tool(tools::talkative("tool", 8, &world.tools)).tool(tools::talkative(
+        "short",
+        2,
+        &world.tools,
+    ));
+    play(&world, &world.open(agent), "Call them.").await;
+}
+
+async fn process_tool(world: World) {
+    let (takes, dies) = (Duration::from_millis(300), Duration::from_millis(50));
+    let tool = tools::with_process("tool", takes, dies, &world.tools);
+    play_one_tool(world, tool).await;
+}
+
+async fn thread_that_looks(world: World) {
+    let tool = tools::on_thread("tool", Duration::from_millis(300), true, &world.tools);
+    play_one_tool(world, tool).await;
+}
+
+async fn thread_that_goes_on(world: World) {
+    let tool = tools::on_thread("tool", Duration::from_millis(2_000), false, &world.tools);
+    play_one_tool(world, tool).await;
+}
+
+async fn threads_in_a_queue(world: World) {
+    let calls = (0..3).flat_map(|index| Act::call(index, &format!("q{index}"), "tool", "{}"));
+    let first = answer([words("Three. "), calls.collect(), vec![Act::tool_use()]]);
+    let model = world.model([first, done()]);
+    let tool = tools::on_thread("tool", Duration::from_millis(200), false, &world.tools);
+    play(&world, &world.open(world.agent(&model).tool(tool)), "Call them.").await;
+}
+
+async fn compensated_call(world: World) {
+    let first = answer([words("Paying. "), Act::call(0, "u1", "pay", "{}"), vec![Act::tool_use()]]);
+    let model = world.model([first, done()]);
+    let undone = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&undone);
+    let pay =
+        tools::slow("pay", Duration::from_millis(100), &world.tools).compensation(Duration::from_secs(1), move |_| {
+            let count = Arc::clone(&count);
+            async move {
+                count.fetch_add(1, Ordering::Relaxed);
+                sleep(Duration::from_millis(30)).await;
+                Ok("paid back".into())
+            }
+        });
+    let agent = world.open(world.agent(&model).tool(pay));
+    let Ok(run) = world.start(agent.prompt("Pay.")) else { return };
+    world.follow(&run).await;
+    let Some(call) = call_id("u1") else { return };
+    let ran = run
+        .receipt()
+        .is_some_and(|receipt| receipt.calls.iter().any(|account| account.verdict != Verdict::NeverStarted));
+    let compensated = agent.compensate(&run, &call, Some("ada")).await;
+    let expected = usize::from(ran);
+    if compensated.is_ok() != ran || undone.load(Ordering::Relaxed) != expected {
+        world.broken(&format!("P7: the call had run: {ran}, and undoing it came to {compensated:?}"));
+    }
 }

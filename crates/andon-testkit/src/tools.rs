@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use andon::core::event::Event;
 use andon::core::id::CallId;
-use andon::{Effect, FnTool, Invocation, Probe, ToolError, ToolOutput};
+use andon::{Effect, FnTool, Invocation, Probe, Remains, ToolError, ToolOutput, ToolSpec, Work};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::sleep;
@@ -39,6 +39,16 @@ pub enum Deed {
     },
     /// Its future is gone.
     Gone {
+        /// The call.
+        call: CallId,
+    },
+    /// It has started a process, which nobody's drop ends.
+    Spawned {
+        /// The call.
+        call: CallId,
+    },
+    /// That process is dead.
+    Died {
         /// The call.
         call: CallId,
     },
@@ -76,6 +86,17 @@ impl ToolLog {
     pub fn running(&self) -> usize {
         let gone = self.state.lock().iter().filter(|deed| matches!(deed, Deed::Gone { .. })).count();
         self.started().saturating_sub(gone)
+    }
+
+    /// How many processes were started and are not dead.
+    pub fn processes(&self) -> usize {
+        let count = |is_it: fn(&Deed) -> bool| self.state.lock().iter().filter(|deed| is_it(deed)).count();
+        let died = count(|deed| matches!(deed, Deed::Died { .. }));
+        count(|deed| matches!(deed, Deed::Spawned { .. })).saturating_sub(died)
+    }
+
+    fn add(&self, deed: Deed) {
+        self.state.lock().push(deed);
     }
 
     fn begin(&self, call: &Invocation) -> Alive {
@@ -164,6 +185,71 @@ pub fn stubborn(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
             tokio::join!(call.cord.pulled(), sleep(takes));
             alive.returns("stubborn result")
         }
+    })
+    .grace(Duration::from_millis(500))
+}
+
+/// Shows its work while it goes on.
+pub fn talkative(name: &str, lines: u32, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    FnTool::new(name, "Shows its work.", any_object(), move |call| {
+        let log = log.clone();
+        async move {
+            let alive = log.begin(&call);
+            for line in 1..=lines {
+                call.progress.show(&format!("line {line} of {}\n", call.call));
+                sleep(Duration::from_millis(20)).await;
+            }
+            alive.returns("all shown")
+        }
+    })
+    .effect(Effect::ReadOnly)
+}
+
+/// Starts a process that no drop ends and that takes a while to die; its cleanup sees to that.
+pub fn with_process(name: &str, takes: Duration, dies_within: Duration, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    let mut spec = ToolSpec::new(name, "Starts a process.", any_object());
+    spec.cleanup = dies_within * 2;
+    FnTool::from_spec(spec, move |call| {
+        let (log, cleanup_log, id) = (log.clone(), log.clone(), call.call.clone());
+        let work = async move {
+            let alive = log.begin(&call);
+            log.add(Deed::Spawned { call: call.call.clone() });
+            tokio::select! {
+                biased;
+                () = call.cord.pulled() => {
+                    // It was told, and does not care: the process is left to the cleanup.
+                    std::future::pending::<()>().await;
+                }
+                () = sleep(takes) => {}
+            }
+            alive.returns("the process is done")
+        };
+        Work::task(work).cleanup(move || async move {
+            let spawned = Deed::Spawned { call: id.clone() };
+            if cleanup_log.deeds().contains(&spawned) {
+                sleep(dies_within).await;
+                cleanup_log.add(Deed::Died { call: id });
+            }
+            Remains::NONE
+        })
+    })
+}
+
+/// Runs on a thread of its own, as far as the runtime can tell, and looks at its cord or does not.
+pub fn on_thread(name: &str, takes: Duration, looks: bool, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    FnTool::from_spec(ToolSpec::new(name, "Blocks a thread.", any_object()), move |call| {
+        let log = log.clone();
+        Work::simulated_thread(async move {
+            let alive = log.begin(&call);
+            tokio::select! {
+                biased;
+                () = call.cord.pulled(), if looks => alive.returns("part of the thread's result"),
+                () = sleep(takes) => alive.returns("the thread's result"),
+            }
+        })
     })
     .grace(Duration::from_millis(500))
 }

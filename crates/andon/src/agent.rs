@@ -5,13 +5,14 @@ use std::future::Future;
 use std::sync::Arc;
 
 use andon_core::event::HookPoint;
-use andon_core::id::{IdError, LOCAL, SessionId, SessionKey};
+use andon_core::id::{CallId, IdError, LOCAL, SessionId, SessionKey};
 use andon_core::limits::Limits;
 use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 use jsonschema::Validator;
 use serde_json::Value;
 
+use crate::compensate::{self, CompensateError, Compensated};
 use crate::cord::{Cancel, Cord};
 use crate::hook::{Decision, Hook, Moment};
 use crate::journal::JournalError;
@@ -146,6 +147,15 @@ impl Agent {
     /// Changes this conversation's state, all of it or nothing; a key without a value is removed.
     pub async fn change_state(&self, change: StateChange) -> Result<(), JournalError> {
         self.core.runtime.change_state(&self.session.key, change).await
+    }
+
+    /// Undoes what a call of a settled run did, with the compensation of its tool and within that one's own time. It is on
+    /// record before it begins, and so is what came of it: both are in the run's receipt. It goes on if this is dropped.
+    ///
+    /// A run of an earlier process is found with [`Runtime::find`]. One that failed, or whose end is not known, may be asked
+    /// for again: a tool sees by [`Undo::effect_id`](crate::Undo::effect_id) that it is the same.
+    pub async fn compensate(&self, run: &Run, call: &CallId, by: Option<&str>) -> Result<Compensated, CompensateError> {
+        compensate::compensate(&self.core, run.live(), call, by.map(Arc::from)).await
     }
 
     /// Stops every run in progress of this agent, in all its sessions. With none in progress it arms: the next run is

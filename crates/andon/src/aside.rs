@@ -177,7 +177,7 @@ impl ToolAside {
 
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<AsideEnd<Returned>> {
         if !matches!(self.stage, Stage::Overdue(..)) {
-            if self.guard.poll_stop(cx).is_ready() {
+            if self.must_stop(cx) {
                 if let Some(end) = self.stop() {
                     return Poll::Ready(end);
                 }
@@ -221,6 +221,12 @@ impl ToolAside {
         }
     }
 
+    /// Whether the work must stop now. One that waits for its place waits no longer.
+    fn must_stop(&mut self, cx: &mut Context<'_>) -> bool {
+        let is_over = self.guard.poll_stop(cx).is_ready();
+        is_over || (matches!(self.stage, Stage::Queued(..)) && self.guard.live.is_told(Some(self.guard.ticket)))
+    }
+
     fn seam(&self) -> &'static str {
         match self.stage {
             Stage::Unstarted(_) | Stage::Task(_) | Stage::Over => "tool: poll",
@@ -244,24 +250,23 @@ impl ToolAside {
                 if let Some(why) = pool.refusal() {
                     return Err(AsideEnd::Returned(Err(ToolError::new(why))));
                 }
+                self.guard.live.waits_for_place(self.guard.ticket);
                 Stage::Queued(thread, Box::pin(pool.place()))
             }
         };
         Ok(())
     }
 
-    /// A place is free: the gate is passed once more, because a pull may have come while the call was waiting for it.
+    /// A place is free: the thread begins, and passes the gate once more.
     fn start_thread(&mut self, place: Option<OwnedSemaphorePermit>) -> Result<(), AsideEnd<Returned>> {
         let Stage::Queued(doing, _) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
+        let Some(place) = place else { return Err(AsideEnd::NeverStarted) };
         let live = &self.guard.live;
-        let Some(place) = place.filter(|_| live.may_start_thread(self.guard.ticket)) else {
-            return Err(AsideEnd::NeverStarted);
-        };
         let (doer, waiter) = live.runtime.blocking.job(place);
-        let max = self.spec.max_output;
+        let thread = Thread { live: Arc::clone(live), ticket: self.guard.ticket, doer, max: self.spec.max_output };
         match doing {
-            Doing::Blocking(function) => live.runtime.door.spawn_thread(move || do_blocking(doer, function, max)),
-            Doing::Thread(future) => live.runtime.door.spawn_aside(do_simulated(doer, future, max)),
+            Doing::Blocking(function) => live.runtime.door.spawn_thread(move || thread.run(function)),
+            Doing::Thread(future) => live.runtime.door.spawn_aside(thread.simulate(future)),
             Doing::Task(_) => {}
         }
         self.stage = Stage::Thread(waiter);
@@ -349,15 +354,31 @@ fn bounded_end(end: AsideEnd<Returned>, max: usize) -> AsideEnd<Returned> {
     }
 }
 
-fn do_blocking(doer: Doer<AsideEnd<Returned>>, function: Box<dyn FnOnce() -> Returned + Send>, max: usize) {
-    let end = caught(function).map_or_else(AsideEnd::Panicked, AsideEnd::Returned);
-    doer.finish(bounded_end(end, max));
+/// A blocking tool's thread.
+struct Thread {
+    live: Arc<Live>,
+    ticket: u32,
+    doer: Doer<AsideEnd<Returned>>,
+    max: usize,
 }
 
-async fn do_simulated(doer: Doer<AsideEnd<Returned>>, mut thread: BoxFuture<Returned>, max: usize) {
-    let end = poll_fn(|cx| poll_caught(&mut thread, cx)).await;
-    drop_caught(Some(thread));
-    doer.finish(bounded_end(end, max));
+impl Thread {
+    fn run(self, function: Box<dyn FnOnce() -> Returned + Send>) {
+        if !self.live.may_start_thread(self.ticket) {
+            return self.doer.finish(AsideEnd::NeverStarted);
+        }
+        let end = caught(function).map_or_else(AsideEnd::Panicked, AsideEnd::Returned);
+        self.doer.finish(bounded_end(end, self.max));
+    }
+
+    async fn simulate(self, mut future: BoxFuture<Returned>) {
+        if !self.live.may_start_thread(self.ticket) {
+            return self.doer.finish(AsideEnd::NeverStarted);
+        }
+        let end = poll_fn(|cx| poll_caught(&mut future, cx)).await;
+        drop_caught(Some(future));
+        self.doer.finish(bounded_end(end, self.max));
+    }
 }
 
 /// Foreign code, whose panic is its own end and nobody else's.

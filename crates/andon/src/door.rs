@@ -63,12 +63,12 @@ impl Door {
         }
     }
 
-    /// Runs a function that may block on a thread of its own. Nobody awaits it: a thread cannot be told to end.
+    /// Runs a function that may block on a thread of its own.
     pub(crate) fn spawn_thread(&self, function: impl FnOnce() + Send + 'static) {
         let own = own_tools().filter(|_| self.lanes == Lanes::Two).cloned();
         match own.or_else(|| Handle::try_current().ok()) {
-            Some(handle) => drop(handle.spawn_blocking(function)),
-            // No thread can be had: who waits for it is told when its grace is over.
+            Some(handle) => drop(self.tasks.spawn_blocking_on(function, &handle)),
+            // No thread can be had: whoever waits for it waits until it is stopped.
             None => drop(function),
         }
     }

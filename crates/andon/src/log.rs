@@ -106,6 +106,11 @@ impl Log {
         }
     }
 
+    /// Forgets what was held back: nobody is there any more who could journal it.
+    pub(crate) fn drop_held(&mut self) {
+        self.held.clear();
+    }
+
     /// Whether something was said and is not shown yet.
     pub(crate) fn has_held(&self) -> bool {
         !self.held.is_empty()

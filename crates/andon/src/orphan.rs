@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use andon_core::closing::{close_lost, stopped_result, tool_finished};
-use andon_core::event::{Accepted, Entry, Epoch, Event, Record, ToolEnd};
+use andon_core::event::{Accepted, Entry, Epoch, Event, Record};
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
 use andon_core::progress::{Call, CallState, Progress, State};
 use andon_core::receipt::Receipt;
@@ -198,9 +198,7 @@ impl Left {
                 News::Decided(..) | News::HookEnded(..) | News::Seated | News::JournalFailed(_) => {}
             }
         }
-        let leaked = live.unreported_calls().into_iter().map(|call| (call, ToolEnd::Leaked));
-        let detached = live.detached_calls().into_iter().map(|call| (call, ToolEnd::Detached));
-        for (call, end) in leaked.chain(detached) {
+        for (call, end) in live.unreported_calls() {
             let is_running = |open: &Call| open.call.id == call && matches!(open.state, CallState::Running(_));
             if self.progress.calls().iter().any(is_running) {
                 self.add(tool_finished(end, stopped_result(call, end, Vec::new())))?;

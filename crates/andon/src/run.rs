@@ -34,6 +34,10 @@ impl Run {
         Self { live, cancels_on_drop: true }
     }
 
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
     /// The run's id.
     pub fn id(&self) -> &RunId {
         &self.live.id

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use andon_core::cancel::{Reason, ReplyKind};
-use andon_core::id::{RunId, SessionKey};
+use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::message::Message;
 use uuid::Uuid;
 
@@ -53,6 +53,8 @@ pub(crate) struct RuntimeCore {
     names: Mutex<HashMap<Arc<str>, Vec<Weak<AgentCore>>>>,
     /// Runs that wait for an agent of their name to be there.
     parked: Mutex<HashMap<RunId, ()>>,
+    /// Calls that are being compensated.
+    pub(crate) compensating: Mutex<HashMap<(RunId, CallId), ()>>,
     /// Held by whoever recovers.
     pub(crate) recovering: tokio::sync::Mutex<()>,
 }
@@ -150,7 +152,7 @@ impl Runtime {
         let Some(stored) = self.core.journal.read(run).await? else { return Ok(None) };
         let told = recovery::tell(&stored).map_err(recovery::unreadable)?;
         let log = Log::from_entries(&stored.entries);
-        let live = Live::told(run.clone(), told.session, Arc::clone(&self.core), log, told.outcome);
+        let live = Live::told(run.clone(), told.session, Arc::clone(&self.core), log, told.outcome, stored.addenda);
         Ok(Some(Run::new(Arc::new(live))))
     }
 
@@ -417,6 +419,7 @@ impl RuntimeBuilder {
             agents: AtomicU64::new(0),
             names: Mutex::default(),
             parked: Mutex::default(),
+            compensating: Mutex::default(),
             recovering: tokio::sync::Mutex::default(),
         };
         Runtime { core: Arc::new(core) }

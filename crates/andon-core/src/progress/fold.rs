@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::answer::{Lump, LumpGap, Span};
+use crate::answer::{Kind, Lump, LumpGap, Mark, Span, What};
 use crate::cancel::CancelRequest;
 use crate::event::{Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Seq};
 use crate::id::CallId;
@@ -66,6 +66,17 @@ impl Progress {
         Ok(progress)
     }
 
+    /// What tools show of their work is no part of the conversation: it only has to be in its place.
+    fn check_output(&self, lump: &Lump) -> Result<(), FoldError> {
+        let is_output = |mark: &Mark| matches!(mark.what, What::Begins(Kind::ToolOutput(_)));
+        let is_running = |call: &Call| matches!(call.state, CallState::Running(_));
+        if lump.span.marks.iter().all(is_output) && self.calls.iter().any(is_running) {
+            return Ok(());
+        }
+        let why = "text streams only while the model is called or a tool runs";
+        Err(FoldError::OutOfPlace { seq: self.seq, why })
+    }
+
     /// Takes the next record in.
     pub fn apply_record(&mut self, record: &Record) -> Result<(), FoldError> {
         check_seq(self.seq + 1, record.seq)?;
@@ -82,7 +93,7 @@ impl Progress {
 
     fn apply_lump(&mut self, lump: &Lump) -> Result<(), FoldError> {
         let Some(model) = self.model.as_mut().filter(|model| !model.answered) else {
-            return Err(FoldError::OutOfPlace { seq: self.seq, why: "text streams only while the model is called" });
+            return self.check_output(lump);
         };
         match model.spans.last_mut() {
             Some(span) if span.after == lump.span.after => span.join(lump)?,

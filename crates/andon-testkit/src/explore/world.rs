@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon::core::event::Event;
 use andon::{Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Probe, Prompt, Run, Runtime, StartError, TestClock};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -131,6 +132,10 @@ impl World {
     }
 
     fn saw(&self, run: &Run, item: FeedItem) {
+        let is_end = matches!(&item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
+        if is_end && self.tools.processes() > 0 {
+            self.broken("P5: a run has settled, and a process that it started is alive");
+        }
         let mut seen = self.seen.lock();
         let now = Instant::now();
         match seen.iter_mut().find(|seen| &*seen.run == run.id().as_str()) {
@@ -147,7 +152,8 @@ const EARLIER: u64 = 3;
 pub(super) fn runtime(journal: &TestJournal, probe: Option<Arc<dyn Probe>>, seed: u64) -> Runtime {
     let clock = if seed == 2 { TestClock::a_day_later() } else { TestClock::new() };
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).clock(Arc::new(clock));
-    let builder = builder.one_lane().seed(seed);
+    // Few places for threads, so that a script can fill them.
+    let builder = builder.one_lane().seed(seed).blocking_tools(2, 8);
     match probe {
         Some(probe) => builder.probe(probe).build(),
         None => builder.build(),

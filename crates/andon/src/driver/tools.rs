@@ -306,6 +306,7 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(AsideEnd<Returned>)
                 stopped_result(call.clone(), ToolEnd::Cut, Vec::new())
             }
         };
-        live.learn(Learnt::LateResult { call, result: Arc::new(result) });
+        // Nobody is there to wait for the disk.
+        drop(live.learn(Learnt::LateResult { call, result: Arc::new(result) }));
     }
 }

@@ -3,7 +3,8 @@
 use andon_core::answer::{Kind, What};
 use andon_core::time::Stamp;
 
-use super::{Live, WakeList};
+use super::tickets::Ticket;
+use super::{Inner, Live, WakeList};
 use crate::fault::{Fault, planted};
 use crate::log::Log;
 
@@ -46,21 +47,18 @@ impl Live {
     /// Passes the gate before a tool starts.
     pub(crate) fn may_start_tool(&self, ticket: u32) -> bool {
         let mut inner = self.inner.lock();
-        let goes_on = inner.stop.lets_the_turn_go_on();
-        let Some(ticket) = inner.tickets.iter_mut().find(|open| open.number == ticket) else { return false };
-        let open = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull);
-        ticket.started = open;
-        inner.passed.tools += u64::from(open);
-        open
+        let Some(ticket) = inner.startable(ticket) else { return false };
+        ticket.started = true;
+        inner.passed.tools += 1;
+        true
     }
 
-    /// Passes the gate once more, before the thread of a tool that waited for its place.
+    /// Passes the gate once more, on the thread of a blocking tool: it may have waited for that, and a pull may have come.
     pub(crate) fn may_start_thread(&self, ticket: u32) -> bool {
         let mut inner = self.inner.lock();
-        let goes_on = inner.stop.lets_the_turn_go_on();
-        let Some(ticket) = inner.tickets.iter_mut().find(|open| open.number == ticket) else { return false };
-        ticket.on_thread = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull);
-        ticket.on_thread
+        let Some(ticket) = inner.startable(ticket) else { return false };
+        (ticket.waits_for_place, ticket.on_thread) = (false, true);
+        true
     }
 
     /// Whether a tool may still be put on record as started.
@@ -97,5 +95,15 @@ impl Live {
 
     pub(crate) fn passed(&self) -> Passed {
         self.inner.lock().passed
+    }
+}
+
+impl Inner {
+    /// A tool to which the gate is open.
+    fn startable(&mut self, ticket: u32) -> Option<&mut Ticket> {
+        let goes_on = self.stop.lets_the_turn_go_on() && !self.orphaned;
+        let ticket = self.tickets.iter_mut().find(|open| open.number == ticket)?;
+        let open = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull);
+        open.then_some(ticket)
     }
 }

@@ -193,6 +193,7 @@ impl Live {
         runtime: Arc<RuntimeCore>,
         log: Log,
         outcome: Option<Outcome>,
+        addenda: Vec<Addendum>,
     ) -> Self {
         let live = Self::new(id, session, runtime, 0);
         {
@@ -205,6 +206,7 @@ impl Live {
             inner.log = log;
             inner.log.close();
             inner.outcome = outcome.map(Arc::new);
+            inner.addenda = addenda;
         }
         live
     }

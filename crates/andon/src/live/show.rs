@@ -12,7 +12,7 @@ use andon_core::receipt::Receipt;
 use super::{Inner, Live, WakeList};
 use crate::fault::{Fault, planted};
 use crate::feed::{Cursor, FeedItem};
-use crate::journal::JournalError;
+use crate::journal::{Append, JournalError};
 use crate::sync::Ordering;
 
 /// How many bytes of a tool's work are shown.
@@ -59,6 +59,9 @@ impl Live {
     pub(crate) fn show_output(self: &Arc<Self>, ticket: u32, call: &CallId, text: &str) {
         let now = self.now();
         let mut inner = self.inner.lock();
+        if inner.orphaned {
+            return;
+        }
         let Inner { tickets, log, .. } = &mut *inner;
         let Some(ticket) = tickets.iter_mut().find(|open| open.number == ticket) else { return };
         let room = MAX_SHOWN.saturating_sub(ticket.shown);
@@ -96,14 +99,15 @@ impl Live {
         self.inner.lock().outcome.clone()
     }
 
-    /// Something was learnt after the end: it is journaled, and in the receipt from now on.
-    pub(crate) fn learn(&self, what: Learnt) {
+    /// Something was learnt after the end: it is in the receipt from now on, and handed to the journal at once and in
+    /// order. Who wants to know when it is durable waits for that.
+    pub(crate) fn learn(&self, what: Learnt) -> Append {
         let at = self.now();
-        // The journal takes it at once and in order; nobody is there to wait for the disk.
-        drop(self.runtime.journal.append_addendum(&self.id, at, what.clone()));
+        let append = self.runtime.journal.append_addendum(&self.id, at, what.clone());
         let mut inner = self.inner.lock();
         let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
         inner.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+        append
     }
 
     /// The account of the run as it is known now.

@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use andon_core::cancel::{CancelRequest, Force};
+use andon_core::event::ToolEnd;
 use andon_core::id::CallId;
 use andon_core::time::Stamp;
 
@@ -35,6 +36,8 @@ pub(super) struct Ticket {
     pub(super) started: bool,
     /// The tool has looked at its cord and seen it pulled.
     pub(super) saw_it: bool,
+    /// It has passed the gate, and waits for a thread.
+    pub(super) waits_for_place: bool,
     /// It runs on a thread of its own, which cannot be dropped.
     pub(super) on_thread: bool,
     /// How many bytes it has shown of its work.
@@ -86,6 +89,7 @@ impl Live {
             cancelled: None,
             started: false,
             saw_it: false,
+            waits_for_place: false,
             on_thread: false,
             shown: 0,
         });
@@ -99,7 +103,7 @@ impl Live {
         let Some(place) = inner.tickets.iter().position(|ticket| ticket.number == number) else {
             return Closed::default();
         };
-        let at_once = inner.order(number) == Order::StopNow;
+        let at_once = inner.is_at_once(number);
         let ticket = inner.tickets.swap_remove(place);
         inner.log.release_held(now);
         let may_finish = matches!(ticket.manners.on_cancel, OnCancel::Finish { .. });
@@ -116,6 +120,13 @@ impl Live {
         }
         inner.log.release_held(now);
         true
+    }
+
+    /// A tool that has passed the gate has to wait for a thread.
+    pub(crate) fn waits_for_place(&self, number: u32) {
+        if let Some(ticket) = self.inner.lock().tickets.iter_mut().find(|ticket| ticket.number == number) {
+            ticket.waits_for_place = true;
+        }
     }
 
     /// Whether the call of this ticket has not been closed.
@@ -137,6 +148,7 @@ impl Live {
     pub(crate) fn stop_asides(&self) {
         let mut inner = self.inner.lock();
         inner.orphaned = true;
+        inner.log.drop_held();
         inner.let_all_go();
         let watchers = WakeList::watchers(&mut inner);
         drop(inner);
@@ -147,8 +159,9 @@ impl Live {
     pub(crate) async fn asides_over(&self) {
         let all_reported = std::future::poll_fn(|cx| {
             let mut inner = self.inner.lock();
-            let reported = inner.inbox.iter().filter(|news| matches!(news, News::ToolEnded(..) | News::HookEnded(..)));
-            if reported.count() >= inner.tickets.len() {
+            // The gate is closed to a tool that has not begun.
+            let at_work = |ticket: &&Ticket| ticket.started || ticket.call.is_none();
+            if inner.tickets.iter().filter(at_work).all(|ticket| inner.has_reported(ticket.number)) {
                 return Poll::Ready(());
             }
             inner.driver = Some(cx.waker().clone());
@@ -201,9 +214,14 @@ impl Live {
         Ok(())
     }
 
-    /// Calls whose tools have not reported: given up when the driver is gone.
-    pub(crate) fn unreported_calls(&self) -> Vec<CallId> {
-        self.inner.lock().tickets.iter().filter_map(|ticket| ticket.call.clone()).collect()
+    /// Calls whose tools have not reported when the driver is gone, and what is to be said of them: one that outlives the
+    /// run goes on, one that had not begun never will, any other is given up.
+    pub(crate) fn unreported_calls(&self) -> Vec<(CallId, ToolEnd)> {
+        let inner = self.inner.lock();
+        let detached = inner.detached.iter().map(|ticket| (ticket, ToolEnd::Detached));
+        let given_up = |ticket: &Ticket| if ticket.started { ToolEnd::Leaked } else { ToolEnd::NeverStarted };
+        let others = inner.tickets.iter().map(|ticket| (ticket, given_up(ticket)));
+        detached.chain(others).filter_map(|(ticket, end)| Some((ticket.call.clone()?, end))).collect()
     }
 
     /// The request that told this task to stop: the one in force for the run, or for this call alone.
@@ -214,11 +232,6 @@ impl Live {
         }
         let own = inner.tickets.iter().find(|open| Some(open.number) == ticket);
         own.and_then(|own| own.cancelled.clone()).or_else(|| inner.request.clone())
-    }
-
-    /// Calls whose tools were let go when the driver was gone: they go on.
-    pub(crate) fn detached_calls(&self) -> Vec<CallId> {
-        self.inner.lock().detached.iter().filter_map(|ticket| ticket.call.clone()).collect()
     }
 
     /// Whether this task has been told to stop; remembers that it knows.
@@ -251,8 +264,7 @@ impl Inner {
         let Some(number) = ticket else { return run_is_cut };
         let mut open = self.tickets.iter_mut().chain(&mut self.detached);
         let Some(ticket) = open.find(|ticket| ticket.number == number) else { return true };
-        let outlives_the_run = ticket.manners.on_cancel == OnCancel::Detach;
-        let told = (run_is_cut && !outlives_the_run) || ticket.cancelled.is_some();
+        let told = (run_is_cut && !ticket.outlives_the_run()) || ticket.cancelled.is_some();
         ticket.saw_it |= told;
         told
     }
@@ -265,25 +277,35 @@ impl Inner {
         if self.orphaned {
             return Order::StopNow;
         }
-        // One that has not begun is kept from it by the gate, whatever it is declared to be.
-        let outlives_the_run = ticket.manners.on_cancel == OnCancel::Detach && ticket.started;
-        let of_the_run = self.request.iter().filter(|_| !outlives_the_run);
+        let of_the_run = self.request.iter().filter(|_| !ticket.outlives_the_run());
         let requests = of_the_run.chain(&ticket.cancelled);
         requests.map(|request| ticket.order(request)).fold(Order::GoOn, Order::sooner)
     }
 
+    /// Whether a task has no grace because of the force, and not because it wants none.
+    fn is_at_once(&self, number: u32) -> bool {
+        let own =
+            self.tickets.iter().find(|ticket| ticket.number == number).and_then(|ticket| ticket.cancelled.as_ref());
+        self.orphaned || self.request.iter().chain(own).any(|request| request.force == Force::Now)
+    }
+
     fn let_go(&mut self, number: u32) -> bool {
-        let goes =
-            |ticket: &Ticket| ticket.number == number && ticket.started && ticket.manners.on_cancel == OnCancel::Detach;
-        let Some(place) = self.tickets.iter().position(goes) else { return false };
-        let ticket = self.tickets.swap_remove(place);
-        // One that was stopped alone is not let go: it is on its way out.
-        if ticket.cancelled.is_some() {
-            self.tickets.push(ticket);
+        // One that was stopped alone is on its way out.
+        let goes = |ticket: &Ticket| ticket.number == number && ticket.outlives_the_run() && ticket.cancelled.is_none();
+        let Some(place) = self.tickets.iter().position(goes).filter(|_| !self.has_reported(number)) else {
             return false;
-        }
+        };
+        let ticket = self.tickets.swap_remove(place);
         self.detached.push(ticket);
         true
+    }
+
+    /// Whether a task is over, and the driver has yet to hear it.
+    fn has_reported(&self, number: u32) -> bool {
+        self.inbox.iter().any(|news| match news {
+            News::ToolEnded(ended, _) | News::HookEnded(ended, _) => *ended == number,
+            _ => false,
+        })
     }
 
     /// The run ends here: who is declared to outlive it goes on, and nobody waits for any of them.
@@ -318,6 +340,12 @@ impl Ticket {
 }
 
 impl Ticket {
+    /// Whether it goes on when the run is stopped. One that has not begun is kept from it by the gate, whatever it is
+    /// declared to be.
+    fn outlives_the_run(&self) -> bool {
+        self.manners.on_cancel == OnCancel::Detach && self.started && !self.waits_for_place
+    }
+
     /// How long the end of its grace may be past before it is given up by name: it has to notice, a thread has one more
     /// moment, and the cleanup has its own time.
     fn after_grace(&self) -> Duration {
