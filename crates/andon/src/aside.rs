@@ -191,6 +191,10 @@ impl ToolAside {
         loop {
             match &mut self.stage {
                 Stage::Unstarted(_) => match self.start() {
+                    // The limit is looked at from the beginning: the work need not be polled again before it is reached.
+                    Ok(()) if self.poll_timeout(cx).is_ready() => {
+                        return Poll::Ready(self.stop().unwrap_or(AsideEnd::Dropped));
+                    }
                     Ok(()) => {}
                     Err(end) => return Poll::Ready(end),
                 },
