@@ -1,0 +1,1 @@
+//! A tiny supervisor for one tool process.

@@ -1,0 +1,5 @@
+//! Tools for Andon: processes whose whole tree is stopped, files, and remote tools.
+
+mod files;
+pub mod process;
+mod shell;

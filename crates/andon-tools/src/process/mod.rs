@@ -1,0 +1,1 @@
+//! Processes whose whole tree is stopped.
