@@ -36,7 +36,7 @@ use std::path::PathBuf;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 #[cfg(target_os = "linux")]
-pub use linux::{cgroup, proc, send_stdin};
+pub use linux::{cgroup, proc, rlimits, send_stdin};
 pub use protocol::{Config, Limits, Order, Status, Survivor, Word};
 pub use refusal::{Part, Refusal};
 

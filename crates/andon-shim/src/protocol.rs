@@ -1,8 +1,9 @@
 //! What host and shim say to each other: one JSON value a line, over the socket that is the shim's standard input.
 //!
 //! The host's first byte carries the tool's standard input as a descriptor, if it has one; then comes a [`Config`], then
-//! [`Order`]s. The shim answers with [`Word`]s. The end of the stream tells the shim that its host is gone, and the host
-//! that its shim is; only after [`Word::Gone`] is that good news.
+//! perhaps an [`Order`]. The end of what the host says is the order to end the whole tree now: so a host that closes its half
+//! and one that dies have the same effect, and no message has to get through. The shim answers with [`Word`]s. If they end before
+//! [`Word::Gone`] or [`Word::GaveUp`], the shim is dead.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -50,8 +51,6 @@ pub struct Limits {
 pub enum Order {
     /// Ask the whole tree to end: `SIGTERM`, then `SIGCONT` for those that are stopped.
     Term,
-    /// End the whole tree now.
-    Kill,
 }
 
 /// What a shim tells its host.

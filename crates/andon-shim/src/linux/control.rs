@@ -33,7 +33,7 @@ pub(crate) struct Control {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     Term,
-    /// It said so, or it is gone.
+    /// It has closed its half, or it is gone.
     Kill,
 }
 
@@ -66,13 +66,13 @@ impl Control {
         Ok(serde_json::from_slice(&line)?)
     }
 
-    /// The next order, once the socket is readable. What cannot be read or understood means that the host is gone.
+    /// The next order, once the socket is readable. What cannot be understood is taken as the end.
     pub(crate) fn receive_order(&mut self) -> Wish {
         let mut line = Vec::new();
         let read = self.socket.read_until(b'\n', &mut line);
         match read.ok().and_then(|_| serde_json::from_slice(&line).ok()) {
             Some(Order::Term) => Wish::Term,
-            Some(Order::Kill) | None => Wish::Kill,
+            None => Wish::Kill,
         }
     }
 

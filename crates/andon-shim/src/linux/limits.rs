@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 use crate::protocol::Limits;
 
 /// What is to be set in the tool's process: at most what this process itself may use, because more would be refused.
-pub(crate) fn of(limits: &Limits) -> Vec<(Resource, Rlimit)> {
+pub fn rlimits(limits: &Limits) -> Vec<(Resource, Rlimit)> {
     let cpu = limits.cpu.map(|time| time.as_secs().max(1));
     let wanted = [
         // One second between the signal that can be caught and the one that cannot.

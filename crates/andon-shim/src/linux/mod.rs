@@ -11,6 +11,7 @@ mod sweep;
 use std::ffi::OsString;
 
 pub use control::send_stdin;
+pub use limits::rlimits;
 
 /// Does a shim's work and exits, if that is what this process was executed for.
 pub(crate) fn serve_if_asked() {

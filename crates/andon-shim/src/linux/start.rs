@@ -13,7 +13,7 @@ use rustix::process::{
 };
 
 use super::cgroup::Cgroup;
-use super::limits;
+use super::limits::rlimits;
 use crate::protocol::Config;
 use crate::refusal::{Part, Refusal};
 
@@ -28,7 +28,7 @@ pub(crate) fn start(config: &Config, stdio: [Option<OwnedFd>; 3], cgroup: Option
         shim: getpid(),
         door: cgroup.and_then(|cgroup| cgroup.door().ok()),
         folder,
-        limits: limits::of(&config.limits),
+        limits: rlimits(&config.limits),
     };
     arrange(&mut command, birth);
     let child = command.spawn().map_err(|error| refusal(config, &error))?;
