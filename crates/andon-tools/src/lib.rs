@@ -3,3 +3,6 @@
 mod files;
 pub mod process;
 mod shell;
+
+pub use files::{ReadFile, WriteFile};
+pub use shell::Shell;

@@ -135,10 +135,15 @@ impl Command {
         let (host, tool) = pipes::make(wanted).map_err(StartError::NoPipes)?;
         let mark = mark();
         let config = self.config(&mark);
+        if has_nul(&config) {
+            return Err(StartError::Nul);
+        }
         let process = tree.add(|| self.execute(&config, mark, tool))?.ok_or(StartError::Ended)?;
         match process.as_ref() {
             #[cfg(target_os = "linux")]
-            Process::Shim(shim) => shim.started().await.map_err(|refusal| refusal.map_or(StartError::Lost, StartError::Refused))?,
+            Process::Shim(shim) => {
+                shim.started().await.map_err(|refusal| refusal.map_or(StartError::Lost, StartError::Refused))?
+            }
             Process::Bare(_) => {}
         }
         Ok(Running::new(process, host))
@@ -182,6 +187,12 @@ impl Command {
     }
 }
 
+fn has_nul(config: &Config) -> bool {
+    let variables = config.env.iter().flat_map(|(name, value)| [name, value]);
+    let mut all = config.args.iter().chain([&config.program]).chain(&config.cwd).chain(variables);
+    all.any(|one| one.as_encoded_bytes().contains(&0))
+}
+
 /// Why a process could not be started.
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -197,11 +208,16 @@ pub enum StartError {
         error: io::Error,
     },
     /// The shim died before the process ran, or what was executed is no shim.
-    #[error("the shim ended before it had started the process: is the helper an `andon-shim`, and is init() called first in main?")]
+    #[error(
+        "the shim ended before it had started the process: is the helper an `andon-shim`, and is init() called first in main?"
+    )]
     Lost,
     /// No pipes could be had.
     #[error("no pipes could be had for the process: {0}")]
     NoPipes(#[source] io::Error),
+    /// A NUL byte ends every argument, so none can contain one.
+    #[error("the command, an argument or a variable contains a NUL byte, and none can: leave it out")]
+    Nul,
     /// The tree has been ended.
     #[error("nothing was started, because the call has already been ended")]
     Ended,

@@ -31,7 +31,8 @@ mod tests {
 
     #[test]
     fn nothing_passes_that_was_not_named_so_no_key_reaches_a_tool() {
-        let host = [("PATH", "/bin"), ("LC_ALL", "C"), ("OPENAI_API_KEY", "sk"), ("SSH_AUTH_SOCK", "/s"), ("NAMED", "1")];
+        let host =
+            [("PATH", "/bin"), ("LC_ALL", "C"), ("OPENAI_API_KEY", "sk"), ("SSH_AUTH_SOCK", "/s"), ("NAMED", "1")];
         let host = host.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let got = environment(host.into_iter(), &["NAMED".into()], &[("SET".into(), "2".into())]);
         let want = [("LC_ALL", "C"), ("NAMED", "1"), ("PATH", "/bin"), ("SET", "2")];

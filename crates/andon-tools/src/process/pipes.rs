@@ -37,12 +37,14 @@ pub(crate) fn make(wanted: Wanted) -> io::Result<(HostEnds, ToolEnds)> {
         let (stderr, tool_stderr) = io::pipe()?;
         (Some(stderr), tool_stderr)
     };
-    let (tool_stdin, stdin) = if wanted.stdin { io::pipe().map(|(read, write)| (Some(read), Some(write)))? } else { (None, None) };
+    let (tool_stdin, stdin) =
+        if wanted.stdin { io::pipe().map(|(read, write)| (Some(read), Some(write)))? } else { (None, None) };
     let host = HostEnds {
         stdin: stdin.map(|end| Sender::from_owned_fd(end.into())).transpose()?,
         stdout: Receiver::from_owned_fd(stdout.into())?,
         stderr: stderr.map(|end| Receiver::from_owned_fd(end.into())).transpose()?,
     };
-    let tool = ToolEnds { stdin: tool_stdin.map(OwnedFd::from), stdout: tool_stdout.into(), stderr: tool_stderr.into() };
+    let tool =
+        ToolEnds { stdin: tool_stdin.map(OwnedFd::from), stdout: tool_stdout.into(), stderr: tool_stderr.into() };
     Ok((host, tool))
 }

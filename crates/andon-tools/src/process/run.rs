@@ -90,7 +90,7 @@ enum Phase {
 }
 
 /// Reads until all is over; says whether it was told to stop.
-async fn attend(running: &Running, stop: &impl Stop, pipes: &mut Pipes<impl FnMut(&str) + Send>) -> bool {
+async fn attend(running: &Running, stop: &impl Stop, pipes: &mut Pipes<'_, impl FnMut(&str) + Send>) -> bool {
     let mut told = pin!(stop.told());
     let mut over = pin!(running.over());
     let mut phase = Phase::Running;

@@ -76,7 +76,10 @@ impl Shim {
         send_stdin(&ours, ends.stdin.as_ref().map(AsFd::as_fd))?;
         let mut command = tokio::process::Command::new(helper);
         command.arg0(SHIM).arg(SHIM).arg(std::process::id().to_string()).env_clear();
-        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::from(ends.stdout)).stderr(Stdio::from(ends.stderr));
+        command
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(ends.stdout))
+            .stderr(Stdio::from(ends.stderr));
         let socket = UnixStream::from_std(ours)?;
         let mut outbox = serde_json::to_vec(config)?;
         outbox.push(b'\n');
@@ -276,6 +279,8 @@ impl Shim {
 
     /// Nothing more will be heard.
     fn close(&self) {
-        self.news.send_modify(|news| drop(news.over.get_or_insert(Over::Lost)));
+        self.news.send_modify(|news| {
+            news.over.get_or_insert(Over::Lost);
+        });
     }
 }
