@@ -1,8 +1,13 @@
 //! The practice agent: a model that needs nothing, and tools that harm nothing.
 
-use andon::{Agent, Practice, Runtime};
+use std::path::Path;
+use std::sync::Arc;
 
-use crate::args::Options;
+use andon::{Agent, Practice, Runtime, Tool};
+use andon_tools::{ReadFile, Shell, WriteFile};
+use anyhow::Context;
+
+use crate::args::{BuiltIn, Options};
 use crate::tools;
 
 /// Its name: the app of its sessions.
@@ -12,6 +17,12 @@ pub(crate) const PRACTICE: &str = "practice";
 pub(crate) fn practice_agent(options: &Options, runtime: &Runtime) -> anyhow::Result<Agent> {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
     let model = if options.instant { Practice::instant() } else { Practice::new() };
+    let folder = match &options.folder {
+        Some(folder) => folder.clone(),
+        None => std::env::current_dir().context("the current folder is gone: name another with --folder")?,
+    };
+    let mut named = options.tools.clone();
+    named.dedup();
     let agent = Agent::builder()
         .name(PRACTICE)
         .runtime(runtime)
@@ -21,6 +32,15 @@ pub(crate) fn practice_agent(options: &Options, runtime: &Runtime) -> anyhow::Re
         .tool(tools::slow_count())
         .tool(tools::dice(seed))
         .tool(tools::clock())
-        .tool(tools::write_note());
+        .tool(tools::write_note())
+        .tools(named.into_iter().map(|tool| built_in(tool, &folder)));
     Ok(agent.build()?)
+}
+
+fn built_in(tool: BuiltIn, folder: &Path) -> Arc<dyn Tool> {
+    match tool {
+        BuiltIn::Shell => Arc::new(Shell::new().cwd(folder)),
+        BuiltIn::ReadFile => Arc::new(ReadFile::new(folder)),
+        BuiltIn::WriteFile => Arc::new(WriteFile::new(folder)),
+    }
 }

@@ -69,6 +69,7 @@ pub use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop, Outcome};
 pub use andon_core::progress::State;
 pub use andon_core::receipt::{Receipt, Verdict};
 pub use andon_core::usage::{Figure, Provenance, Usage, Used};
+pub use andon_shim::{init, set_helper};
 pub use clock::{Clock, SystemClock, TestClock};
 pub use compensate::{CompensateError, Compensated};
 pub use cord::{Cancel, Cord, Reply};

@@ -9,6 +9,7 @@ pub(crate) use records::{
 pub(crate) use session::{DbArgs, SessionName, TalkArgs};
 
 use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use andon::Limits;
@@ -109,6 +110,13 @@ pub(crate) struct Options {
     /// Let the practice model answer without pauses.
     #[arg(long)]
     pub(crate) instant: bool,
+    /// Give the agent a tool that can do something: `shell`, `read_file`, `write_file` or `http_get`. May be repeated. The
+    /// practice model calls one when it is spelt out: `shell: ls -l`.
+    #[arg(long = "tool", value_name = "NAME", value_enum)]
+    pub(crate) tools: Vec<BuiltIn>,
+    /// The folder that these tools work in; the current one unless told otherwise.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
     /// Stop each run after this time, such as 30s or 2m.
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     deadline: Option<Duration>,
@@ -121,6 +129,18 @@ pub(crate) struct Options {
     /// Stop a run after this many tokens, read and written.
     #[arg(long, value_name = "NUMBER")]
     tokens: Option<NonZeroU64>,
+}
+
+/// A tool that comes with the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum BuiltIn {
+    /// Runs a command with sh.
+    Shell,
+    /// Reads a file in the folder.
+    ReadFile,
+    /// Writes a file in the folder.
+    WriteFile,
 }
 
 impl Options {

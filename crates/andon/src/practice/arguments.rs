@@ -80,6 +80,15 @@ impl<'a> Offer<'a> {
     }
 }
 
+/// Arguments that are one text: it goes to the first text that the tool must have, or else may have.
+pub(super) fn spelt_out(schema: &Value, text: &str) -> Option<Value> {
+    let properties = schema.get("properties")?.as_object()?;
+    let is_text = |name: &&str| properties.get(*name).is_some_and(|property| type_of(property) == "string");
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let name = required.chain(properties.keys().map(String::as_str)).find(is_text)?;
+    Some(json!({ name: text }))
+}
+
 /// The first type that a schema allows.
 fn type_of(schema: &Value) -> &str {
     let kind = schema.get("type");

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use andon_core::message::{ResultStatus, ToolResult};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::arguments::Offer;
-use super::{story, told, words};
+use super::{arguments, story, told, words};
 use crate::model::Request;
 use crate::tool::ToolSpec;
 
@@ -67,6 +67,9 @@ pub(super) fn plan(request: &Request, chance: &mut fastrand::Rng) -> Plan {
 
 /// The calls that a prompt asks for, in the order of its words.
 fn calls(prompt: &str, tools: &[Arc<ToolSpec>], is_long: bool, wants_two: bool) -> Vec<Call> {
+    if let Some(call) = tools.iter().find_map(|tool| spelt_out(prompt, tool)) {
+        return vec![call];
+    }
     let said: Vec<String> = words::plain(prompt).collect();
     let mut wanted: Vec<(usize, &ToolSpec)> =
         tools.iter().filter_map(|tool| mention(&said, &tool.name, is_long).map(|place| (place, &**tool))).collect();
@@ -83,6 +86,16 @@ fn calls(prompt: &str, tools: &[Arc<ToolSpec>], is_long: bool, wants_two: bool) 
     }
     let mut offer = Offer::new(prompt);
     wanted.into_iter().map(|tool| Call { name: tool.name.clone(), arguments: offer.arguments(&tool.schema) }).collect()
+}
+
+/// A call that the prompt spells out: `shell: ls -l` or `dice {"sides": 8}`, and nothing else.
+fn spelt_out(prompt: &str, tool: &ToolSpec) -> Option<Call> {
+    let rest = prompt.trim().strip_prefix(&tool.name)?.trim_start();
+    let arguments = match rest.strip_prefix(':') {
+        Some(text) => arguments::spelt_out(&tool.schema, text.trim())?,
+        None => serde_json::from_str::<Map<String, Value>>(rest).ok().map(Value::Object)?,
+    };
+    Some(Call { name: tool.name.clone(), arguments })
 }
 
 /// Where a prompt asks for a tool: by its whole name, by all parts of it, or by an everyday word for it.
@@ -154,6 +167,25 @@ mod tests {
         assert_eq!(names("Roll three dice, then write a note", false, false), ["dice", "write_note"]);
         assert_eq!(names("a long story about time", true, false), [""; 0]);
         assert_eq!(names("hello", false, false), [""; 0]);
+    }
+
+    #[test]
+    fn a_call_that_is_spelt_out_is_taken_as_it_is_written() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "limit": { "type": "integer" }, "command": { "type": "string" } },
+            "required": ["command"],
+        });
+        let shell = Arc::new(ToolSpec::new("shell", "", schema));
+        let tools = [tool("clock"), shell];
+        let shell = |arguments| vec![Call { name: "shell".into(), arguments }];
+        let text = "shell: echo \"what time: is it\"; sleep 5";
+        let command = "echo \"what time: is it\"; sleep 5";
+        assert_eq!(calls(text, &tools, false, false), shell(json!({ "command": command })));
+        let text = " shell {\"command\": \"ls\", \"limit\": 3}";
+        assert_eq!(calls(text, &tools, false, false), shell(json!({ "command": "ls", "limit": 3 })));
+        let of_a_tool_without_text = calls("clock: now", &tools, false, false);
+        assert_eq!(of_a_tool_without_text, [Call { name: "clock".into(), arguments: json!({}) }]);
     }
 
     #[test]
