@@ -19,6 +19,11 @@ pub(crate) fn core(words: &[&str]) -> Result<()> {
     bench("andon", "core", words)
 }
 
+/// What tools cost, and how soon they stop.
+pub(crate) fn tools(words: &[&str]) -> Result<()> {
+    bench("andon-tools", "tools", words)
+}
+
 /// What durability costs.
 pub(crate) fn journal(words: &[&str]) -> Result<()> {
     bench("andon-store", "journal", words)

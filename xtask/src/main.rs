@@ -24,6 +24,7 @@ Commands:
   crash --mutants    breaks the protocol in four ways and says which are caught
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
+  bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
   help               this text";
 
 fn main() -> ExitCode {
@@ -46,6 +47,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["crash", words @ ..] => crash::crash(words),
         ["bench", "core", words @ ..] => bench::core(words),
         ["bench", "journal", words @ ..] => bench::journal(words),
+        ["bench", "tools", words @ ..] => bench::tools(words),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())
