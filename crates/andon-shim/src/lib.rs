@@ -31,6 +31,7 @@ compile_error!("Andon stops whole process trees with Unix means, and Windows has
 mod linux;
 mod protocol;
 mod refusal;
+mod wire;
 
 use std::path::PathBuf;
 use std::sync::{OnceLock, PoisonError, RwLock};

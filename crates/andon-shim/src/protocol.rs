@@ -11,9 +11,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
+use crate::wire;
 
 /// What the shim is to start, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "wire::Config", into = "wire::Config")]
 pub struct Config {
     /// The program, looked up in the tool's own `PATH` if it has no slash.
     pub program: OsString,

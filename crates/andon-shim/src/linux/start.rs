@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use nix::sys::signal::SigSet;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{
@@ -50,6 +51,8 @@ impl Birth {
             // The cgroup is there on top; without it the shim is enough.
             let _ = rustix::io::write(door, b"0");
         }
+        // The shim reads its signals elsewhere and has blocked them; the tool is to get its own.
+        SigSet::empty().thread_set_mask()?;
         setsid()?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // A shim that died before the line above would not be noticed by it.

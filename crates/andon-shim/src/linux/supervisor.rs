@@ -77,7 +77,9 @@ fn catch_signals() -> io::Result<SignalFd> {
 fn supervise(inheritance: Inheritance, signals: &SignalFd) -> i32 {
     let Inheritance { mut control, host, stdout, stderr } = inheritance;
     let Ok((stdin, config)) = control.receive_stdin().and_then(|stdin| Ok((stdin, control.receive_config()?))) else {
-        return 1;
+        // The host has thought better of it. Nothing was started, and that is the same proof.
+        control.say(&Word::Gone);
+        return 0;
     };
     let cgroup = Cgroup::make(&format!("andon-{}", std::process::id()));
     // The tool's descriptors are moved into it and closed here, so that its pipes end when its own ends of them are closed.

@@ -35,6 +35,7 @@ mod tree;
 
 use std::time::Duration;
 
+pub use andon::Remains;
 pub use andon_shim::{Limits, Refusal, Status};
 pub use command::{Command, StartError, Stdin};
 pub use output::Captured;

@@ -1,0 +1,163 @@
+//! The `shell` tool in an agent: what the model is told, and what the receipt says.
+//!
+//! What a user loses if one of these fails: the truth about a stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::core::message::ResultStatus;
+use andon::{Agent, Cancel, Content, Event, Outcome, Part, Verdict};
+use andon_testkit::model::{Act, ScriptedModel};
+use andon_tools::Shell;
+use serde_json::json;
+
+use crate::ends::{DAEMON, GROUP};
+use crate::runner::tests;
+use crate::world::{Token, block_on, now};
+
+tests![
+    the_model_is_told_the_output_and_the_exit_code,
+    a_command_that_is_not_found_is_an_error,
+    a_command_that_begins_with_a_dash_is_a_command,
+    what_is_printed_is_shown_while_it_runs,
+    a_graceful_stop_keeps_what_was_printed,
+    a_stop_with_force_now_leaves_nothing_either,
+    a_command_that_takes_too_long_is_stopped_alone,
+];
+
+fn asks(command: &str) -> ScriptedModel {
+    let input = json!({ "command": command }).to_string();
+    let call = [Act::call(0, "call-1", "shell", &input), vec![Act::tool_use()]].concat();
+    ScriptedModel::new([call, vec![Act::text("Done."), Act::end()]])
+}
+
+/// In the scripts of the tree shapes `$0` is the token.
+fn with_token(script: &str, token: Token) -> String {
+    format!("exec sh -c '{}' {token}", script.replace('\'', r"'\''"))
+}
+
+fn agent(shell: Shell, command: &str) -> Agent {
+    Agent::builder().model(asks(command)).tool(shell).build().unwrap()
+}
+
+/// The result of the one call, and whether it is an error.
+async fn result(agent: &Agent) -> (String, bool) {
+    let history = agent.history().await.unwrap();
+    let mut results = history.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
+        Part::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    let result = results.next_back().unwrap();
+    let texts = result.content.iter().map(|content| match content {
+        Content::Text { text } => text.as_str(),
+        Content::Image(_) => "",
+    });
+    (texts.collect(), result.status == ResultStatus::Error)
+}
+
+async fn answer(command: &str) -> (String, bool) {
+    let agent = agent(Shell::new(), command);
+    agent.run("go").await.unwrap();
+    result(&agent).await
+}
+
+fn verdict(outcome: &Arc<Outcome>) -> Verdict {
+    outcome.receipt.calls[0].verdict
+}
+
+fn the_model_is_told_the_output_and_the_exit_code() {
+    block_on(async {
+        assert_eq!(answer("echo out; echo err >&2").await, ("out\nerr\n[exit code 0]".to_owned(), false));
+        assert_eq!(answer("exit 3").await, ("[exit code 3]".to_owned(), false));
+        let killed = "[ended by signal 11 (SIGSEGV: it touched memory that is not its own)]";
+        assert_eq!(answer("kill -SEGV $$").await, (killed.to_owned(), true));
+    });
+}
+
+fn a_command_that_is_not_found_is_an_error() {
+    block_on(async {
+        let (text, is_error) = answer("no-such-command --at-all").await;
+        assert!(
+            text.contains("no-such-command") && text.ends_with("[exit code 127: the command was not found]"),
+            "{text}"
+        );
+        assert!(is_error);
+        let agent = agent(Shell::new().cwd("/no/such/folder"), "true");
+        agent.run("go").await.unwrap();
+        let want = "the working folder `/no/such/folder` does not exist: create it, or name another";
+        assert_eq!(result(&agent).await, (want.to_owned(), true));
+    });
+}
+
+fn a_command_that_begins_with_a_dash_is_a_command() {
+    block_on(async {
+        let (text, _) = answer("-c 'echo no'").await;
+        assert!(text.ends_with("[exit code 127: the command was not found]"), "{text}");
+    });
+}
+
+fn what_is_printed_is_shown_while_it_runs() {
+    block_on(async {
+        let agent = agent(Shell::new(), "echo shown at once; sleep 1000000");
+        let run = agent.start("go").unwrap();
+        let mut feed = run.feed();
+        while let Some(item) = feed.next().await {
+            if format!("{item:?}").contains("shown at once") && !format!("{item:?}").contains("command") {
+                break;
+            }
+        }
+        run.cancel(Cancel::graceful());
+        let outcome = run.outcome().await;
+        assert_eq!((outcome.stop_reason(), verdict(&outcome)), ("cancelled", Verdict::Cut));
+    });
+}
+
+fn a_graceful_stop_keeps_what_was_printed() {
+    let token = Token::new();
+    block_on(async {
+        let shell = Shell::new().grace(Duration::from_millis(500));
+        let agent = agent(shell, &with_token(&format!("echo kept; {GROUP}"), token));
+        let run = agent.start("go").unwrap();
+        let known = token.at_least(8).await;
+        run.cancel(Cancel::graceful());
+        let outcome = run.outcome().await;
+        token.assert_none_lives(&known);
+        assert_eq!((outcome.stop_reason(), verdict(&outcome)), ("cancelled", Verdict::Cut));
+        assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
+        let (text, _) = result(&agent).await;
+        assert!(text.contains("kept\n[stopped before its end; ended by signal 9"), "{text}");
+    });
+}
+
+fn a_stop_with_force_now_leaves_nothing_either() {
+    let token = Token::new();
+    block_on(async {
+        let agent = agent(Shell::new(), &with_token(DAEMON, token));
+        let run = agent.start("go").unwrap();
+        let known = token.at_least(4).await;
+        let begun = now();
+        run.cancel(Cancel::now());
+        let outcome = run.outcome().await;
+        token.assert_none_lives(&known);
+        assert!(begun.elapsed() < Duration::from_millis(1500), "it took {:?}", begun.elapsed());
+        assert_eq!(outcome.stop_reason(), "cancelled");
+        assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
+        assert_eq!(outcome.receipt.calls[0].notes, Vec::<String>::new());
+        // The agent can be used again at once.
+        assert_eq!(agent.run("and now?").await.unwrap().stop_reason(), "end_turn");
+    });
+}
+
+fn a_command_that_takes_too_long_is_stopped_alone() {
+    let token = Token::new();
+    block_on(async {
+        let shell = Shell::new().timeout(Duration::from_millis(300)).grace(Duration::from_millis(400));
+        let agent = agent(shell, &with_token(GROUP, token));
+        let run = agent.start("go").unwrap();
+        let outcome = run.outcome().await;
+        token.assert_none_lives(&[]);
+        assert_eq!(outcome.stop_reason(), "end_turn", "the run goes on");
+        assert_ne!(verdict(&outcome), Verdict::Finished);
+        assert!(run.records().iter().any(|record| matches!(record.event, Event::ToolFinished { .. })));
+    });
+}

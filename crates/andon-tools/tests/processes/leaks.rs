@@ -1,0 +1,60 @@
+//! A thousand starts and stops leave the host as it was.
+//!
+//! What a user loses if this fails: a server that has to be restarted every few days.
+
+use std::time::Duration;
+
+use andon_shim::proc;
+use andon_tools::process::Tree;
+
+use crate::runner::tests;
+use crate::world::{Button, Token, block_on, sh, shims, until};
+
+tests![a_thousand_starts_and_stops_leave_no_process_no_descriptor_and_no_thread];
+
+fn count(folder: &str) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+/// Also the dead ones that nobody has reaped.
+fn children() -> usize {
+    let own = std::process::id() as i32;
+    proc::all().iter().filter(|one| one.parent == own).count()
+}
+
+fn a_thousand_starts_and_stops_leave_no_process_no_descriptor_and_no_thread() {
+    let seed = 7;
+    println!("seed {seed}");
+    let token = Token::new();
+    block_on(async {
+        let cycle = async |number: u64| {
+            let (tree, button) = (Tree::new(), Button::new(Duration::from_millis(20)));
+            let command = sh(r#"sleep "$0" & setsid sleep "$0" & echo up; wait"#, token);
+            let run = command.run(&tree, &button, |_| button.press());
+            match number % 3 {
+                // It is stopped when it has printed something, and ends.
+                0 => drop(run.await.unwrap()),
+                // It is dropped at some moment of its start.
+                1 => drop(tokio::time::timeout(Duration::from_micros(number * seed % 3000), run).await),
+                // It is ended before it was ever polled to its start.
+                _ => drop(run),
+            }
+            assert!(tree.end().await.is_none(), "cycle {number}");
+        };
+        // The first few fill what is made once and kept.
+        for number in 0..10 {
+            cycle(number).await;
+        }
+        let before = (count("/proc/self/fd"), count("/proc/self/task"), children());
+        for number in 0..1000 {
+            cycle(number).await;
+        }
+        token.assert_none_lives(&[]);
+        assert_eq!(shims(), []);
+        // tokio reaps what was dropped at its own time.
+        until(|| (children() == before.2).then_some(())).await;
+        let after = (count("/proc/self/fd"), count("/proc/self/task"), children());
+        assert_eq!(before, after, "descriptors, threads, children");
+        assert_eq!(after.2, 0, "no child is left, dead or alive");
+    });
+}

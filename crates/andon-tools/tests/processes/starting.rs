@@ -1,0 +1,164 @@
+//! What cannot be started is said, and why; and what is started sees what it is meant to see.
+//!
+//! What a user loses if one of these fails: a secret, or the reason why nothing happens.
+
+use andon_tools::process::{Command, Status, Tree};
+
+use crate::roles;
+use crate::runner::tests;
+use crate::world::{Token, block_on, never, run, sh, shims};
+
+tests![
+    a_command_that_does_not_exist_is_named,
+    a_file_that_is_no_program_is_named,
+    a_folder_that_does_not_exist_is_named,
+    a_folder_that_is_a_file_is_named,
+    a_nul_byte_is_refused,
+    a_long_argument_arrives_whole,
+    an_argument_that_is_too_long_is_said_to_be,
+    arguments_that_are_no_utf8_arrive_as_they_are,
+    a_process_starts_in_its_folder,
+    an_exit_by_signal_is_told_from_an_exit_code,
+    nothing_of_the_hosts_environment_passes_that_was_not_named,
+    its_signals_and_descriptors_are_those_of_a_fresh_process,
+    it_leads_a_session_of_its_own,
+    words_of_a_shim_on_the_command_line_do_nothing,
+    a_helper_can_be_named_instead,
+    a_helper_that_is_none_is_said_to_be_none,
+];
+
+fn error(command: &Command) -> String {
+    block_on(async {
+        let tree = Tree::new();
+        let error = command.run(&tree, &never(), |_| {}).await.unwrap_err();
+        assert!(tree.end().await.is_none());
+        assert_eq!(shims(), []);
+        error.to_string()
+    })
+}
+
+fn a_command_that_does_not_exist_is_named() {
+    let want =
+        "there is no command `no-such-command` (or the interpreter that its first line names): check its name and PATH";
+    assert_eq!(error(&Command::new("no-such-command")), want);
+}
+
+fn a_file_that_is_no_program_is_named() {
+    let want = "`/etc/passwd` may not be executed: check that it is a program and its permissions";
+    assert_eq!(error(&Command::new("/etc/passwd")), want);
+}
+
+fn a_folder_that_does_not_exist_is_named() {
+    let want = "the working folder `/no/such/folder` does not exist: create it, or name another";
+    assert_eq!(error(&Command::new("true").cwd("/no/such/folder")), want);
+}
+
+fn a_folder_that_is_a_file_is_named() {
+    let want = "the working folder `/etc/passwd` is not a folder: name one";
+    assert_eq!(error(&Command::new("true").cwd("/etc/passwd")), want);
+}
+
+fn a_nul_byte_is_refused() {
+    assert!(error(&Command::new("echo").arg("a\0b")).contains("contains a NUL byte"));
+}
+
+fn a_long_argument_arrives_whole() {
+    // Longer than the socket to the shim holds at once.
+    let long = "x".repeat(100_000);
+    let command = (0..5).fold(Command::new("printf").arg("%s"), |command, _| command.arg(&long)).max_output(1_000_000);
+    let (finished, _) = block_on(run(command));
+    assert_eq!(finished.stdout.into_text().len(), 500_000);
+}
+
+fn an_argument_that_is_too_long_is_said_to_be() {
+    let want = "the arguments of `true` are longer than the system allows: put them into a file";
+    assert_eq!(error(&Command::new("true").arg("x".repeat(10_000_000))), want);
+}
+
+fn arguments_that_are_no_utf8_arrive_as_they_are() {
+    use std::os::unix::ffi::OsStringExt;
+    let strange = std::ffi::OsString::from_vec(b"a\xff\n\xfe".to_vec());
+    let (finished, _) = block_on(run(Command::new("printf").arg("%s").arg(strange)));
+    assert_eq!(finished.stdout.head, b"a\xff\n\xfe");
+}
+
+fn a_process_starts_in_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let (finished, _) = block_on(run(Command::new("pwd").cwd(&folder)));
+    assert_eq!(finished.stdout.into_text().trim_end(), folder.to_str().unwrap());
+}
+
+fn an_exit_by_signal_is_told_from_an_exit_code() {
+    for (script, want) in [
+        ("exit 0", Status::Code(0)),
+        ("exit 42", Status::Code(42)),
+        ("kill -SEGV $$", Status::Signal(11)),
+        ("kill -KILL $$", Status::Signal(9)),
+    ] {
+        let (finished, _) = block_on(run(sh(script, Token::new())));
+        assert_eq!((finished.status, finished.stopped), (Some(want), false), "{script}");
+    }
+}
+
+fn nothing_of_the_hosts_environment_passes_that_was_not_named() {
+    let host = roles::host("environment", Token::new()).env("OPENAI_API_KEY", "canary").env("NAMED", "passes").output();
+    let said = String::from_utf8(host.unwrap().stdout).unwrap();
+    assert!(said.contains("NAMED=passes"), "{said}");
+    assert!(said.contains("SET=by hand"), "{said}");
+    assert!(said.contains("PATH="), "{said}");
+    assert!(said.contains("the shim's environment: 0 bytes"), "{said}");
+    assert!(!said.contains("canary"), "{said}");
+}
+
+fn its_signals_and_descriptors_are_those_of_a_fresh_process() {
+    let (finished, _) = block_on(run(Command::new("cat").arg("/proc/self/status")));
+    let text = finished.stdout.into_text();
+    let mask = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap()
+    };
+    assert_eq!(mask("SigBlk"), 0, "{text}");
+    // What is above is the C library's own affair.
+    assert_eq!(mask("SigIgn") & 0x7fff_ffff, 0, "{text}");
+    // As many as with no shim between: some may come from whoever has started this test.
+    let (finished, _) = block_on(run(Command::new("ls").arg("/proc/self/fd")));
+    let plain =
+        std::process::Command::new("ls").arg("/proc/self/fd").stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(finished.stdout.into_text(), String::from_utf8(plain.stdout).unwrap());
+}
+
+fn it_leads_a_session_of_its_own() {
+    let (finished, _) = block_on(run(sh("cat /proc/$$/stat", Token::new())));
+    let text = finished.stdout.into_text();
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
+    let pid = text.split(' ').next().unwrap();
+    assert_eq!((fields[2], fields[3]), (pid, pid), "group and session are its own: {text}");
+}
+
+fn words_of_a_shim_on_the_command_line_do_nothing() {
+    use std::os::unix::process::CommandExt;
+    let itself = std::env::current_exe().unwrap();
+    let own = std::process::id().to_string();
+    // What a person could type, or another program could hand over: the program runs as it would without them.
+    let mut command = std::process::Command::new(itself);
+    command.arg0(andon_shim::SHIM).args([andon_shim::SHIM, &own]).stdin(std::process::Stdio::null());
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("0 passed, 0 failed"), "it did not run as itself: {said}");
+}
+
+fn a_helper_can_be_named_instead() {
+    let token = Token::new();
+    let host = roles::host("helper", token).output().unwrap();
+    let said = String::from_utf8_lossy(&host.stdout).into_owned();
+    assert!(said.contains("leaked: [] notes: []"), "{said}");
+    token.assert_none_lives(&[]);
+}
+
+fn a_helper_that_is_none_is_said_to_be_none() {
+    let host = roles::host("no helper", Token::new()).output().unwrap();
+    let said = String::from_utf8_lossy(&host.stdout).into_owned();
+    assert!(said.contains("the shim `/no/such/helper` could not be executed: No such file"), "{said}");
+    assert!(said.contains("the shim ended before it had started the process"), "{said}");
+}
