@@ -1,0 +1,96 @@
+//! Starting the tool, from within the shim.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, fchdir, getpid, getppid, set_parent_process_death_signal, setrlimit, setsid,
+};
+
+use super::cgroup::Cgroup;
+use super::limits::rlimits;
+use crate::protocol::Config;
+use crate::refusal::{Part, Refusal};
+
+/// Starts the tool in a session of its own, with this standard input, output and error.
+pub(crate) fn start(config: &Config, stdio: [Option<OwnedFd>; 3], cgroup: Option<&Cgroup>) -> Result<Pid, Refusal> {
+    let folder = config.cwd.as_deref().map(enter).transpose()?;
+    let mut command = Command::new(&config.program);
+    command.args(&config.args).env_clear().envs(config.env.iter().map(|(name, value)| (name, value)));
+    let [stdin, stdout, stderr] = stdio.map(|fd| fd.map_or_else(Stdio::null, Stdio::from));
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
+    let birth = Birth {
+        shim: getpid(),
+        door: cgroup.and_then(|cgroup| cgroup.door().ok()),
+        folder,
+        limits: rlimits(&config.limits),
+    };
+    arrange(&mut command, birth);
+    let child = command.spawn().map_err(|error| refusal(config, &error))?;
+    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| refusal(config, &io::Error::from(Errno::SRCH)))
+}
+
+/// What is to be done in the new process before the tool's program is in it.
+struct Birth {
+    shim: Pid,
+    door: Option<OwnedFd>,
+    folder: Option<OwnedFd>,
+    limits: Vec<(Resource, Rlimit)>,
+}
+
+impl Birth {
+    /// Only system calls: no memory is taken and no lock.
+    fn happen(&self) -> io::Result<()> {
+        if let Some(door) = &self.door {
+            // The cgroup is there on top; without it the shim is enough.
+            let _ = rustix::io::write(door, b"0");
+        }
+        setsid()?;
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // A shim that died before the line above would not be noticed by it.
+        if getppid() != Some(self.shim) {
+            return Err(Errno::SRCH.into());
+        }
+        if let Some(folder) = &self.folder {
+            fchdir(folder.as_fd())?;
+        }
+        self.limits.iter().try_for_each(|&(resource, limit)| setrlimit(resource, limit))?;
+        Ok(())
+    }
+}
+
+/// The one piece of unsafe code in the project. It runs in the shim, never in the host, whose memory is not copied and whose
+/// locks and threads are not in the new process.
+#[expect(unsafe_code, reason = "a session, a parent-death signal and limits can only be set between fork and exec")]
+fn arrange(command: &mut Command, birth: Birth) {
+    // SAFETY: the closure makes system calls only; it takes no memory and no lock, and the shim has a single thread.
+    unsafe { command.pre_exec(move || birth.happen()) };
+}
+
+/// The working folder, opened here so that its faults can be told from those of the command.
+fn enter(folder: &OsStr) -> Result<OwnedFd, Refusal> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(folder, flags, Mode::empty()).map_err(|error| Refusal::new(Part::Folder, folder, &error.into()))
+}
+
+fn refusal(config: &Config, error: &io::Error) -> Refusal {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::AGAIN) => Refusal::new(Part::Means, "the limit on processes is reached", error),
+        Some(Errno::NOMEM) => Refusal::new(Part::Means, "there is not enough memory, or its limit is too low", error),
+        Some(Errno::MFILE | Errno::NFILE) => Refusal::new(Part::Means, "too many files are open", error),
+        // The folder was opened, and yet may not be entered.
+        Some(Errno::ACCESS) if config.cwd.as_deref().is_some_and(is_locked) => {
+            Refusal::new(Part::Folder, config.cwd.clone().unwrap_or_default(), error)
+        }
+        _ => Refusal::new(Part::Command, &config.program, error),
+    }
+}
+
+fn is_locked(folder: &OsStr) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::EXEC_OK).is_err()
+}

@@ -1,0 +1,153 @@
+//! Ending everything that the shim is the last parent of.
+//!
+//! # Invariants
+//!
+//! 1. Only `ECHILD` proves that nothing is left. `/proc` says whom to signal, never that all is done.
+//! 2. A direct child cannot lose its pid before this process reaps it, so it is signalled by pid. All others are signalled
+//!    through a pidfd that was checked against the start time.
+//! 3. It is bounded: after its patience it says who is left.
+
+use std::collections::HashSet;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+
+use super::cgroup::Cgroup;
+use super::proc::{self, Process};
+use crate::protocol::{Status, Survivor};
+
+/// How long the tree is frozen at most before it is killed all the same.
+const FREEZE: Duration = Duration::from_secs(1);
+/// How long to wait for a death before looking again.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How many survivors are named.
+const NAMED: usize = 50;
+
+/// Reaps, and remembers how the tool's main process ended.
+pub(crate) struct Reaper {
+    tool: Pid,
+    pub(crate) status: Option<Status>,
+}
+
+/// What is left to reap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Children {
+    Some,
+    /// The kernel says that there is no child.
+    None,
+}
+
+impl Reaper {
+    pub(crate) fn new(tool: Pid) -> Self {
+        Self { tool, status: None }
+    }
+
+    /// Reaps all that are dead.
+    pub(crate) fn reap(&mut self) -> Children {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.tool => self.status = Some(told(status)),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Err(Errno::CHILD) => return Children::None,
+                Ok(None) | Err(_) => return Children::Some,
+            }
+        }
+    }
+}
+
+fn told(status: WaitStatus) -> Status {
+    match status.terminating_signal() {
+        Some(signal) => Status::Signal(signal),
+        None => Status::Code(status.exit_status().unwrap_or(-1)),
+    }
+}
+
+/// How a sweep ended.
+pub(crate) enum Swept {
+    Gone,
+    GaveUp(Vec<Survivor>),
+}
+
+/// Ends every descendant of this process. `deaths` becomes readable when a child dies.
+pub(crate) fn sweep(reaper: &mut Reaper, cgroup: Option<&Cgroup>, deaths: BorrowedFd<'_>, patience: Duration) -> Swept {
+    // Most tools leave nothing behind, and then there is nothing to look for.
+    if reaper.reap() == Children::None {
+        return Swept::Gone;
+    }
+    let begun = now();
+    if let Some(cgroup) = cgroup {
+        cgroup.kill();
+    }
+    freeze(begun + FREEZE.min(patience));
+    while reaper.reap() == Children::Some {
+        if now() >= begun + patience {
+            return Swept::GaveUp(survivors());
+        }
+        signal_all(Signal::KILL);
+        if reaper.reap() == Children::None {
+            break;
+        }
+        let pause = Timespec { tv_sec: 0, tv_nsec: LOOK_AGAIN.subsec_nanos().into() };
+        // Whether a death or the time has ended it: both mean to look again.
+        let _ = poll(&mut [PollFd::from_borrowed_fd(deaths, PollFlags::IN)], Some(&pause));
+        super::supervisor::drain(deaths);
+    }
+    Swept::Gone
+}
+
+/// Asks all to end; one that is stopped hears it only when it goes on.
+pub(crate) fn ask_to_end() {
+    for process in living() {
+        // One that has died meanwhile needs no asking; one that may not be signalled is found out when it is killed.
+        let _ = signal(&process, Signal::TERM);
+        let _ = signal(&process, Signal::CONT);
+    }
+}
+
+/// Stops all of them, parents first, until two looks find nobody new: a stopped process forks no more.
+fn freeze(until: Instant) {
+    let mut known = HashSet::new();
+    let mut calm = 0;
+    while calm < 2 && now() < until {
+        let fresh: Vec<Process> = living().filter(|process| known.insert((process.pid, process.start))).collect();
+        calm = if fresh.is_empty() { calm + 1 } else { 0 };
+        for process in &fresh {
+            // It may have died meanwhile, and it is killed in any case.
+            let _ = signal(process, Signal::STOP);
+        }
+    }
+}
+
+fn signal_all(what: Signal) {
+    for process in living() {
+        // One that cannot be signalled is still there at the end, and is named then.
+        let _ = signal(&process, what);
+    }
+}
+
+fn signal(process: &Process, what: Signal) -> std::io::Result<()> {
+    match Pid::from_raw(process.pid) {
+        Some(pid) if process.parent == own() => Ok(kill_process(pid, what)?),
+        _ => process.signal(what),
+    }
+}
+
+fn living() -> impl Iterator<Item = Process> {
+    proc::descendants(own()).into_iter().filter(|process| !process.is_dead())
+}
+
+fn survivors() -> Vec<Survivor> {
+    living().take(NAMED).map(|Process { pid, name, .. }| Survivor { pid, name }).collect()
+}
+
+fn own() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the shim has no runtime and no clock but the system's")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,100 @@
+//! What host and shim say to each other: one JSON value a line, over the socket that is the shim's standard input.
+//!
+//! The host's first byte carries the tool's standard input as a descriptor, if it has one; then comes a [`Config`], then
+//! perhaps an [`Order`]. The end of what the host says is the order to end the whole tree now: so a host that closes its half
+//! and one that dies have the same effect, and no message has to get through. The shim answers with [`Word`]s. If they end before
+//! [`Word::Gone`] or [`Word::GaveUp`], the shim is dead.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::refusal::Refusal;
+
+/// What the shim is to start, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Config {
+    /// The program, looked up in the tool's own `PATH` if it has no slash.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The folder to start in; the host's if none is named.
+    pub cwd: Option<OsString>,
+    /// What it may use.
+    pub limits: Limits,
+    /// How long the shim tries to end the tree before it gives up, in milliseconds.
+    pub patience_ms: u64,
+}
+
+/// What a tool's processes may use. Each limit is one for a single process, not for all of them together, except the last.
+///
+/// A limit is never above the one that the host itself has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// CPU time, in full seconds; over it the process gets `SIGXCPU`, a second later `SIGKILL`.
+    pub cpu: Option<Duration>,
+    /// Bytes of address space.
+    pub memory: Option<u64>,
+    /// Open files.
+    pub open_files: Option<u64>,
+    /// Bytes that a file it writes may grow to; over it the process gets `SIGXFSZ`.
+    pub file_size: Option<u64>,
+    /// Processes and threads of the *user*, others than the tool's included. Root is not bound by it.
+    pub processes: Option<u64>,
+}
+
+/// What the host tells its shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Ask the whole tree to end: `SIGTERM`, then `SIGCONT` for those that are stopped.
+    Term,
+}
+
+/// What a shim tells its host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Word {
+    /// The tool runs.
+    Started {
+        /// Its process, which leads a session of its own.
+        pid: i32,
+        /// When it started, in ticks since boot: together with the pid it names the process for ever.
+        start: u64,
+        /// Its cgroup, where there is one.
+        cgroup: Option<OsString>,
+    },
+    /// It could not be started; nothing runs.
+    Refused(Refusal),
+    /// The tool's main process has ended.
+    Exited(Status),
+    /// Nothing that the tool started is left. The proof: the kernel knows no child of the shim, which is the parent of all orphans.
+    Gone,
+    /// The patience is over and these live still.
+    GaveUp(Vec<Survivor>),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// A process that could not be ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survivor {
+    /// Its id.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+}
+
+impl std::fmt::Display for Survivor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "process {} ({})", self.pid, self.name)
+    }
+}

@@ -1,0 +1,8 @@
+//! Reading and writing files within a folder.
+
+mod read;
+mod root;
+mod write;
+
+pub use read::ReadFile;
+pub use write::WriteFile;

@@ -1,0 +1,141 @@
+//! A process without a shim: in a group of its own, and stopped by best effort.
+
+use std::io;
+use std::process::Stdio;
+
+use andon::Remains;
+use andon_shim::{Config, Part, Refusal, Status};
+use parking_lot::Mutex;
+use tokio::process::Child;
+
+use super::pipes::ToolEnds;
+
+pub(crate) struct Bare {
+    child: tokio::sync::Mutex<Child>,
+    status: Mutex<Option<Status>>,
+    group: Group,
+    name: String,
+}
+
+/// By what the processes of the tree are found: on Linux by their traces.
+#[cfg(target_os = "linux")]
+type Group = super::scan::Traces;
+
+/// By what the processes of the tree are found: elsewhere only by their group.
+#[cfg(not(target_os = "linux"))]
+struct Group {
+    leader: Option<rustix::process::Pid>,
+}
+
+impl Bare {
+    pub(crate) fn start(config: &Config, mark: String, ends: ToolEnds) -> Result<Self, Refusal> {
+        let mut command = tokio::process::Command::new(&config.program);
+        command.args(&config.args).env_clear().envs(config.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(ends.stdin.map_or_else(Stdio::null, Stdio::from)).process_group(0);
+        command.stdout(Stdio::from(ends.stdout)).stderr(Stdio::from(ends.stderr));
+        if let Some(folder) = &config.cwd {
+            enter(folder).map_err(|error| Refusal::new(Part::Folder, folder, &error))?;
+            command.current_dir(folder);
+        }
+        let child = command.spawn().map_err(|error| Refusal::new(Part::Command, &config.program, &error))?;
+        let group = Group::of(&child, config, mark);
+        let name = config.program.to_string_lossy().into_owned();
+        Ok(Self { child: tokio::sync::Mutex::new(child), status: Mutex::default(), group, name })
+    }
+
+    /// Waits for the end of the main process.
+    pub(crate) async fn exited(&self) -> Option<Status> {
+        let ended = self.child.lock().await.wait().await.ok()?;
+        let status = told(ended);
+        *self.status.lock() = status;
+        status
+    }
+
+    pub(crate) fn status(&self) -> Option<Status> {
+        *self.status.lock()
+    }
+
+    /// Waits for the end of the main process, and ends what it has left.
+    pub(crate) async fn over(&self) {
+        self.exited().await;
+        self.kill();
+    }
+
+    pub(crate) fn ask_to_end(&self) {
+        self.group.ask_to_end();
+    }
+
+    pub(crate) fn kill(&self) {
+        self.group.kill();
+    }
+
+    /// Kills what can be found, and says that this was best effort.
+    pub(crate) async fn end(&self) -> Remains {
+        let leaked = self.group.end_all(&self.name).await;
+        let reaped = tokio::time::timeout(super::PATIENCE, self.exited()).await;
+        let mut notes = vec![format!(
+            "`{}` ran without a shim and was stopped by best effort, by its process group{}: a process that has left it could \
+             live on; call andon::init() first in main, or name a helper",
+            self.name,
+            if cfg!(target_os = "linux") { " and its environment" } else { "" }
+        )];
+        if reaped.is_err() {
+            notes.push(format!("`{}` itself could not be killed within {} s", self.name, super::PATIENCE.as_secs()));
+        }
+        Remains { leaked, notes }
+    }
+}
+
+/// Whether the folder is one: the system's own answer does not tell the folder from the command.
+fn enter(folder: &std::ffi::OsStr) -> io::Result<()> {
+    if std::fs::metadata(folder)?.is_dir() { Ok(()) } else { Err(rustix::io::Errno::NOTDIR.into()) }
+}
+
+fn told(status: std::process::ExitStatus) -> Option<Status> {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().map(Status::Code).or(status.signal().map(Status::Signal))
+}
+
+#[cfg(target_os = "linux")]
+impl Group {
+    fn of(child: &Child, config: &Config, mark: String) -> Self {
+        let leader = child.id().and_then(|id| andon_shim::proc::look(id.cast_signed()));
+        for (resource, limit) in andon_shim::rlimits(&config.limits) {
+            let pid = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
+            // A process that has ended already needs no limit. One that forks at once may have one child without it.
+            let _ = pid.map(|pid| rustix::process::prlimit(Some(pid), resource, limit));
+        }
+        Self { leader: leader.map(|leader| (leader.pid, leader.start)), mark, ..Self::default() }
+    }
+
+    async fn end_all(&self, name: &str) -> Vec<String> {
+        let survivors = self.end(super::PATIENCE).await;
+        survivors.iter().map(|survivor| format!("{survivor} of `{name}`")).collect()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Group {
+    fn of(child: &Child, _: &Config, _: String) -> Self {
+        Self { leader: child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) }
+    }
+
+    fn ask_to_end(&self) {
+        self.signal(rustix::process::Signal::TERM);
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    fn kill(&self) {
+        self.signal(rustix::process::Signal::KILL);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        // A group without members cannot be signalled, and need not be.
+        let _ = self.leader.map(|leader| rustix::process::kill_process_group(leader, signal));
+    }
+
+    async fn end_all(&self, _: &str) -> Vec<String> {
+        self.kill();
+        Vec::new()
+    }
+}

@@ -1,0 +1,224 @@
+//! What is to be started, and how.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use andon_shim::{Config, Limits, MARK, Refusal};
+use thiserror::Error;
+
+use super::PATIENCE;
+use super::bare::Bare;
+use super::environment::environment;
+use super::mark::mark;
+use super::pipes::{self, Wanted};
+use super::tree::{Process, Running, Tree};
+
+/// How much of each output is kept, unless told otherwise.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// A command, its surroundings and its limits.
+///
+/// It sees of the host's environment only `PATH`, `HOME`, `LANG`, `LC_*`, `TZ`, `TERM`, `TMPDIR`, `USER` and what is named with
+/// [`pass`](Self::pass).
+#[derive(Debug, Clone)]
+pub struct Command {
+    program: OsString,
+    args: Vec<OsString>,
+    cwd: Option<PathBuf>,
+    passed: Vec<OsString>,
+    set: Vec<(OsString, OsString)>,
+    limits: Limits,
+    stdin: Stdin,
+    merged: bool,
+    pub(crate) max_output: usize,
+}
+
+/// What a process reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Stdin {
+    /// Nothing.
+    #[default]
+    Null,
+    /// This, and then the end.
+    Text(Vec<u8>),
+    /// What [`Running::stdin`] is given.
+    Open,
+}
+
+impl Command {
+    /// A program, looked up in `PATH` if its name has no slash, with no arguments.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: None,
+            passed: Vec::new(),
+            set: Vec::new(),
+            limits: Limits::default(),
+            stdin: Stdin::Null,
+            merged: false,
+            max_output: MAX_OUTPUT,
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// The folder to start in; the host's own unless told otherwise.
+    #[must_use]
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(folder.into());
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.set.push((name.into(), value.into()));
+        self
+    }
+
+    /// Lets a variable of the host's environment pass.
+    #[must_use]
+    pub fn pass(mut self, name: impl Into<OsString>) -> Self {
+        self.passed.push(name.into());
+        self
+    }
+
+    /// What its processes may use.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What it reads; nothing unless told otherwise.
+    #[must_use]
+    pub fn stdin(mut self, stdin: Stdin) -> Self {
+        self.stdin = stdin;
+        self
+    }
+
+    /// Both outputs in one, in the order in which they were written.
+    #[must_use]
+    pub fn merge_outputs(mut self) -> Self {
+        self.merged = true;
+        self
+    }
+
+    /// How many bytes of each output are kept: half from its beginning, half from its end. 64 KiB unless told otherwise.
+    #[must_use]
+    pub fn max_output(mut self, bytes: usize) -> Self {
+        self.max_output = bytes;
+        self
+    }
+
+    /// Starts it in a tree, and waits until it runs.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: dropped early, it may have been started. It is in the tree then, to be ended with it.
+    pub async fn start(&self, tree: &Tree) -> Result<Running, StartError> {
+        let wanted = Wanted { stdin: self.stdin != Stdin::Null, merged: self.merged };
+        let (host, tool) = pipes::make(wanted).map_err(StartError::NoPipes)?;
+        let mark = mark();
+        let config = self.config(&mark);
+        if has_nul(&config) {
+            return Err(StartError::Nul);
+        }
+        let process = tree.add(|| self.execute(&config, mark, tool))?.ok_or(StartError::Ended)?;
+        match process.as_ref() {
+            #[cfg(target_os = "linux")]
+            Process::Shim(shim) => {
+                shim.started().await.map_err(|refusal| refusal.map_or(StartError::Lost, StartError::Refused))?
+            }
+            Process::Bare(_) => {}
+        }
+        Ok(Running::new(process, host))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn execute(&self, config: &Config, mark: String, ends: pipes::ToolEnds) -> Result<Process, StartError> {
+        match andon_shim::helper() {
+            Some(helper) => match super::shim::Shim::execute(&helper, config, mark, ends) {
+                Ok(shim) => Ok(Process::Shim(shim)),
+                Err(error) => Err(StartError::NoShim { helper, error }),
+            },
+            None => Ok(Process::Bare(Bare::start(config, mark, ends)?)),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn execute(&self, config: &Config, mark: String, ends: pipes::ToolEnds) -> Result<Process, StartError> {
+        Ok(Process::Bare(Bare::start(config, mark, ends)?))
+    }
+
+    /// The text that it is to read.
+    pub(crate) fn text(&self) -> &[u8] {
+        match &self.stdin {
+            Stdin::Text(text) => text,
+            Stdin::Null | Stdin::Open => &[],
+        }
+    }
+
+    fn config(&self, mark: &str) -> Config {
+        let mut env = environment(std::env::vars_os(), &self.passed, &self.set);
+        env.push((MARK.into(), mark.into()));
+        Config {
+            program: self.program.clone(),
+            args: self.args.clone(),
+            env,
+            cwd: self.cwd.clone().map(OsString::from),
+            limits: self.limits,
+            patience_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+fn has_nul(config: &Config) -> bool {
+    let variables = config.env.iter().flat_map(|(name, value)| [name, value]);
+    let mut all = config.args.iter().chain([&config.program]).chain(&config.cwd).chain(variables);
+    all.any(|one| one.as_encoded_bytes().contains(&0))
+}
+
+/// Why a process could not be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The command, its folder or its means are not there.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// There is a shim, and it cannot be executed.
+    #[error("the shim `{}` could not be executed: {error}; name a helper that can be, with set_helper", helper.display())]
+    NoShim {
+        /// What was to be executed.
+        helper: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The shim died before the process ran, or what was executed is no shim.
+    #[error(
+        "the shim ended before it had started the process: is the helper an `andon-shim`, and is init() called first in main?"
+    )]
+    Lost,
+    /// No pipes could be had.
+    #[error("no pipes could be had for the process: {0}")]
+    NoPipes(#[source] io::Error),
+    /// A NUL byte ends every argument, so none can contain one.
+    #[error("the command, an argument or a variable contains a NUL byte, and none can: leave it out")]
+    Nul,
+    /// The tree has been ended.
+    #[error("nothing was started, because the call has already been ended")]
+    Ended,
+}

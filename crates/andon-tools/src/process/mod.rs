@@ -1,0 +1,51 @@
+//! Processes whose whole tree is stopped.
+//!
+//! # Theory of operation
+//!
+//! A [`Command`] is started under a *shim* (see [`andon_shim`]): a tiny supervisor that becomes the parent of every process that
+//! loses its own, and that says `gone` only when the kernel has told it that none is left. The host talks with it over a
+//! socket. If the host dies, or only lets go of that socket, the shim ends the tree by itself.
+//!
+//! What a call has started is in its [`Tree`]. A tool makes the tree first, gives a clone of it to its cleanup, and starts
+//! commands in it. However the call ends, [`Tree::end`] brings the processes to their end, and says what it could not.
+//!
+//! Background processes end with the command that started them: what is left when the main process has ended is killed.
+//!
+//! # Without a shim
+//!
+//! A program gets a shim by calling `andon::init()` first in `main`, or by naming a helper. Without one, and on other
+//! systems than Linux, a process is started in a group of its own and stopped by best effort: its group, and on Linux
+//! whoever carries its mark in the environment. Daemons that cleared it escape, and so does everything if the host is killed. Then the receipt
+//! says so.
+
+mod bare;
+mod command;
+mod environment;
+mod mark;
+mod output;
+mod pipes;
+mod run;
+#[cfg(target_os = "linux")]
+mod scan;
+#[cfg(target_os = "linux")]
+mod shim;
+mod status;
+mod text;
+mod tree;
+
+use std::time::Duration;
+
+pub use andon_shim::{Limits, Refusal, Status};
+pub use command::{Command, StartError, Stdin};
+pub use output::Captured;
+pub use run::{Finished, Stop};
+pub use tree::{Running, Tree};
+
+pub(crate) use status::in_words;
+pub(crate) use text::lossless;
+
+/// How long a shim tries to end a tree before it gives up and names who is left.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The budget that a tool's cleanup needs to end a [`Tree`] in any case.
+pub const CLEANUP: Duration = Duration::from_secs(10);

@@ -1,0 +1,121 @@
+//! Ending a tree without a shim to do it: by the traces that its processes carry. Best effort, and never called more.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::time::Duration;
+
+use andon_shim::Survivor;
+use andon_shim::cgroup::Cgroup;
+use andon_shim::proc::{self, Process};
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep};
+
+/// How long to wait for a death before looking again.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How many looks the freezing takes at most.
+const LOOKS: usize = 50;
+
+/// By what the processes of a tree can be found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Traces {
+    /// The main process, and when it started: it leads a group, and under a shim a session.
+    pub(crate) leader: Option<(i32, u64)>,
+    /// The value of [`andon_shim::MARK`] in their environment.
+    pub(crate) mark: String,
+    /// Their cgroup.
+    pub(crate) cgroup: Option<OsString>,
+    /// A process of which all are descendants, and which is not to be touched itself.
+    pub(crate) under: Option<i32>,
+}
+
+impl Traces {
+    /// Asks all that can be found to end.
+    pub(crate) fn ask_to_end(&self) {
+        for process in self.find() {
+            // Who has died meanwhile needs no asking.
+            let _ = process.signal(Signal::TERM);
+            let _ = process.signal(Signal::CONT);
+        }
+    }
+
+    /// Kills all that can be found, at once and without waiting for their end.
+    pub(crate) fn kill(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            Cgroup::at(cgroup).kill();
+        }
+        self.freeze();
+        self.signal_all(Signal::KILL);
+    }
+
+    /// Ends all that can be found, and says who is left.
+    pub(crate) async fn end(&self, patience: Duration) -> Vec<Survivor> {
+        self.kill();
+        let until = Instant::now() + patience;
+        let mut left = self.find();
+        while !left.is_empty() && Instant::now() < until {
+            self.signal_all(Signal::KILL);
+            sleep(LOOK_AGAIN).await;
+            left = self.find();
+        }
+        if let Some(cgroup) = &self.cgroup {
+            Cgroup::at(cgroup).remove();
+        }
+        left.into_iter().map(|Process { pid, name, .. }| Survivor { pid, name }).collect()
+    }
+
+    /// Stops all, until two looks find nobody new.
+    fn freeze(&self) {
+        let mut known = HashSet::new();
+        let mut calm = 0;
+        for _ in 0..LOOKS {
+            let fresh: Vec<_> = self.find().into_iter().filter(|one| known.insert((one.pid, one.start))).collect();
+            calm = if fresh.is_empty() { calm + 1 } else { 0 };
+            if calm == 2 {
+                return;
+            }
+            for process in fresh {
+                // Who has died meanwhile cannot be stopped, and need not be.
+                let _ = process.signal(Signal::STOP);
+            }
+        }
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        for process in self.find() {
+            // Who cannot be signalled is still there at the end, and is named then.
+            let _ = process.signal(signal);
+        }
+    }
+
+    /// All living processes that carry one of the traces, and the descendants of those.
+    fn find(&self) -> Vec<Process> {
+        let all = proc::all();
+        let in_cgroup = self.cgroup.as_ref().map(|path| Cgroup::at(path).pids()).unwrap_or_default();
+        // Once somebody else has got the leader's id, it names another group and session.
+        let leader = self.leader.filter(|&(pid, start)| all.iter().all(|one| one.pid != pid || one.start == start));
+        let carries = |one: &Process| {
+            leader.is_some_and(|(pid, _)| one.pid == pid || one.group == pid || one.session == pid)
+                || in_cgroup.contains(&one.pid)
+                || self.under == Some(one.parent)
+                || self.is_marked(one.pid)
+        };
+        let own = std::process::id().cast_signed();
+        let (mut found, mut rest): (Vec<_>, Vec<_>) = all.into_iter().partition(carries);
+        let mut next = 0;
+        while let Some(pid) = found.get(next).map(|one| one.pid) {
+            let (children, others) = rest.into_iter().partition(|one: &Process| one.parent == pid);
+            found.extend::<Vec<_>>(children);
+            rest = others;
+            next += 1;
+        }
+        found.retain(|one| !one.is_dead() && one.pid != own && Some(one.pid) != self.under);
+        found
+    }
+
+    fn is_marked(&self, pid: i32) -> bool {
+        let entry = format!("{}={}", andon_shim::MARK, self.mark);
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
+    }
+}

@@ -1,0 +1,286 @@
+//! The host's side of a shim.
+//!
+//! # Invariants
+//!
+//! 1. The socket is the leash: when it is dropped, in whatever way, the shim ends the tree. So there is no moment between a
+//!    start and its cleanup at which a tree could be forgotten.
+//! 2. Only the shim's own word is a proof. If it dies first, what is said is that it was best effort.
+//! 3. Nothing is spawned here. Whoever waits reads the socket, and tells the others who wait.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use andon::Remains;
+use andon_shim::{Config, Order, Refusal, SHIM, Status, Survivor, Word, send_stdin};
+use parking_lot::Mutex;
+use rustix::net::Shutdown;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::net::UnixStream;
+use tokio::process::Child;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::PATIENCE;
+use super::pipes::ToolEnds;
+use super::scan::Traces;
+
+/// After this long without an answer, a shim may have been stopped by its tool, and is told to go on.
+const SILENCE: Duration = Duration::from_millis(500);
+/// How much longer than its own patience a shim is waited for.
+const MARGIN: Duration = Duration::from_secs(1);
+/// How long what has escaped a dead shim is looked for.
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
+pub(crate) struct Shim {
+    socket: UnixStream,
+    child: tokio::sync::Mutex<Child>,
+    /// What is still to be sent of the configuration.
+    outbox: Mutex<Vec<u8>>,
+    /// What has been read of a word that has not yet ended.
+    inbox: Mutex<Vec<u8>>,
+    news: watch::Sender<News>,
+    name: String,
+    mark: String,
+}
+
+/// All that the shim has said.
+#[derive(Debug, Default)]
+struct News {
+    started: Option<Traces>,
+    refused: Option<Refusal>,
+    exited: Option<Status>,
+    over: Option<Over>,
+}
+
+/// How a tree ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// Nothing is left.
+    Gone,
+    /// These could not be ended.
+    GaveUp(Vec<Survivor>),
+    /// The shim died without a word.
+    Lost,
+}
+
+impl Shim {
+    /// Executes the shim and hands it what is to be started. Never a `pre_exec` here: it would make the system copy the host's
+    /// memory for each process.
+    pub(crate) fn execute(helper: &Path, config: &Config, mark: String, ends: ToolEnds) -> io::Result<Self> {
+        let (ours, theirs) = StdStream::pair()?;
+        ours.set_nonblocking(true)?;
+        send_stdin(&ours, ends.stdin.as_ref().map(AsFd::as_fd))?;
+        let mut command = tokio::process::Command::new(helper);
+        command.arg0(SHIM).arg(SHIM).arg(std::process::id().to_string()).env_clear();
+        command
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(ends.stdout))
+            .stderr(Stdio::from(ends.stderr));
+        let socket = UnixStream::from_std(ours)?;
+        let mut outbox = serde_json::to_vec(config)?;
+        outbox.push(b'\n');
+        let child = command.spawn()?;
+        Ok(Self {
+            socket,
+            child: tokio::sync::Mutex::new(child),
+            outbox: Mutex::new(outbox),
+            inbox: Mutex::default(),
+            news: watch::Sender::default(),
+            name: config.program.to_string_lossy().into_owned(),
+            mark,
+        })
+    }
+
+    /// Waits until the process runs, or cannot be started.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, in that the tree is still known: end it.
+    pub(crate) async fn started(&self) -> Result<(), Option<Refusal>> {
+        while !self.outbox.lock().is_empty() {
+            if self.socket.writable().await.is_err() || self.send().is_err() {
+                // The shim is gone; what it may have said before is still to be read.
+                break;
+            }
+        }
+        self.until(|news| match news {
+            News { refused: Some(refusal), .. } => Some(Err(Some(refusal.clone()))),
+            News { started: Some(_), .. } => Some(Ok(())),
+            News { over: Some(_), .. } => Some(Err(None)),
+            News { .. } => None,
+        })
+        .await
+    }
+
+    /// Waits for the end of the main process; there is no status if the shim died first.
+    pub(crate) async fn exited(&self) -> Option<Status> {
+        self.until(|news| news.exited.map(Some).or(news.over.as_ref().map(|_| None))).await
+    }
+
+    /// How the main process ended, if it has.
+    pub(crate) fn status(&self) -> Option<Status> {
+        self.news.borrow().exited
+    }
+
+    /// Waits until the whole tree has ended, or cannot be ended.
+    pub(crate) async fn over(&self) -> Over {
+        self.until(|news| news.over.clone()).await
+    }
+
+    /// Asks the whole tree to end.
+    pub(crate) fn ask_to_end(&self) {
+        let Ok(mut line) = serde_json::to_vec(&Order::Term) else { return };
+        line.push(b'\n');
+        if self.socket.try_write(&line).is_err() {
+            // Either the shim is dead, or it does not read: then asking is no use.
+            self.kill();
+        }
+    }
+
+    /// Has the whole tree killed: the shim does it when it hears no more.
+    pub(crate) fn kill(&self) {
+        // It fails only if the other end is closed already, and then the shim is dead.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
+    }
+
+    /// Kills the tree, waits for the proof, and says what remains. Bounded.
+    pub(crate) async fn end(&self) -> Remains {
+        self.kill();
+        let mut over = timeout(SILENCE, self.over()).await.ok();
+        if over.is_none() {
+            self.signal(Signal::CONT).await;
+            over = timeout(PATIENCE + MARGIN, self.over()).await.ok();
+        }
+        let remains = match over {
+            Some(Over::Gone) => Remains::default(),
+            Some(Over::GaveUp(survivors)) => self.gave_up(&survivors),
+            Some(Over::Lost) => self.lost().await,
+            None => self.silent().await,
+        };
+        // It has closed its socket and is about to exit, or was killed: reaping it takes a moment only.
+        let _ = timeout(MARGIN, async { self.child.lock().await.wait().await }).await;
+        remains
+    }
+
+    fn gave_up(&self, survivors: &[Survivor]) -> Remains {
+        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
+        let seconds = PATIENCE.as_secs();
+        let note = format!("some processes of `{}` could not be killed within {seconds} s", self.name);
+        Remains { leaked, notes: vec![note] }
+    }
+
+    /// The shim was killed. The main process has died with it; others may live on.
+    async fn lost(&self) -> Remains {
+        let survivors = self.traces().end(LAST_LOOK).await;
+        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
+        let note = format!(
+            "the shim of `{}` was killed: its processes were stopped by best effort, by session, environment and cgroup; \
+             one that has left all of these could live on",
+            self.name
+        );
+        Remains { leaked, notes: vec![note] }
+    }
+
+    /// The shim lives and does not answer: its tree is ended from here, and it with it.
+    async fn silent(&self) -> Remains {
+        let under = self.child.lock().await.id().map(u32::cast_signed);
+        let survivors = Traces { under, ..self.traces() }.end(LAST_LOOK).await;
+        self.signal(Signal::KILL).await;
+        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
+        let note = format!("the shim of `{}` did not answer: its processes were stopped by best effort", self.name);
+        Remains { leaked, notes: vec![note] }
+    }
+
+    fn traces(&self) -> Traces {
+        let known = self.news.borrow().started.clone();
+        Traces { mark: self.mark.clone(), ..known.unwrap_or_default() }
+    }
+
+    /// Signals the shim itself, which keeps its pid as long as it is not reaped, and that needs the same lock.
+    async fn signal(&self, signal: Signal) {
+        let child = self.child.lock().await;
+        if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
+            // One that has just exited needs no signal.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Waits until the news have what is wanted.
+    async fn until<T>(&self, wanted: impl Fn(&News) -> Option<T>) -> T {
+        let mut seen = self.news.subscribe();
+        loop {
+            if let Some(found) = wanted(&seen.borrow_and_update()) {
+                return found;
+            }
+            let readable = tokio::select! {
+                _ = seen.changed() => None,
+                readable = self.socket.readable() => Some(readable),
+            };
+            match readable {
+                Some(Ok(())) => self.receive(),
+                Some(Err(_)) => self.close(),
+                // Another who waits has read something.
+                None => {}
+            }
+        }
+    }
+
+    /// Sends as much of the configuration as fits.
+    fn send(&self) -> io::Result<()> {
+        let mut outbox = self.outbox.lock();
+        match self.socket.try_write(&outbox) {
+            Ok(sent) => drop(outbox.drain(..sent)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Reads what has come, and tells all who wait.
+    fn receive(&self) {
+        let mut inbox = self.inbox.lock();
+        let mut bytes = [0; 4096];
+        loop {
+            match self.socket.try_read(&mut bytes) {
+                Ok(0) => return self.close(),
+                Ok(read) => inbox.extend_from_slice(bytes.get(..read).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.close(),
+            }
+            while let Some(end) = inbox.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = inbox.drain(..=end).collect();
+                match serde_json::from_slice(&line) {
+                    Ok(word) => self.hear(word),
+                    // It is not our shim that speaks there.
+                    Err(_) => self.close(),
+                }
+            }
+        }
+    }
+
+    fn hear(&self, word: Word) {
+        self.news.send_modify(|news| match word {
+            Word::Started { pid, start, cgroup } => {
+                news.started = Some(Traces { leader: Some((pid, start)), cgroup, ..Traces::default() });
+            }
+            Word::Refused(refusal) => {
+                news.refused = Some(refusal);
+                news.over = Some(Over::Gone);
+            }
+            Word::Exited(status) => news.exited = Some(status),
+            Word::Gone => news.over = Some(Over::Gone),
+            Word::GaveUp(survivors) => news.over = Some(Over::GaveUp(survivors)),
+        });
+    }
+
+    /// Nothing more will be heard.
+    fn close(&self) {
+        self.news.send_modify(|news| {
+            news.over.get_or_insert(Over::Lost);
+        });
+    }
+}

@@ -1,0 +1,208 @@
+//! What one call has started, so that its cleanup can end it.
+
+use std::sync::Arc;
+
+use andon::Remains;
+use andon_shim::Status;
+use parking_lot::Mutex;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use super::bare::Bare;
+use super::pipes::HostEnds;
+#[cfg(target_os = "linux")]
+use super::shim::Shim;
+
+/// Everything that one call has started. Cheap to clone: one clone starts, another one ends.
+///
+/// ```no_run
+/// # use andon::{Invocation, ToolOutput, Work};
+/// use andon_tools::process::{Command, Tree};
+///
+/// fn call(invocation: Invocation) -> Work {
+///     let tree = Tree::new();
+///     let started = tree.clone();
+///     Work::task(async move {
+///         let progress = invocation.progress.clone();
+///         let done = Command::new("make").run(&started, &invocation.cord, |text| progress.show(text)).await?;
+///         Ok(done.stdout.into_text().into())
+///     })
+///     .cleanup(move || async move { tree.end().await })
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct Tree {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    processes: Vec<Arc<Process>>,
+    /// Nothing may be started any more.
+    ended: bool,
+}
+
+impl Tree {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Kills everything that was started and waits for the proof that it is dead; bounded by [`CLEANUP`](super::CLEANUP). What could
+    /// not be ended is in the answer by name. Nothing can be started in the tree afterwards.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before its end, the processes are killed all the same, and nobody is told.
+    pub async fn end(&self) -> Remains {
+        let processes = {
+            let mut state = self.state.lock();
+            state.ended = true;
+            std::mem::take(&mut state.processes)
+        };
+        for process in &processes {
+            process.kill();
+        }
+        let mut remains = Remains::default();
+        for process in processes {
+            let Remains { leaked, notes } = process.end().await;
+            remains.leaked.extend(leaked);
+            remains.notes.extend(notes);
+        }
+        remains
+    }
+
+    /// Starts a process in one stretch with remembering it, so that no end can come between the two. `None` if the tree has
+    /// ended.
+    pub(crate) fn add<E>(&self, start: impl FnOnce() -> Result<Process, E>) -> Result<Option<Arc<Process>>, E> {
+        let mut state = self.state.lock();
+        if state.ended {
+            return Ok(None);
+        }
+        let process = Arc::new(start()?);
+        state.processes.push(Arc::clone(&process));
+        Ok(Some(process))
+    }
+}
+
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tree").field("processes", &self.state.lock().processes.len()).finish_non_exhaustive()
+    }
+}
+
+/// One process and its descendants.
+pub(crate) enum Process {
+    #[cfg(target_os = "linux")]
+    Shim(Shim),
+    Bare(Bare),
+}
+
+impl Process {
+    async fn exited(&self) -> Option<Status> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Shim(shim) => shim.exited().await,
+            Self::Bare(bare) => bare.exited().await,
+        }
+    }
+
+    fn status(&self) -> Option<Status> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Shim(shim) => shim.status(),
+            Self::Bare(bare) => bare.status(),
+        }
+    }
+
+    async fn over(&self) {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Shim(shim) => drop(shim.over().await),
+            Self::Bare(bare) => bare.over().await,
+        }
+    }
+
+    fn ask_to_end(&self) {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Shim(shim) => shim.ask_to_end(),
+            Self::Bare(bare) => bare.ask_to_end(),
+        }
+    }
+
+    fn kill(&self) {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Shim(shim) => shim.kill(),
+            Self::Bare(bare) => bare.kill(),
+        }
+    }
+
+    async fn end(&self) -> Remains {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Shim(shim) => shim.end().await,
+            Self::Bare(bare) => bare.end().await,
+        }
+    }
+}
+
+/// A process that runs, and the host's ends of its pipes.
+///
+/// Dropping it stops nothing: what it has started belongs to its [`Tree`].
+pub struct Running {
+    process: Arc<Process>,
+    /// Its standard input, if it was asked for. Dropping it closes it.
+    pub stdin: Option<Sender>,
+    /// Its standard output, until it is taken.
+    pub stdout: Option<Receiver>,
+    /// Its standard error, if that is not merged with the output.
+    pub stderr: Option<Receiver>,
+}
+
+impl Running {
+    pub(crate) fn new(process: Arc<Process>, ends: HostEnds) -> Self {
+        let HostEnds { stdin, stdout, stderr } = ends;
+        Self { process, stdin, stdout: Some(stdout), stderr }
+    }
+
+    /// Waits for the end of the main process. `None` if nobody knows how it ended, because its shim was killed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub async fn exited(&self) -> Option<Status> {
+        self.process.exited().await
+    }
+
+    /// How the main process ended, if it is known to have ended.
+    pub fn status(&self) -> Option<Status> {
+        self.process.status()
+    }
+
+    /// Waits until all of its processes have ended, or are known not to end: [`Tree::end`] says which.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub async fn over(&self) {
+        self.process.over().await;
+    }
+
+    /// Asks all of its processes to end: `SIGTERM`, and `SIGCONT` for those that are stopped. They have until
+    /// [`kill`](Self::kill) to do so.
+    pub fn ask_to_end(&self) {
+        self.process.ask_to_end();
+    }
+
+    /// Has all of its processes killed, without waiting for it.
+    pub fn kill(&self) {
+        self.process.kill();
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("status", &self.status()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! The `shell` tool.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Invocation, Returned, Tool, ToolError, ToolSpec, Work};
+use serde_json::{Value, json};
+
+use crate::process::{CLEANUP, Command, Finished, Limits, Status, Tree, in_words};
+
+/// Runs a command with `sh`, and stops it with everything that it started.
+///
+/// It takes `{"command": "…"}`. The command reads nothing, sees of the host's environment only what is named, and both of its
+/// outputs come back in one, with the exit code in words. Background processes end with the command.
+///
+/// ```
+/// use std::time::Duration;
+/// use andon_tools::Shell;
+///
+/// let shell = Shell::new().cwd("/srv/project").timeout(Duration::from_secs(60));
+/// # let _ = shell;
+/// ```
+#[derive(Debug, Clone)]
+pub struct Shell {
+    spec: Arc<ToolSpec>,
+    command: Command,
+}
+
+impl Default for Shell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Shell {
+    /// A shell in the host's own working folder, with no limits.
+    pub fn new() -> Self {
+        let description = "Runs a command with sh and returns what it prints and its exit code. It gets no input. \
+                           Processes that it leaves in the background are ended when the command ends.";
+        let schema = json!({
+            "type": "object",
+            "properties": { "command": { "type": "string", "description": "What to run, as for `sh -c`." } },
+            "required": ["command"],
+            "additionalProperties": false,
+        });
+        let mut spec = ToolSpec::new("shell", description, schema);
+        spec.cleanup = CLEANUP;
+        Self { spec: Arc::new(spec), command: Command::new("sh").args(["-c", "--"]).merge_outputs() }
+    }
+
+    /// The folder that commands start in.
+    #[must_use]
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.command = self.command.cwd(folder);
+        self
+    }
+
+    /// Sets a variable for every command.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.command = self.command.env(name, value);
+        self
+    }
+
+    /// Lets a variable of the host's environment pass.
+    #[must_use]
+    pub fn pass(mut self, name: impl Into<OsString>) -> Self {
+        self.command = self.command.pass(name);
+        self
+    }
+
+    /// What a command's processes may use.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.command = self.command.limits(limits);
+        self
+    }
+
+    /// How many bytes of output are kept, half from the beginning and half from the end; 64 KiB unless told otherwise.
+    #[must_use]
+    pub fn max_output(mut self, bytes: usize) -> Self {
+        self.command = self.command.max_output(bytes);
+        self
+    }
+
+    /// How long a command may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        Arc::make_mut(&mut self.spec).timeout = Some(timeout);
+        self
+    }
+
+    /// How long a command's processes may take to end when they are asked to; two seconds unless told otherwise.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        Arc::make_mut(&mut self.spec).grace = grace;
+        self
+    }
+
+    /// A person has to say yes before each command.
+    #[must_use]
+    pub fn needs_approval(mut self) -> Self {
+        Arc::make_mut(&mut self.spec).needs_approval = true;
+        self
+    }
+}
+
+impl Tool for Shell {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call(&self, invocation: Invocation) -> Work {
+        let line = invocation.input.get("command").and_then(Value::as_str).unwrap_or_default();
+        let command = self.command.clone().arg(line);
+        let tree = Tree::new();
+        let started = tree.clone();
+        let work = async move {
+            let Invocation { cord, progress, .. } = invocation;
+            let finished = command.run(&started, &cord, |text| progress.show(text)).await?;
+            told(finished)
+        };
+        Work::task(work).cleanup(move || async move { tree.end().await })
+    }
+}
+
+/// What the model is told: the output, and then how it ended. A command that was not found, that could not be executed or
+/// that was killed is an error; any other exit code is an answer.
+fn told(finished: Finished) -> Returned {
+    let Finished { status, stdout, stopped, .. } = finished;
+    let mut text = stdout.into_text();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let end = status.map_or_else(|| "nobody knows how it ended: its supervisor was killed".to_owned(), in_words);
+    if stopped {
+        return Ok(format!("{text}[stopped before its end; {end}]").into());
+    }
+    let text = format!("{text}[{end}]");
+    match status {
+        Some(Status::Code(126 | 127) | Status::Signal(_)) | None => Err(ToolError::new(text)),
+        Some(Status::Code(_)) => Ok(text.into()),
+    }
+}
