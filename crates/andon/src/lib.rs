@@ -92,6 +92,10 @@ pub use sessions::{
     Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
 pub use tool::{
-    BoxFuture, DEFAULT_GRACE, EffectId, FnTool, Invocation, OnCancel, Progress, Returned, SessionState, StateError,
-    Tool, ToolError, ToolOutput, ToolSpec, Undo, Work,
+    BoxFuture, DEFAULT_GRACE, EffectId, FnTool, Invocation, Json, OnCancel, Progress, Returned, SessionState,
+    StateError, Tool, ToolError, ToolOutput, ToolSpec, Undo, Work, tool,
 };
+
+/// What the code that `#[tool]` writes stands on. Not for anybody else.
+#[doc(hidden)]
+pub use tool::macro_support as __private;

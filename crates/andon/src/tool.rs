@@ -1,6 +1,7 @@
 //! The seam to tools: what the model may ask for.
 
 mod fn_tool;
+pub mod macro_support;
 mod output;
 mod progress;
 mod spec;
@@ -20,8 +21,9 @@ use serde_json::Value;
 use crate::cord::Cord;
 
 pub use fn_tool::FnTool;
+pub use macro_support::tool;
 pub(crate) use output::bounded;
-pub use output::{ToolError, ToolOutput};
+pub use output::{Json, ToolError, ToolOutput};
 pub use progress::Progress;
 pub use spec::{OnCancel, ToolSpec};
 pub use state::{SessionState, StateError};

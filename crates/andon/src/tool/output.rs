@@ -3,7 +3,10 @@
 use std::fmt;
 
 use andon_core::message::Content;
+use serde::Serialize;
 use serde_json::Value;
+
+use super::Returned;
 
 /// What a tool returns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,6 +39,23 @@ impl From<Vec<Content>> for ToolOutput {
 impl From<()> for ToolOutput {
     fn from((): ()) -> Self {
         Self::from("done")
+    }
+}
+
+/// A value that a tool returns as JSON text.
+///
+/// A function under [`#[tool]`](macro@crate::tool) may return it as it is, alone or in a `Result`. Elsewhere there is
+/// [`output`](Json::output).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> Json<T> {
+    /// The value as JSON text; an error if it cannot be written so, such as a map whose keys are no text.
+    pub fn output(&self) -> Returned {
+        match serde_json::to_string(&self.0) {
+            Ok(text) => Ok(text.into()),
+            Err(error) => Err(ToolError(format!("the result cannot be written as JSON: {error}"))),
+        }
     }
 }
 

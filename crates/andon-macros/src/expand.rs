@@ -1,0 +1,359 @@
+//! What a function becomes.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{Error, FnArg, LitStr, Path, ReturnType, parse_quote};
+
+use crate::function::{Argument, Default, Function, Injected, Parameter};
+use crate::options::{OnCancel, Options, is_name};
+
+/// The tool; or what is wrong, with something in the tool's place so that this is the only error.
+pub(crate) fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
+    let function: Function = match syn::parse2(function) {
+        Ok(function) => function,
+        Err(error) => return error.to_compile_error(),
+    };
+    expand(options, &function).unwrap_or_else(|error| {
+        let error = error.to_compile_error();
+        let (visibility, name) = (&function.visibility, &function.signature.ident);
+        quote! {
+            #error
+            #[allow(missing_docs, dead_code)]
+            #visibility fn #name() -> &'static ::andon::FnTool { loop {} }
+        }
+    })
+}
+
+fn expand(options: TokenStream, function: &Function) -> Result<TokenStream, Error> {
+    let options: Options = syn::parse2(options)?;
+    function.check(options.blocking)?;
+    let parameters = function.parameters()?;
+    let andon = options.crate_path.clone().unwrap_or_else(|| parse_quote!(::andon));
+    let spec = spec(&options, function, &andon)?;
+    let arguments = arguments(&parameters, &andon);
+    let call = call(function, &parameters, &andon);
+    let compensation = options.compensation.as_ref().map(|compensation| {
+        let (undo, within) = (&compensation.function, milliseconds(compensation.within));
+        quote! { .compensation(#within, #undo) }
+    });
+    let direct = direct(function);
+    let Function { docs, visibility, .. } = function;
+    let name = &function.signature.ident;
+    Ok(quote! {
+        #(#docs)*
+        #visibility fn #name() -> &'static #andon::FnTool {
+            #arguments
+            static __ANDON_TOOL: ::std::sync::LazyLock<#andon::FnTool> = ::std::sync::LazyLock::new(|| {
+                #andon::FnTool::from_spec(#spec, #call) #compensation
+            });
+            &__ANDON_TOOL
+        }
+        #direct
+    })
+}
+
+/// The function as it was written. It is named by a type of the tool's name, which a function of that name leaves free.
+fn direct(function: &Function) -> TokenStream {
+    let Function { attributes, visibility, signature, body, .. } = function;
+    let name = &signature.ident;
+    let mut signature = signature.clone();
+    signature.ident = Ident::new("direct", name.span());
+    for input in &mut signature.inputs {
+        if let FnArg::Typed(typed) = input {
+            typed.attrs.clear();
+        }
+    }
+    quote! {
+        #[doc(hidden)]
+        #[allow(non_camel_case_types, dead_code)]
+        #visibility enum #name {}
+
+        impl #name {
+            /// What the tool does, without a run: for unit tests.
+            #(#attributes)*
+            #visibility #signature #body
+        }
+    }
+}
+
+fn spec(options: &Options, function: &Function, andon: &Path) -> Result<TokenStream, Error> {
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None => own_name(&function.signature.ident)?,
+    };
+    let description = match &options.description {
+        Some(description) => description.value(),
+        None => function.description()?,
+    };
+    let mut set = TokenStream::new();
+    if let Some(effect) = options.effect {
+        let variant = Ident::new(effect, Span::call_site());
+        set.extend(quote! { spec.effect = #andon::Effect::#variant; });
+    }
+    if let Some(grace) = options.grace.map(milliseconds) {
+        set.extend(quote! { spec.grace = #grace; });
+    }
+    if let Some(on_cancel) = options.on_cancel {
+        let variant = match on_cancel {
+            OnCancel::Cooperate => quote!(Cooperate),
+            OnCancel::Drop => quote!(Drop),
+            OnCancel::Detach => quote!(Detach),
+            OnCancel::Finish { within } => {
+                let within = milliseconds(within);
+                quote!(Finish { within: #within })
+            }
+        };
+        set.extend(quote! { spec.on_cancel = #andon::OnCancel::#variant; });
+    }
+    if let Some(timeout) = options.timeout.map(milliseconds) {
+        set.extend(quote! { spec.timeout = ::core::option::Option::Some(#timeout); });
+    }
+    if options.needs_approval {
+        set.extend(quote! { spec.needs_approval = true; });
+    }
+    if let Some(bytes) = options.max_output {
+        set.extend(quote! { spec.max_output = #bytes; });
+    }
+    Ok(quote! {{
+        #[allow(unused_mut)]
+        let mut spec = #andon::ToolSpec::new(#name, #description, #andon::__private::schema::<__AndonArguments>());
+        #set
+        spec
+    }})
+}
+
+fn own_name(ident: &Ident) -> Result<LitStr, Error> {
+    let name = ident.unraw().to_string();
+    if is_name(&name) {
+        return Ok(LitStr::new(&name, ident.span()));
+    }
+    let message = "a tool's name has 1 to 64 letters, digits, '_' and '-': write name = \"..\" in #[tool(..)]";
+    Err(Error::new(ident.span(), message))
+}
+
+fn milliseconds(milliseconds: u64) -> TokenStream {
+    quote! { ::core::time::Duration::from_millis(#milliseconds) }
+}
+
+/// The struct that serde reads the arguments into. It is within a function, so its odd name keeps clear of nothing but
+/// the types of the arguments themselves.
+fn arguments(parameters: &[Parameter], andon: &Path) -> TokenStream {
+    let (serde_path, schemars_path) = (path_text(andon, "serde"), path_text(andon, "schemars"));
+    let mut fields = TokenStream::new();
+    let mut defaults = TokenStream::new();
+    for (number, argument) in parameters.iter().enumerate().filter_map(|(number, parameter)| match parameter {
+        Parameter::Argument(argument) => Some((number, argument)),
+        Parameter::Injected(_) => None,
+    }) {
+        let Argument { name, of_type, attributes, default } = &**argument;
+        let default = match default {
+            None => None,
+            Some(Default::OfType) => Some(quote! { #[serde(default)] }),
+            Some(Default::Expression(expression)) => {
+                let function = format_ident!("__andon_default_{number}");
+                defaults.extend(quote! {
+                    fn #function() -> #of_type { #expression }
+                });
+                let function = function.to_string();
+                Some(quote! { #[serde(default = #function)] })
+            }
+        };
+        fields.extend(quote! { #(#attributes)* #default #name: #of_type, });
+    }
+    quote! {
+        #defaults
+        #[derive(#andon::__private::serde::Deserialize, #andon::__private::schemars::JsonSchema)]
+        #[serde(crate = #serde_path, deny_unknown_fields)]
+        #[schemars(crate = #schemars_path)]
+        struct __AndonArguments { #fields }
+    }
+}
+
+fn path_text(andon: &Path, of: &str) -> String {
+    let andon = andon.to_token_stream().to_string().replace(' ', "");
+    format!("{andon}::__private::{of}")
+}
+
+/// From the call to the work.
+fn call(function: &Function, parameters: &[Parameter], andon: &Path) -> TokenStream {
+    let name = &function.signature.ident;
+    let values = parameters.iter().map(|parameter| match parameter {
+        Parameter::Argument(argument) => {
+            let name = &argument.name;
+            quote! { arguments.#name }
+        }
+        Parameter::Injected(Injected::Cord) => quote! { invocation.cord.clone() },
+        Parameter::Injected(Injected::Progress) => quote! { invocation.progress.clone() },
+        Parameter::Injected(Injected::SessionState) => quote! { invocation.state.clone() },
+        Parameter::Injected(Injected::EffectId) => quote! { invocation.effect_id() },
+        Parameter::Injected(Injected::Invocation) => quote! { invocation.clone() },
+    });
+    // A complaint about the future or about what is returned points at the function.
+    let span = return_span(function);
+    let here = name.span().resolved_at(Span::call_site());
+    let values = quote! { #(#values),* };
+    let read = quote! {
+        #[allow(unused_variables)]
+        let arguments: __AndonArguments = #andon::__private::arguments(&invocation)?;
+    };
+    let returned = quote_spanned! { span => #andon::__private::returned(returned) };
+    if function.signature.asyncness.is_some() {
+        quote_spanned! { here =>
+            |invocation: #andon::Invocation| #andon::Work::task(async move {
+                #read
+                let returned = #name::direct(#values).await;
+                #returned
+            })
+        }
+    } else {
+        quote_spanned! { here =>
+            |invocation: #andon::Invocation| #andon::Work::blocking(move || {
+                #read
+                let returned = #name::direct(#values);
+                #returned
+            })
+        }
+    }
+}
+
+/// Where it is said what the function returns.
+fn return_span(function: &Function) -> Span {
+    let span = match &function.signature.output {
+        ReturnType::Default => function.signature.ident.span(),
+        ReturnType::Type(_, of_type) => of_type.span(),
+    };
+    // Only the place: the names in the generated code are its own.
+    span.resolved_at(Span::call_site())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the author of a function is told.
+    fn told(options: &str, function: &str) -> String {
+        let function = syn::parse_str::<Function>(function);
+        let expanded = function.and_then(|function| expand(options.parse()?, &function));
+        expanded.map(|tool| format!("nothing, it became {tool}")).unwrap_err().to_string()
+    }
+
+    /// As [`told`], of a function that has nothing wrong with it.
+    fn told_of_options(options: &str) -> String {
+        told(options, "/// Fetches.\nasync fn fetch(url: String) {}")
+    }
+
+    #[test]
+    fn a_tool_that_says_something_unknown_is_told_what_there_is() {
+        let expected = "`retries` is nothing that a tool has: there is name, description, effect, grace, on_cancel, \
+                        finish_within, timeout, needs_approval, blocking, max_output, compensation, compensation_within, \
+                        crate";
+        assert_eq!(told_of_options("retries = 3"), expected);
+        let expected = "\"pure\" is no kind of effect: write \"read_only\", \"idempotent\" or \"effect\"";
+        assert_eq!(told_of_options("effect = \"pure\""), expected);
+        let expected = "\"kill\" is no way to be cancelled: write \"cooperate\", \"drop\", \"finish\" or \"detach\"";
+        assert_eq!(told_of_options("on_cancel = \"kill\""), expected);
+    }
+
+    #[test]
+    fn a_value_that_is_none_is_refused_with_what_to_write() {
+        let expected = "\"sec\" is no unit: write a number and a unit, such as \"500ms\", \"2s\", \"10m\", \"1h\" or \
+                        \"1m30s\"";
+        assert_eq!(told_of_options("grace = \"2sec\""), expected);
+        assert_eq!(told_of_options("grace = 2"), "`grace` takes a duration in quotes, such as \"2s\"");
+        assert_eq!(
+            told_of_options("grace"),
+            "`grace` needs a value: write grace = .. with a duration in quotes, such as \"2s\""
+        );
+        assert_eq!(told_of_options("timeout = \"0s\""), "with no time at all nothing could be done: raise `timeout`");
+        assert_eq!(told_of_options("max_output = \"1k\""), "`max_output` takes a number of bytes");
+        assert_eq!(told_of_options("max_output = 0"), "nothing of a result would be kept: write a number of bytes");
+        let expected = "the model must be told what this tool does: write it here";
+        assert_eq!(told_of_options("description = \" \""), expected);
+        assert_eq!(told_of_options("grace = \"1s\", grace = \"2s\""), "`grace` is given twice");
+        let expected = "`needs_approval` stands alone: write it to have it, leave it out if not";
+        assert_eq!(told_of_options("needs_approval = true"), expected);
+        let expected = "\"über\" cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'";
+        assert_eq!(told_of_options("name = \"über\""), expected);
+    }
+
+    #[test]
+    fn what_only_goes_together_is_asked_for() {
+        let expected = "`finish_within` says how long a tool may finish: write on_cancel = \"finish\" beside it";
+        assert_eq!(told_of_options("finish_within = \"5s\""), expected);
+        assert_eq!(told_of_options("finish_within = \"5s\", on_cancel = \"drop\""), expected);
+        let expected = "`compensation_within` is the time of a compensation: write compensation = path::to::function \
+                        beside it";
+        assert_eq!(told_of_options("compensation_within = \"5s\""), expected);
+    }
+
+    #[test]
+    fn a_function_that_may_block_has_to_say_so() {
+        let expected = "a plain fn may block its thread: write #[tool(blocking)], or make it an async fn";
+        assert_eq!(told("", "/// A.\nfn a() {}"), expected);
+        let expected = "an async fn does not block its thread: leave `blocking` out, or make it a plain fn";
+        assert_eq!(told_of_options("blocking"), expected);
+    }
+
+    #[test]
+    fn a_tool_without_a_description_is_told_where_to_write_one() {
+        let expected = "the model must be told what this tool does: write a doc comment (/// ..) above the function, or \
+                        description = \"..\" in #[tool(..)]";
+        assert_eq!(told("", "async fn a() {}"), expected);
+        assert_eq!(told("", "/// \nasync fn a() {}"), expected);
+        let expected = "the model is sent this text, so it has to stand here: write it out";
+        assert_eq!(told("", "#[doc = include_str!(\"a.md\")]\nasync fn a() {}"), expected);
+    }
+
+    #[test]
+    fn a_function_that_cannot_be_a_tool_is_told_why() {
+        let told = |function: &str| told("", &format!("/// A.\n{function}"));
+        let expected = "a tool cannot be generic: the schema of its arguments needs types, so write them out";
+        assert_eq!(told("async fn a<T>(t: T) {}"), expected);
+        let expected = "a tool is a function and has no self: hand what it needs to an andon::FnTool, or implement \
+                        andon::Tool";
+        assert_eq!(told("async fn a(&self) {}"), expected);
+        assert_eq!(told("async unsafe fn a() {}"), "a tool cannot be unsafe: the model may call it with anything");
+        assert_eq!(told("async extern \"C\" fn a() {}"), "a tool cannot be extern: take a plain fn that calls it");
+        assert_eq!(told("const fn a() {}"), "a tool cannot be a const fn: leave `const` out");
+        assert_eq!(told("struct A;"), "#[tool] stands before a function");
+        let expected = "a tool's name has 1 to 64 letters, digits, '_' and '-': write name = \"..\" in #[tool(..)]";
+        assert_eq!(told("async fn größe() {}"), expected);
+    }
+
+    #[test]
+    fn an_argument_that_the_model_could_not_say_is_told_what_to_be() {
+        let told = |inputs: &str| told("", &format!("/// A.\nasync fn a({inputs}) {{}}"));
+        let expected = "an argument needs a name, by which the model says it: write `name: Type`, and take it apart in the \
+                        body";
+        assert_eq!(told("(x, y): (u8, u8)"), expected);
+        assert_eq!(told("_: u8"), expected);
+        assert_eq!(told("url: &str"), "a tool owns its arguments: write String");
+        assert_eq!(told("urls: &[String]"), "a tool owns its arguments: write Vec<..>");
+        assert_eq!(told("cord: &Cord"), "a tool owns its arguments: write the type without `&`");
+        let expected = "the schema of an argument needs a type: write one in place of `impl ..`";
+        assert_eq!(told("url: impl ToString"), expected);
+        let expected = "an argument takes a doc comment, #[tool(default = ..)], #[serde(..)] and #[schemars(..)]";
+        assert_eq!(told("#[cfg(unix)] url: String"), expected);
+        let expected = "an argument takes `default` or `default = ..`, and nothing else";
+        assert_eq!(told("#[tool(min = 1)] number: u8"), expected);
+        let expected = "`cord` is handed in by the runtime, the model does not say it";
+        assert_eq!(told("#[tool(default)] cord: Cord"), expected);
+    }
+
+    #[test]
+    fn a_function_with_something_wrong_is_still_there_so_that_nothing_else_is_complained_about() {
+        let function = "/// A.\npub(crate) async fn a(url: &str) {}".parse().unwrap();
+        let expanded = tool(TokenStream::new(), function).to_string();
+        assert!(expanded.contains("compile_error"), "{expanded}");
+        assert!(expanded.contains("pub (crate) fn a () -> & 'static :: andon :: FnTool"), "{expanded}");
+    }
+
+    #[test]
+    fn a_body_that_does_not_parse_is_left_to_the_compiler() {
+        let function = "/// A.\nasync fn a() { let x = ; }".parse().unwrap();
+        let expanded = tool(TokenStream::new(), function).to_string();
+        assert!(!expanded.contains("compile_error") && expanded.contains("let x = ;"), "{expanded}");
+    }
+}
