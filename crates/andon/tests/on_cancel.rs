@@ -7,17 +7,18 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::{Event, Learnt, ToolEnd};
+use andon::core::event::{Entry, Event, Learnt, ToolEnd};
 use andon::core::message::{ResultStatus, ToolResult};
 use andon::{
-    Agent, Cancel, Effect, Ending, FnTool, Limits, OnCancel, Probe, Reason, Receipt, Run, Runtime, TestClock, ToolSpec,
-    Verdict, Work,
+    Agent, Cancel, Effect, Ending, FnTool, Journal, Limits, OnCancel, Probe, Reason, Receipt, Run, Runtime, TestClock,
+    ToolSpec, Verdict, Work,
 };
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
 use serde_json::json;
 use tokio::time::Instant;
 
+use common::held::HeldJournal;
 use common::*;
 
 const ALL: [OnCancel; 4] = [OnCancel::Cooperate, OnCancel::Drop, FINISH, OnCancel::Detach];
@@ -332,16 +333,23 @@ async fn a_detached_tool_that_was_on_its_way_out_is_stopped_by_a_harder_pull_of_
     }
 }
 
+fn is_tool_start(entry: &Entry) -> bool {
+    matches!(entry, Entry::Fact(record) if matches!(record.event, Event::ToolStarted { .. }))
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_detached_tool_that_has_not_begun_when_the_cord_is_pulled_never_begins() {
-    let log = ToolLog::new();
-    let journal = TestJournal::slow(None, secs(1));
+    // Its start is on its way to the disk when the pull comes.
+    let (journal, log) = (HeldJournal::new(is_tool_start), ToolLog::new());
+    let clock = Arc::new(TestClock::new());
+    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).one_lane().clock(clock).build();
     let tool = tools::slow("tool", secs(10), &log).on_cancel(OnCancel::Detach);
     let model = ScriptedModel::new([calls(&[("c", "tool")])]);
-    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).tool(tool).build().unwrap();
+    let agent = Agent::builder().model(model).runtime(&runtime).tool(tool).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ModelFinished { .. })).await;
+    journal.until_a_batch_is_held().await;
     run.cancel(Cancel::graceful());
+    journal.release().await;
     let outcome = cancelled(&agent, &run).await;
     assert_eq!((verdict(&outcome.receipt, "c"), log.started()), (Verdict::NeverStarted, 0));
 }
