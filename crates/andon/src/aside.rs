@@ -184,8 +184,10 @@ impl ToolAside {
             } else if let Err(panic) = self.guard.hit(self.seam()) {
                 self.drop_stage();
                 return Poll::Ready(AsideEnd::Panicked(panic));
-            } else if self.poll_timeout(cx).is_ready() {
-                return Poll::Ready(self.stop().unwrap_or(AsideEnd::Dropped));
+            } else if self.poll_timeout(cx).is_ready()
+                && let Some(end) = self.stop()
+            {
+                return Poll::Ready(end);
             }
         }
         loop {

@@ -290,8 +290,7 @@ impl Inner {
     }
 
     fn let_go(&mut self, number: u32) -> bool {
-        // One that was stopped alone is on its way out.
-        let goes = |ticket: &Ticket| ticket.number == number && ticket.outlives_the_run() && ticket.cancelled.is_none();
+        let goes = |ticket: &Ticket| ticket.number == number && ticket.outlives_the_run();
         let Some(place) = self.tickets.iter().position(goes).filter(|_| !self.has_reported(number)) else {
             return false;
         };
@@ -341,9 +340,10 @@ impl Ticket {
 
 impl Ticket {
     /// Whether it goes on when the run is stopped. One that has not begun is kept from it by the gate, whatever it is
-    /// declared to be.
+    /// declared to be, and one that was stopped alone is on its way out.
     fn outlives_the_run(&self) -> bool {
-        self.manners.on_cancel == OnCancel::Detach && self.started && !self.waits_for_place
+        let has_begun = self.started && !self.waits_for_place;
+        self.manners.on_cancel == OnCancel::Detach && has_begun && self.cancelled.is_none()
     }
 
     /// How long the end of its grace may be past before it is given up by name: it has to notice, a thread has one more
