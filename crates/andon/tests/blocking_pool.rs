@@ -272,7 +272,7 @@ async fn the_calls_that_wait_for_a_place_do_not_slip_past_the_bound_of_abandoned
     let (tool, blocks) = blocks("block");
     let runtime = runtime_with(1, 2);
     let model = ScriptedModel::new([many("block", 8), says("Well.")]);
-    let agent = agent_in(&runtime, model).tool(tool.timeout(secs(5))).build().unwrap();
+    let agent = agent_in(&runtime, model).tool(tool).build().unwrap();
     let run = agent.start("Go.").unwrap();
     until_begun(&run, 8).await;
     for _ in 0..2 {
