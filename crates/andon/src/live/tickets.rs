@@ -98,14 +98,12 @@ impl Live {
 
     /// Forgets a ticket: its task is over, or nobody waits for it any more. Says whether the tool saw the pull.
     pub(crate) fn close_ticket(&self, number: u32) -> Closed {
-        let now = self.now();
         let mut inner = self.inner.lock();
         let Some(place) = inner.tickets.iter().position(|ticket| ticket.number == number) else {
             return Closed::default();
         };
         let at_once = inner.is_at_once(number);
         let ticket = inner.tickets.swap_remove(place);
-        inner.log.release_held(now);
         let may_finish = matches!(ticket.manners.on_cancel, OnCancel::Finish { .. });
         Closed { saw_it: ticket.saw_it && !may_finish, alone: ticket.cancelled, at_once }
     }
@@ -113,13 +111,8 @@ impl Live {
     /// Lets a tool that is declared to outlive the run go, if it has begun and the run is cut: nobody waits for it any
     /// more. Says whether it did.
     pub(crate) fn let_go(&self, number: u32) -> bool {
-        let now = self.now();
         let mut inner = self.inner.lock();
-        if inner.stop.lets_the_turn_go_on() || !inner.let_go(number) {
-            return false;
-        }
-        inner.log.release_held(now);
-        true
+        !inner.stop.lets_the_turn_go_on() && inner.let_go(number)
     }
 
     /// A tool that has passed the gate has to wait for a thread.
