@@ -184,8 +184,10 @@ impl ToolAside {
             } else if let Err(panic) = self.guard.hit(self.seam()) {
                 self.drop_stage();
                 return Poll::Ready(AsideEnd::Panicked(panic));
-            } else if self.poll_timeout(cx).is_ready() {
-                return Poll::Ready(self.stop().unwrap_or(AsideEnd::Dropped));
+            } else if self.poll_timeout(cx).is_ready()
+                && let Some(end) = self.stop()
+            {
+                return Poll::Ready(end);
             }
         }
         loop {
@@ -266,6 +268,10 @@ impl ToolAside {
         let Stage::Queued(doing, _) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
         let Some(place) = place else { return Err(AsideEnd::NeverStarted) };
         let live = &self.guard.live;
+        // It has waited, and the threads that made way for it may have been abandoned.
+        if let Some(why) = live.runtime.blocking.refusal() {
+            return Err(AsideEnd::Returned(Err(ToolError::new(why))));
+        }
         let (doer, waiter) = live.runtime.blocking.job(place);
         let thread = Thread { live: Arc::clone(live), ticket: self.guard.ticket, doer, max: self.spec.max_output };
         match doing {

@@ -13,7 +13,7 @@ use andon_core::closing::stopped_result;
 use andon_core::event::{Event, Learnt, ToolEnd};
 use andon_core::id::{CallId, RunId};
 use andon_core::message::{ResultStatus, ToolCall, ToolResult};
-use andon_core::receipt::{CallAccount, Compensation, Verdict};
+use andon_core::receipt::{CallAccount, Compensation, Receipt, Verdict};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -79,7 +79,10 @@ pub(crate) async fn compensate(
     call: &CallId,
     by: Option<Arc<str>>,
 ) -> Result<Compensated, CompensateError> {
-    let receipt = live.receipt().filter(|receipt| receipt.outcome.is_some()).ok_or(CompensateError::NotSettled)?;
+    // Nobody else is at it from here on: what is on record now stays true.
+    let at_it = AtIt::begin(live, call)?;
+    let receipt = receipt_on_record(live).await?.filter(|receipt| receipt.outcome.is_some());
+    let receipt = receipt.ok_or(CompensateError::NotSettled)?;
     let ended_late = |learnt: &Learnt| matches!(learnt, Learnt::LateResult { call: late, .. } if late == call);
     let is_late = receipt.addenda.iter().any(|addendum| ended_late(&addendum.what));
     let account = receipt.calls.iter().find(|account| account.call == *call);
@@ -87,8 +90,6 @@ pub(crate) async fn compensate(
     may_be_undone(account, is_late)?;
     let (tool, budget) = tool_for(agent, account)?;
     let (asked, result) = call_and_result(live, call).ok_or_else(|| CompensateError::NoSuchCall(call.clone()))?;
-    let at_it = AtIt::begin(live, call)?;
-    live.learn(Learnt::CompensationStarted { call: call.clone(), by }).await?;
     let undo = Undo {
         tool: asked.name.clone(),
         call: call.clone(),
@@ -101,11 +102,21 @@ pub(crate) async fn compensate(
     let (tell, told) = oneshot::channel();
     // A task of its own: who asked may go away, and what was begun comes to its end all the same.
     live.runtime.door.spawn_aside(async move {
-        let compensated = undo_within(budget, tool, undo).await;
+        let compensated = match at_it.on_record(by).await {
+            Ok(()) => at_it.finish(undo_within(budget, tool, undo).await).await,
+            Err(error) => Err(error.into()),
+        };
         // Nobody may be there to hear it any more.
-        let _ = tell.send(at_it.finish(compensated).await);
+        let _ = tell.send(compensated);
     });
     told.await.map_err(|_| CompensateError::Lost(call.clone()))?
+}
+
+/// The account of a run with all that was learnt of it, by whatever handle.
+async fn receipt_on_record(live: &Live) -> Result<Option<Receipt>, JournalError> {
+    let stored = live.runtime.journal.read(&live.id).await?;
+    live.catch_up(stored.map(|stored| stored.addenda).unwrap_or_default());
+    Ok(live.receipt())
 }
 
 fn may_be_undone(account: &CallAccount, is_late: bool) -> Result<(), CompensateError> {
@@ -192,6 +203,10 @@ impl AtIt {
             return Err(CompensateError::InProgress(call.clone()));
         }
         Ok(Self { live: Arc::clone(live), key })
+    }
+
+    async fn on_record(&self, by: Option<Arc<str>>) -> Result<(), JournalError> {
+        self.live.learn(Learnt::CompensationStarted { call: self.key.1.clone(), by }).await
     }
 
     async fn finish(self, compensated: Compensated) -> Result<Compensated, CompensateError> {

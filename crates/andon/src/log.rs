@@ -41,6 +41,8 @@ pub(crate) struct Log {
     batch_is_open: bool,
     /// What tools said and must wait: for those facts, or for a slow disk.
     held: Vec<(Kind, String)>,
+    /// `open` with what had been held behind it, on its way to the journal before facts: it is shown with them.
+    ahead: Option<Span>,
     /// The reader that waits: mostly there is one.
     reader: Option<Waits>,
     /// The others that wait.
@@ -73,7 +75,7 @@ impl Log {
     }
 
     pub(crate) fn close(&mut self) {
-        self.held.clear();
+        self.drop_held();
         self.closed = true;
     }
 
@@ -109,6 +111,7 @@ impl Log {
     /// Forgets what was held back: nobody is there any more who could journal it.
     pub(crate) fn drop_held(&mut self) {
         self.held.clear();
+        self.ahead = None;
     }
 
     /// Whether something was said and is not shown yet.
@@ -116,10 +119,20 @@ impl Log {
         !self.held.is_empty()
     }
 
-    /// What the journal has not been given yet of what streams, to stand before facts.
+    /// What the journal has not been given yet of what streams, to stand before facts. What was held back stands there,
+    /// too: it may be the last that was heard of a call that these facts end.
     pub(crate) fn begin_batch(&mut self, now: Stamp) -> Option<Flush> {
         self.batch_is_open = true;
-        self.take_flush(now)
+        if self.held.is_empty() {
+            return self.take_flush(now);
+        }
+        let mut ahead = self.open.clone();
+        for (kind, text) in std::mem::take(&mut self.held) {
+            ahead.push(&kind, &text);
+        }
+        let flush = take_flush(&ahead, &mut self.journaled, now);
+        self.ahead = Some(ahead);
+        flush
     }
 
     /// Adds a mark to what streams; says whether it is the first thing that waits for the journal.
@@ -145,10 +158,7 @@ impl Log {
 
     /// What the journal has not been given yet of what streams.
     pub(crate) fn take_flush(&mut self, now: Stamp) -> Option<Flush> {
-        let lump = self.open.lump_from(self.journaled.bytes, self.journaled.marks)?;
-        let to = Position { bytes: self.open.text.len(), marks: self.open.marks.len() };
-        self.journaled = to;
-        Some(Flush { lump, to, after: self.open.after, at: now })
+        take_flush(&self.open, &mut self.journaled, now)
     }
 
     /// Whether something streams that the journal has not been given.
@@ -181,6 +191,9 @@ impl Log {
 
     /// Shows facts that are durable.
     pub(crate) fn publish(&mut self, records: Vec<Arc<Record>>) {
+        if let Some(ahead) = self.ahead.take() {
+            self.open = ahead;
+        }
         for record in records {
             if !self.open.is_empty() {
                 self.spans.push(std::mem::take(&mut self.open));
@@ -266,6 +279,13 @@ impl Log {
         }
         log
     }
+}
+
+/// What of a span the journal has not been given yet.
+fn take_flush(span: &Span, journaled: &mut Position, now: Stamp) -> Option<Flush> {
+    let lump = span.lump_from(journaled.bytes, journaled.marks)?;
+    *journaled = Position { bytes: span.text.len(), marks: span.marks.len() };
+    Some(Flush { lump, to: *journaled, after: span.after, at: now })
 }
 
 /// The bytes of one kind behind the cursor.

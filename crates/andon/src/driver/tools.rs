@@ -28,6 +28,8 @@ pub(super) struct Running {
     ticket: u32,
     call: CallId,
     effect: Effect,
+    /// Until when to wait for it, once it was told to stop.
+    patience: Option<Instant>,
 }
 
 impl Driver {
@@ -88,7 +90,7 @@ impl Driver {
         let input = call.input().unwrap_or(Value::Null);
         let ticket = self.live.open_ticket(Some(call.id.clone()), Manners::of_tool(tool.spec()));
         let aside = self.aside(ticket, &call, input, tool);
-        self.running.push(Running { ticket, call: call.id.clone(), effect });
+        self.running.push(Running { ticket, call: call.id.clone(), effect, patience: None });
         let effect_id = (effect != Effect::ReadOnly).then(|| EffectId::new(&self.live.id, &call.id).shared());
         let intent = Event::ToolStarted { call: call.id, effect, effect_id };
         if planted(Fault::EffectBeforeIntent) {
@@ -140,8 +142,7 @@ impl Driver {
         if self.running.is_empty() || !self.finished.is_empty() {
             return Ok(());
         }
-        let patience = self.running.iter().filter_map(|running| self.patience(running)).min();
-        let mut timer = patience.map(|until| Box::pin(sleep_until(until)));
+        let mut timer = self.look_at_patience().map(|until| Box::pin(sleep_until(until)));
         let woke = self
             .watch
             .race(|cx| match &mut timer {
@@ -184,30 +185,26 @@ impl Driver {
         self.stage(tool_finished(end, stopped_result(call, end, Vec::new())));
     }
 
-    /// Until when to wait for a tool that was told to stop.
-    fn patience(&self, running: &Running) -> Option<Instant> {
-        let after_grace = self.live.after_grace(running.ticket);
-        match self.live.order_now(running.ticket) {
-            Order::GoOn => None,
-            Order::StopNow => Some(Instant::now() + after_grace),
-            Order::StopBy(end) => Some(Instant::now() + end.since(self.live.now()) + after_grace),
+    /// Says of each tool until when to wait for it, now that it may have been told to stop; the first of these moments. It
+    /// only ever comes nearer: news of another tool is no reason to wait longer.
+    fn look_at_patience(&mut self) -> Option<Instant> {
+        let live = &self.live;
+        for running in &mut self.running {
+            let until = patience(live, running.ticket);
+            running.patience = running.patience.into_iter().chain(until).min();
         }
+        self.running.iter().filter_map(|running| running.patience).min()
     }
 
     fn give_up_overdue(&mut self) {
-        let running = std::mem::take(&mut self.running);
-        for running in running {
-            let overdue = match self.live.order_now(running.ticket) {
-                Order::GoOn => false,
-                Order::StopNow => true,
-                Order::StopBy(end) => self.live.now().since(end) >= self.live.after_grace(running.ticket),
-            };
-            if !overdue {
-                self.running.push(running);
-                continue;
-            }
-            self.live.close_ticket(running.ticket);
-            self.close_as(running.call, ToolEnd::Leaked);
+        let now = Instant::now();
+        let (overdue, running) = std::mem::take(&mut self.running)
+            .into_iter()
+            .partition::<Vec<_>, _>(|running| running.patience.is_some_and(|until| until <= now));
+        self.running = running;
+        for Running { ticket, call, .. } in overdue {
+            self.live.close_ticket(ticket);
+            self.close_as(call, ToolEnd::Leaked);
         }
     }
 
@@ -237,6 +234,16 @@ impl Driver {
             self.run_hooks(What::AfterTool { result }).await?;
         }
         Ok(())
+    }
+}
+
+/// Until when to wait for a tool that was told to stop, as things stand.
+fn patience(live: &Live, ticket: u32) -> Option<Instant> {
+    let after_grace = live.after_grace(ticket);
+    match live.order_now(ticket) {
+        Order::GoOn => None,
+        Order::StopNow => Some(Instant::now() + after_grace),
+        Order::StopBy(end) => Some(Instant::now() + end.since(live.now()) + after_grace),
     }
 }
 

@@ -110,6 +110,19 @@ impl Live {
         append
     }
 
+    /// Takes in what is on record of what was learnt: another handle on this run may have added to it.
+    pub(crate) fn catch_up(&self, on_record: Vec<Addendum>) {
+        let mut inner = self.inner.lock();
+        let known = std::mem::replace(&mut inner.addenda, on_record);
+        for own in known {
+            // What has not reached the disk stands behind.
+            if !inner.addenda.iter().any(|other| (other.at, &other.what) == (own.at, &own.what)) {
+                let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
+                inner.addenda.push(Addendum { number, ..own });
+            }
+        }
+    }
+
     /// The account of the run as it is known now.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
         let (outcome, facts, addenda) = {

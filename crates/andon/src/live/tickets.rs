@@ -98,14 +98,12 @@ impl Live {
 
     /// Forgets a ticket: its task is over, or nobody waits for it any more. Says whether the tool saw the pull.
     pub(crate) fn close_ticket(&self, number: u32) -> Closed {
-        let now = self.now();
         let mut inner = self.inner.lock();
         let Some(place) = inner.tickets.iter().position(|ticket| ticket.number == number) else {
             return Closed::default();
         };
         let at_once = inner.is_at_once(number);
         let ticket = inner.tickets.swap_remove(place);
-        inner.log.release_held(now);
         let may_finish = matches!(ticket.manners.on_cancel, OnCancel::Finish { .. });
         Closed { saw_it: ticket.saw_it && !may_finish, alone: ticket.cancelled, at_once }
     }
@@ -113,13 +111,8 @@ impl Live {
     /// Lets a tool that is declared to outlive the run go, if it has begun and the run is cut: nobody waits for it any
     /// more. Says whether it did.
     pub(crate) fn let_go(&self, number: u32) -> bool {
-        let now = self.now();
         let mut inner = self.inner.lock();
-        if inner.stop.lets_the_turn_go_on() || !inner.let_go(number) {
-            return false;
-        }
-        inner.log.release_held(now);
-        true
+        !inner.stop.lets_the_turn_go_on() && inner.let_go(number)
     }
 
     /// A tool that has passed the gate has to wait for a thread.
@@ -290,8 +283,7 @@ impl Inner {
     }
 
     fn let_go(&mut self, number: u32) -> bool {
-        // One that was stopped alone is on its way out.
-        let goes = |ticket: &Ticket| ticket.number == number && ticket.outlives_the_run() && ticket.cancelled.is_none();
+        let goes = |ticket: &Ticket| ticket.number == number && ticket.outlives_the_run();
         let Some(place) = self.tickets.iter().position(goes).filter(|_| !self.has_reported(number)) else {
             return false;
         };
@@ -341,9 +333,10 @@ impl Ticket {
 
 impl Ticket {
     /// Whether it goes on when the run is stopped. One that has not begun is kept from it by the gate, whatever it is
-    /// declared to be.
+    /// declared to be, and one that was stopped alone is on its way out.
     fn outlives_the_run(&self) -> bool {
-        self.manners.on_cancel == OnCancel::Detach && self.started && !self.waits_for_place
+        let has_begun = self.started && !self.waits_for_place;
+        self.manners.on_cancel == OnCancel::Detach && has_begun && self.cancelled.is_none()
     }
 
     /// How long the end of its grace may be past before it is given up by name: it has to notice, a thread has one more
