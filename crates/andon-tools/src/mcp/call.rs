@@ -134,12 +134,12 @@ impl Call {
         let waited = tokio::select! {
             biased;
             () = self.cord.pulled() => Waited::Pulled,
-            answer = &mut answer => Waited::Answered(answer.unwrap_or(Err(ServiceError::TransportClosed))),
+            answer = &mut answer => Waited::Answered(Box::new(answer.unwrap_or(Err(ServiceError::TransportClosed)))),
             () = asked.connection.wire.closed.cancelled() => Waited::Lost,
         };
         match waited {
             Waited::Pulled => self.stop_request(asked, handle.id).await,
-            Waited::Answered(answer) => self.answered(&asked, answer).await,
+            Waited::Answered(answer) => self.answered(&asked, *answer).await,
             Waited::Lost => {
                 // What came before the end has been delivered by now.
                 let answer = answer.try_recv().unwrap_or(Err(ServiceError::TransportClosed));
@@ -236,12 +236,18 @@ impl Call {
         }
         self.open.settled();
         match heard {
-            Ok(()) => Err(ToolError::new(format!("stopped; the server was told: {}", self.words()))),
+            Ok(()) => Err(self.stopped()),
             Err(error) => {
                 self.session.lose(connection);
                 Err(self.lost(connection, &error).await)
             }
         }
+    }
+
+    /// What is said about a call that the server was told to stop. How far it had come, nobody knows.
+    pub(super) fn stopped(&self) -> ToolError {
+        let words = self.words();
+        ToolError::new(format!("stopped; the server was told: {words}. What it had done by then is not undone"))
     }
 
     fn late(&self, answer: Answer) -> Returned {
@@ -275,7 +281,9 @@ impl Call {
                     Ok(Err(_)) => self.session.lose(&connection),
                     Err(_) => {
                         self.session.lose(&connection);
-                        remains.leaked.push(format!("`{}` at the MCP server `{server}`, which could not be told", self.tool));
+                        remains
+                            .leaked
+                            .push(format!("`{}` at the MCP server `{server}`, which could not be told", self.tool));
                     }
                 }
             }
@@ -283,8 +291,12 @@ impl Call {
                 self.session.lose(&connection);
                 let ended = self.ends_with_us(connection).await;
                 match ended {
-                    true => remains.notes.push(format!("the MCP server `{server}` did not heed the stop and was ended")),
-                    false => remains.leaked.push(format!("`{}` at the MCP server `{server}`, which was told", self.tool)),
+                    true => {
+                        remains.notes.push(format!("the MCP server `{server}` did not heed the stop and was ended"))
+                    }
+                    false => {
+                        remains.leaked.push(format!("`{}` at the MCP server `{server}`, which was told", self.tool))
+                    }
                 }
             }
             Stage::Told(Asked { what: What::Task(id), .. }) => {
@@ -309,7 +321,7 @@ impl Call {
 
 enum Waited {
     Pulled,
-    Answered(Result<ServerResult, ServiceError>),
+    Answered(Box<Result<ServerResult, ServiceError>>),
     Lost,
 }
 

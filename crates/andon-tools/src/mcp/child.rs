@@ -61,7 +61,11 @@ impl Program {
             }),
         };
         let left = self.tree.end().await.leaked;
-        if left.is_empty() { how } else { Some(format!("these of its processes could not be ended: {}", left.join(", "))) }
+        if left.is_empty() {
+            how
+        } else {
+            Some(format!("these of its processes could not be ended: {}", left.join(", ")))
+        }
     }
 }
 

@@ -38,7 +38,8 @@ pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) wire: Arc<Wire>,
     pub(super) way: Way,
-    lost: AtomicBool,
+    /// No new call may use it, and its program need not be waited for.
+    lost: Arc<AtomicBool>,
     end: CancellationToken,
     ended: CancellationToken,
 }
@@ -142,7 +143,7 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
         Some(Ok(Ok(serving))) => serving,
         failed => {
             // The program's last words are often why, so it is ended before they are read.
-            end_program(program, &wire).await;
+            end_program(program, PATIENCE, &wire).await;
             let error = match failed {
                 Some(Ok(Err(error))) => error,
                 _ => McpError::TimedOut {
@@ -160,15 +161,18 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
     let modern = peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
     let way = Way { http: matches!(server.reach, Reach::Http { .. }), modern };
     let closed = wire.closed.clone();
+    let lost = Arc::new(AtomicBool::new(false));
     let connection =
-        Connection { peer, wire: Arc::clone(&wire), way, lost: AtomicBool::new(false), end: end.clone(), ended };
+        Connection { peer, wire: Arc::clone(&wire), way, lost: Arc::clone(&lost), end: end.clone(), ended };
     // If whoever wanted it is gone, the handle is dropped here, and with it all.
     let _ = ready.send(Ok(connection));
     tokio::select! {
         () = end.cancelled() => {}
         () = closed.cancelled() => {}
     }
-    close(serving, program, &wire).await;
+    // One that did not heed a cancel is not asked again.
+    let patience = if lost.load(Ordering::Acquire) { Duration::ZERO } else { PATIENCE };
+    close(serving, program, patience, &wire).await;
 }
 
 /// Starts what has to be started, and shakes hands.
@@ -198,17 +202,14 @@ async fn start(server: &McpServer, wire: &Arc<Wire>, program: &mut Program) -> R
     match shaken {
         Ok(serving) => Ok(serving),
         Err(error) => {
-            end_program(std::mem::take(program), wire).await;
+            end_program(std::mem::take(program), PATIENCE, wire).await;
             let why = handshake_words(&error);
             Err(unusable(wire.trouble().map_or(why.clone(), |trouble| format!("{why}; {trouble}"))))
         }
     }
 }
 
-fn shake_hands<T>(
-    protocol: McpProtocol,
-    transport: Tap<T>,
-) -> BoxFuture<Result<Serving, ClientInitializeError>>
+fn shake_hands<T>(protocol: McpProtocol, transport: Tap<T>) -> BoxFuture<Result<Serving, ClientInitializeError>>
 where
     T: rmcp::transport::Transport<RoleClient> + 'static,
 {
@@ -242,14 +243,14 @@ fn handshake_words(error: &ClientInitializeError) -> String {
     }
 }
 
-async fn close(mut serving: Serving, program: Program, wire: &Wire) {
+async fn close(mut serving: Serving, program: Program, patience: Duration, wire: &Wire) {
     // What rmcp says about its end is of no use to anybody; that it is bounded matters.
     let rmcp = serving.close_with_timeout(CLOSING);
-    let (_, ()) = tokio::join!(rmcp, end_program(program, wire));
+    let (_, ()) = tokio::join!(rmcp, end_program(program, patience, wire));
 }
 
-async fn end_program(program: Program, wire: &Wire) {
-    if let Some(how) = program.end(PATIENCE).await {
+async fn end_program(program: Program, patience: Duration, wire: &Wire) {
+    if let Some(how) = program.end(patience).await {
         wire.note_end(&how);
     }
 }

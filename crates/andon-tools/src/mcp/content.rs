@@ -169,9 +169,6 @@ mod tests {
     fn a_link_and_what_is_not_known_are_said_in_words() {
         let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
         let result = read(json!({"content": [link, {"type": "hologram", "x": 1}]})).unwrap();
-        assert_eq!(
-            result.0,
-            [text("[a](file:///a)"), text("[content of a kind that is not known here: `hologram`]")]
-        );
+        assert_eq!(result.0, [text("[a](file:///a)"), text("[content of a kind that is not known here: `hologram`]")]);
     }
 }

@@ -162,7 +162,9 @@ impl StreamableHttpClient for Http {
                     Err(_) if !matches!(message, ClientJsonRpcMessage::Request(_)) => {
                         Ok(StreamableHttpPostResponse::Accepted)
                     }
-                    Err(error) => Err(unexpected(format!("it sent what is no MCP message ({error}): `{}`", quote(&body)))),
+                    Err(error) => {
+                        Err(unexpected(format!("it sent what is no MCP message ({error}): `{}`", quote(&body))))
+                    }
                 }
             }
             _ if !matches!(message, ClientJsonRpcMessage::Request(_)) => Ok(StreamableHttpPostResponse::Accepted),

@@ -85,7 +85,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         if line.is_empty() {
             return Parsed::Nothing;
         }
-        match serde_json::from_slice::<ServerJsonRpcMessage>(line) {
+        match serde_json::from_slice::<Box<ServerJsonRpcMessage>>(line) {
             Ok(message) => {
                 self.garbage = 0;
                 Parsed::Message(message)
@@ -116,7 +116,7 @@ enum Read {
 }
 
 enum Parsed {
-    Message(ServerJsonRpcMessage),
+    Message(Box<ServerJsonRpcMessage>),
     Nothing,
     Enough,
 }
@@ -146,7 +146,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for Lines<R> {
                     self.line.clear();
                     self.line.shrink_to(KEPT);
                     match parsed {
-                        Parsed::Message(message) => return Some(message),
+                        Parsed::Message(message) => return Some(*message),
                         Parsed::Nothing => {}
                         Parsed::Enough => return None,
                     }
@@ -227,8 +227,12 @@ mod tests {
 
     #[tokio::test]
     async fn lines_that_are_no_messages_are_skipped_and_quoted() {
-        let (mut lines, wire) = lines(b"hello\n\n{\"jsonrpc\":\"2.0\",\"method\":\"x/y\"}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
-        assert!(matches!(lines.receive().await, Some(ServerJsonRpcMessage::Notification(_) | ServerJsonRpcMessage::Response(_))));
+        let (mut lines, wire) =
+            lines(b"hello\n\n{\"jsonrpc\":\"2.0\",\"method\":\"x/y\"}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+        assert!(matches!(
+            lines.receive().await,
+            Some(ServerJsonRpcMessage::Notification(_) | ServerJsonRpcMessage::Response(_))
+        ));
         assert!(wire.trouble().unwrap().contains("`hello`"), "{:?}", wire.trouble());
     }
 

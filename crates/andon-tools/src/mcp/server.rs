@@ -295,7 +295,8 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let server = McpServer::http("https://ada:hush@example.org:8080/mcp?key=hush#hush").header("Authorization", "hush");
+        let server =
+            McpServer::http("https://ada:hush@example.org:8080/mcp?key=hush#hush").header("Authorization", "hush");
         assert_eq!(server.name, "https://example.org:8080/mcp");
         assert!(!format!("{server:?}").contains("hush"), "{server:?}");
         let server = McpServer::stdio("/usr/bin/server", ["--token", "hush"]).env("TOKEN", "hush");

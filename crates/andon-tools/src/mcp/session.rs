@@ -64,7 +64,9 @@ impl Session {
             Ok((connection, tools))
         });
         let why = || ", because it did not list its tools".to_owned();
-        listed.await.unwrap_or_else(|_| Err(McpError::TimedOut { server: self.server.name.clone(), within, why: why() }))
+        listed
+            .await
+            .unwrap_or_else(|_| Err(McpError::TimedOut { server: self.server.name.clone(), within, why: why() }))
     }
 
     /// No new call uses this connection.
@@ -93,8 +95,8 @@ async fn list(server: &McpServer, connection: &Connection) -> Result<Vec<Tool>, 
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..MAX_PAGES {
-        let mut request = ListToolsRequest::default();
-        request.params = cursor.clone().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let params = cursor.clone().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         let answer = connection.peer.send_request(ClientRequest::ListToolsRequest(request)).await;
         let page = match answer {
             Ok(ServerResult::ListToolsResult(page)) => page,

@@ -82,7 +82,7 @@ async fn stop(call: &Call, asked: Asked, id: String) -> Returned {
             Ok((_, TaskPayload::Working | TaskPayload::InputRequired { .. })) => {}
             Ok((_, TaskPayload::Cancelled)) => {
                 call.open.settled();
-                return Err(ToolError::new(format!("stopped; the server was told: {}", call.words())));
+                return Err(call.stopped());
             }
             Ok((_, over)) => {
                 call.open.settled();

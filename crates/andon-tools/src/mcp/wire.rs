@@ -118,19 +118,20 @@ impl Wire {
                 ServerNotification::ProgressNotification(progress) => self.progressed(&progress.params),
                 ServerNotification::ToolListChangedNotification(_) => {
                     self.inner.lock().tools_changed = true;
-                    Came::ForRmcp(ServerJsonRpcMessage::Notification(note))
+                    for_rmcp(ServerJsonRpcMessage::Notification(note))
                 }
-                _ => Came::ForRmcp(ServerJsonRpcMessage::Notification(note)),
+                _ => for_rmcp(ServerJsonRpcMessage::Notification(note)),
             },
             ServerJsonRpcMessage::Response(response) => match self.wanted(&response.id, Sense::Makes) {
                 Some(late) => give(late, Ok(response.result)),
-                None => Came::ForRmcp(ServerJsonRpcMessage::Response(response)),
+                None => for_rmcp(ServerJsonRpcMessage::Response(response)),
             },
-            ServerJsonRpcMessage::Error(error) => match error.id.as_ref().and_then(|id| self.wanted(id, Sense::MayNot)) {
+            ServerJsonRpcMessage::Error(error) => match error.id.as_ref().and_then(|id| self.wanted(id, Sense::MayNot))
+            {
                 Some(late) => give(late, Err(error.error)),
-                None => Came::ForRmcp(ServerJsonRpcMessage::Error(error)),
+                None => for_rmcp(ServerJsonRpcMessage::Error(error)),
             },
-            request @ ServerJsonRpcMessage::Request(_) => Came::ForRmcp(request),
+            request @ ServerJsonRpcMessage::Request(_) => for_rmcp(request),
         }
     }
 
@@ -172,6 +173,10 @@ impl Wire {
     }
 }
 
+fn for_rmcp(message: ServerJsonRpcMessage) -> Came {
+    Came::ForRmcp(Box::new(message))
+}
+
 fn give(late: oneshot::Sender<Answer>, answer: Answer) -> Came {
     // The call may have stopped waiting in this instant; then the answer is too late for anybody.
     let _ = late.send(answer);
@@ -186,7 +191,7 @@ enum Sense {
 }
 
 enum Came {
-    ForRmcp(ServerJsonRpcMessage),
+    ForRmcp(Box<ServerJsonRpcMessage>),
     Taken,
     Flood,
 }
@@ -258,7 +263,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
             match self.wire.came(message) {
                 Came::ForRmcp(message) => {
                     self.in_a_row = 0;
-                    return Some(message);
+                    return Some(*message);
                 }
                 Came::Taken => self.in_a_row += 1,
                 Came::Flood => break,

@@ -25,9 +25,10 @@ async fn a_server_that_hangs_costs_its_grace_and_is_replaced() {
         let took = pulled.elapsed();
         assert!(took >= millis(300) && took < millis(2_000), "{took:?}");
         assert_eq!(result.status, ResultStatus::Unknown, "{result:?}");
-        println!("{:?} {:?}", outcome.receipt.leaked, outcome.receipt.calls);
-        let hung = python.log.pids()[0];
-        until_gone(hung).await;
+        assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
+        let account = format!("{:?}", outcome.receipt.calls);
+        assert!(account.contains("did not heed the stop and was ended"), "{account}");
+        assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server lives on");
         works(&toolset).await;
         assert_eq!(python.log.pids().len(), 2);
     }
@@ -79,6 +80,9 @@ async fn an_http_server_that_was_started_again_is_used_again() {
         let lost = call(&toolset, "echo", json!({"text": "anybody?"})).await;
         assert_eq!(lost.status, ResultStatus::Error);
         assert!(!words(&lost).contains("127.0.0.1"), "the address may hold a secret: {lost:?}");
+        let port = http.url.trim_end_matches("/mcp").rsplit(':').next().unwrap().to_owned();
+        let _again = python.http(&["--port", &port]).await;
+        works(&toolset).await;
     }
 }
 
@@ -154,11 +158,13 @@ async fn nonsense_without_end_is_an_error_that_quotes_it_and_the_next_call_works
 async fn a_stop_ends_the_wait_for_a_server_that_does_not_come_back() {
     let python = Python::new();
     // It dies at the first call, and what is started in its place says nothing.
-    let script = format!("if [ -e {0}.once ]; then exec sleep 3600; fi; touch {0}.once; exec \"$@\"", python.path());
+    let again = "touch {0}.again; exec sleep 3600".replace("{0}", &python.path());
+    let script = format!("if [ -e {0}.once ]; then {again}; fi; touch {0}.once; exec \"$@\"", python.path());
     let toolset = python.stdio_through(&script).connect().await.unwrap();
     assert_eq!(call(&toolset, "die", json!({})).await.status, ResultStatus::Error);
     let (agent, run) = start(tool(&toolset, "echo"), json!({"text": "hello"}));
-    until_started(&run).await;
+    let again = python.path() + ".again";
+    until(|| std::fs::exists(&again).unwrap().then_some(())).await.expect("the server was not started again");
     let pulled = Instant::now();
     run.cancel(Cancel::graceful());
     let (_, cut) = result(&agent, &run).await;

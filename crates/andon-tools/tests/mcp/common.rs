@@ -26,8 +26,7 @@ pub(crate) fn millis(millis: u64) -> Duration {
 /// The Python that has the SDK.
 fn python() -> String {
     std::env::var("ANDON_TEST_PYTHON").expect(
-        "ANDON_TEST_PYTHON is not set: run these tests with `cargo xtask test`, or set it to a Python that has the `mcp` \
-         package that xtask names",
+        "ANDON_TEST_PYTHON is not set: run these tests with `cargo xtask test`, or set it to what `cargo xtask venv` prints",
     )
 }
 

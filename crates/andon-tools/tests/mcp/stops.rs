@@ -63,7 +63,10 @@ async fn over_http_by_the_newer_protocol_closing_the_stream_is_the_cancel_and_no
     let http = python.http(&[]).await;
     let toolset = http.server(McpProtocol::Only2026).connect().await.unwrap();
     stop_slow(&python, &toolset, Cancel::graceful().note("stop button")).await;
-    python.log.wait_for("disconnected", |entry| entry["what"] == "disconnected" && entry["method"] == "tools/call").await;
+    python
+        .log
+        .wait_for("disconnected", |entry| entry["what"] == "disconnected" && entry["method"] == "tools/call")
+        .await;
     let notified = python.log.find(|entry| entry["method"] == "notifications/cancelled");
     assert_eq!(notified, None);
     goes_on(&toolset).await;

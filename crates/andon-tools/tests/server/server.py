@@ -17,6 +17,7 @@ arguments = argparse.ArgumentParser()
 arguments.add_argument("--log", required=True)
 arguments.add_argument("--http", action="store_true")
 arguments.add_argument("--port-file")
+arguments.add_argument("--port", type=int, default=0, help="this port, and not any free one")
 arguments.add_argument("--token", help="the Authorization header that every request must have")
 arguments.add_argument("--babble", action="store_true", help="say nothing but nonsense")
 arguments.add_argument("--mute", action="store_true", help="say nothing at all")
@@ -310,7 +311,8 @@ async def serve_http() -> None:
     import uvicorn
 
     listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", options.port))
     listener.listen(64)
     app = Doorkeeper(server.streamable_http_app(host="127.0.0.1"))
     config = uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=1)
