@@ -33,7 +33,7 @@ use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{RoleClient, ServiceError};
 use serde_json::Value;
 
-use super::connection::Connection;
+use super::connection::{Connection, Way};
 use super::content;
 use super::session::{Session, lost_words};
 use super::task;
@@ -44,6 +44,9 @@ use super::wire::{Answer, Steps, StepsOf};
 pub(super) const CLEANUP: Duration = Duration::from_millis(500);
 /// What it takes at most to tell a server there, so that it ends within its budget.
 const TELLING: Duration = Duration::from_millis(400);
+/// How long a server is waited for there that was told and then cut off, and how long its end may take.
+const HEARING: Duration = Duration::from_millis(150);
+const ENDING: Duration = Duration::from_millis(300);
 /// After a cancel was heard, an answer that was on its way already has so long to come.
 const LINGER: Duration = Duration::from_millis(20);
 /// When a connection is lost, its end is waited for so long, because it often says why.
@@ -287,16 +290,16 @@ impl Call {
                     }
                 }
             }
+            // Told, and then cut off by a harder stop: it may have heard by now.
+            Stage::Told(Asked { connection, what: What::Request(_) }) if self.has_heard(&connection).await => {
+                remains.notes.push(format!("the MCP server `{server}` was told: {}", self.words()));
+            }
             Stage::Told(Asked { connection, what: What::Request(_) }) => {
                 self.session.lose(&connection);
-                let ended = self.ends_with_us(connection).await;
-                match ended {
-                    true => {
-                        remains.notes.push(format!("the MCP server `{server}` did not heed the stop and was ended"))
-                    }
-                    false => {
-                        remains.leaked.push(format!("`{}` at the MCP server `{server}`, which was told", self.tool))
-                    }
+                if self.ends_with_us(connection).await {
+                    remains.notes.push(format!("the MCP server `{server}` did not heed the stop and was ended"));
+                } else {
+                    remains.leaked.push(format!("`{}` at the MCP server `{server}`, which was told", self.tool));
                 }
             }
             Stage::Told(Asked { what: What::Task(id), .. }) => {
@@ -306,6 +309,15 @@ impl Call {
         remains
     }
 
+    /// Whether a server that speaks in lines has read what it was told. By the newer protocol over HTTP there is nothing to
+    /// read: the stream is closed.
+    async fn has_heard(&self, connection: &Connection) -> bool {
+        match connection.way {
+            Way { http: true, modern } => modern,
+            Way { http: false, .. } => matches!(tokio::time::timeout(HEARING, is_alive(connection)).await, Ok(Ok(()))),
+        }
+    }
+
     /// A program that does not heed ends with the last call that uses it. Whether that was this one.
     async fn ends_with_us(&self, connection: Arc<Connection>) -> bool {
         if connection.way.http {
@@ -313,7 +325,7 @@ impl Call {
         }
         match Arc::try_unwrap(connection) {
             // Over its budget the end goes on by itself; it is bounded, too.
-            Ok(connection) => tokio::time::timeout(TELLING, connection.close_at_once()).await.is_ok(),
+            Ok(connection) => tokio::time::timeout(ENDING, connection.close_at_once()).await.is_ok(),
             Err(_) => false,
         }
     }

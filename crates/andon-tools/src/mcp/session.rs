@@ -1,6 +1,7 @@
 //! The connection that calls share, made anew when it is gone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
@@ -20,6 +21,8 @@ const CLOSING: Duration = Duration::from_secs(5);
 pub(super) struct Session {
     pub(super) server: McpServer,
     slot: Mutex<Slot>,
+    /// Whether the tools have been listed once: a later connection need not wait for somebody to ask for them.
+    listed: AtomicBool,
 }
 
 enum Slot {
@@ -30,7 +33,7 @@ enum Slot {
 
 impl Session {
     pub(super) fn new(server: McpServer) -> Self {
-        Self { server, slot: Mutex::new(Slot::Empty) }
+        Self { server, slot: Mutex::new(Slot::Empty), listed: AtomicBool::new(false) }
     }
 
     /// The connection, made anew if there is none that can be used. Those who want it at once wait for the same one.
@@ -46,8 +49,9 @@ impl Session {
             Slot::Open(_) | Slot::Empty => *slot = Slot::Empty,
         }
         let connection = Connection::open(&self.server).await?;
-        if connection.way.http && connection.way.modern {
-            // The arguments that go into headers are known from the list.
+        if connection.way.http && connection.way.modern && self.listed.load(Ordering::Relaxed) {
+            // Which arguments go into headers is known from the list, so each connection needs one. Without it the server
+            // refuses those calls, and says why.
             tokio::time::timeout(self.server.connect_timeout, list(&self.server, &connection)).await.ok();
         }
         *slot = Slot::Open(Arc::clone(&connection));
@@ -61,6 +65,7 @@ impl Session {
             let connection = self.connection().await?;
             connection.wire.listed();
             let tools = list(&self.server, &connection).await?;
+            self.listed.store(true, Ordering::Relaxed);
             Ok((connection, tools))
         });
         let why = || ", because it did not list its tools".to_owned();

@@ -74,13 +74,16 @@ impl Wire {
         inner.said.drain(..over);
     }
 
-    /// Notes how a program ended, with the last line that it said; unless more is known already.
+    /// Notes how a program ended, with the last line that it said, beside what was wrong before.
     pub(super) fn note_end(&self, how: &str) {
         let mut inner = self.inner.lock();
         let said = String::from_utf8_lossy(&inner.said).into_owned();
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
         let words = last.map_or_else(|| how.to_owned(), |line| format!("{how} after saying `{line}`"));
-        inner.trouble.get_or_insert(words);
+        inner.trouble = Some(match inner.trouble.take() {
+            Some(before) => format!("{before}; {words}"),
+            None => words,
+        });
     }
 
     /// Whether the server has said that its tools changed.

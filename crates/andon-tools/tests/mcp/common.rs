@@ -1,4 +1,5 @@
 //! A real server made with the official Python SDK, and an agent that calls its tools.
+#![allow(dead_code, reason = "each test program uses some of these")]
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

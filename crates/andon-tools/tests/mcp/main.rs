@@ -5,7 +5,6 @@
 mod bad;
 mod calls;
 mod common;
-mod cycles;
 mod memory;
 mod setup;
 mod stops;

@@ -102,6 +102,17 @@ async fn nothing_of_the_server_is_left_after_close() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_after_close_says_so_and_starts_nothing() {
+    let python = Python::new();
+    let toolset = python.stdio(McpProtocol::Newest).connect().await.unwrap();
+    let echo = tool(&toolset, "echo");
+    toolset.close().await;
+    let (agent, run) = start(echo, json!({"text": "anybody?"}));
+    assert!(words(&result(&agent, &run).await.1).contains("was closed"));
+    assert_eq!(python.log.pids().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn dropping_the_last_handle_is_enough() {
     let python = Python::new();
     let toolset = python.stdio(McpProtocol::Newest).connect().await.unwrap();

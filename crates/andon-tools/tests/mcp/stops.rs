@@ -103,6 +103,23 @@ async fn with_force_now_the_server_is_told_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_hardens_at_once_tells_the_server_once_and_keeps_it() {
+    for protocol in BOTH {
+        let python = Python::new();
+        let toolset = python.stdio(protocol).connect().await.unwrap();
+        let (agent, run) = start(tool(&toolset, "deaf"), json!({}));
+        let started = python.log.wait("deaf started").await;
+        run.cancel(Cancel::graceful());
+        run.cancel(Cancel::now());
+        let (outcome, _) = result(&agent, &run).await;
+        assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
+        goes_on(&toolset).await;
+        assert_eq!(python.log.cancels(&started["id"]).len(), 1);
+        assert_eq!(python.log.pids().len(), 1, "the server was started again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_stopped_in_the_instant_it_is_sent_never_runs_on() {
     // Whether the cancel overtakes its request would show as a `slow` that nobody stops.
     for protocol in BOTH {

@@ -1,22 +1,30 @@
-//! Many starts and stops leave nothing behind.
+//! Many starts and stops of MCP calls leave nothing behind (P5). A program of its own, because it counts what is open.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+#[path = "mcp/common.rs"]
+mod common;
 
 use andon::Cancel;
 use andon_tools::mcp::McpProtocol;
 use serde_json::json;
 
-use crate::common::*;
+use common::*;
 
 fn entries(folder: &str) -> usize {
     std::fs::read_dir(folder).unwrap().count()
 }
 
-/// Descriptors, threads and children of this process.
+/// One test at a time: each counts what the whole process has open.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Descriptors and threads of this process.
 fn counted() -> (usize, usize) {
     (entries("/proc/self/fd"), entries("/proc/self/task"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_stops_leave_no_descriptor_thread_or_process() {
+    let _turn = TURN.lock().await;
     let python = Python::new();
     let toolset = python.stdio(McpProtocol::Newest).connect().await.unwrap();
     let http_python = Python::new();
@@ -49,6 +57,7 @@ async fn two_hundred_stops_leave_no_descriptor_thread_or_process() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_are_started_stopped_and_let_go_leave_no_process() {
+    let _turn = TURN.lock().await;
     let mut pids = Vec::new();
     let mut before = None;
     for cycle in 0..12 {
