@@ -57,7 +57,9 @@ pub(crate) struct Log(PathBuf);
 impl Log {
     pub(crate) fn entries(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        // A line may be read while it is written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"))).collect()
     }
 
     pub(crate) fn find(&self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {

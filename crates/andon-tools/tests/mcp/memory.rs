@@ -19,8 +19,18 @@ use crate::common::*;
 /// Lists its tools one a page. `wait` waits for its cancel, and counts it.
 #[derive(Clone, Default)]
 struct InMemory {
+    started: Arc<AtomicUsize>,
     cancelled: Arc<AtomicUsize>,
     connections: Arc<AtomicUsize>,
+    hung_up: Arc<tokio::sync::Notify>,
+    gone: Arc<AtomicUsize>,
+}
+
+/// Until the client goes away.
+async fn still(running: &rmcp::service::RunningService<RoleServer, InMemory>) {
+    while !running.is_transport_closed() {
+        tokio::time::sleep(millis(1)).await;
+    }
 }
 
 impl InMemory {
@@ -31,12 +41,24 @@ impl InMemory {
             let server = this.clone();
             server.connections.fetch_add(1, Ordering::SeqCst);
             drop(tokio::runtime::Handle::current().spawn(async move {
-                let running = server.serve(there).await?;
-                running.waiting().await?;
+                let (hung_up, gone) = (server.hung_up.clone(), server.gone.clone());
+                let mut running = server.serve(there).await?;
+                tokio::select! {
+                    () = hung_up.notified() => {
+                        running.close().await?;
+                        gone.fetch_add(1, Ordering::SeqCst);
+                    }
+                    () = still(&running) => {}
+                }
                 Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
             }));
             here
         })
+    }
+
+    /// The server goes away.
+    fn hang_up(&self) {
+        self.hung_up.notify_one();
     }
 }
 
@@ -65,6 +87,7 @@ impl ServerHandler for InMemory {
     ) -> Result<CallToolResponse, ErrorData> {
         match call.name.as_ref() {
             "wait" => {
+                self.started.fetch_add(1, Ordering::SeqCst);
                 context.ct.cancelled().await;
                 self.cancelled.fetch_add(1, Ordering::SeqCst);
             }
@@ -115,6 +138,58 @@ async fn under_a_paused_clock_a_stop_tells_the_server_and_costs_no_grace() {
         }
         assert_eq!(memory.connections.load(Ordering::SeqCst), 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_at_any_point_nothing_runs_on_and_the_session_goes_on() {
+    let memory = InMemory::default();
+    let toolset = memory.server().connect().await.unwrap();
+    for steps in 0..150 {
+        for cancel in [Cancel::graceful(), Cancel::now()] {
+            let (agent, run) = quiet(tool(&toolset, "wait"));
+            for _ in 0..steps {
+                tokio::task::yield_now().await;
+            }
+            let pulled = Instant::now();
+            run.cancel(cancel);
+            let outcome = run.outcome().await;
+            assert!(outcome.is_cancelled(), "after {steps} steps");
+            assert_eq!(outcome.receipt.leaked, Vec::<String>::new(), "after {steps} steps");
+            assert!(pulled.elapsed() <= millis(50), "after {steps} steps: {:?}", pulled.elapsed());
+            drop(agent);
+        }
+    }
+    let all = || memory.started.load(Ordering::SeqCst) == memory.cancelled.load(Ordering::SeqCst);
+    assert!(until(|| all().then_some(())).await.is_some(), "a call runs on");
+    assert!(memory.started.load(Ordering::SeqCst) > 100, "the steps do not reach the call");
+    assert_eq!(memory.connections.load(Ordering::SeqCst), 1, "the server was connected to again");
+    let (agent, run) = quiet(tool(&toolset, "echo"));
+    assert_eq!(words(&result(&agent, &run).await.1), "here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connected_to_again_at_any_point_it_is_stopped_all_the_same() {
+    let mut again = 0;
+    for steps in 0..60 {
+        let memory = InMemory::default();
+        let toolset = memory.server().connect().await.unwrap();
+        memory.hang_up();
+        assert!(until(|| (memory.gone.load(Ordering::SeqCst) == 1).then_some(())).await.is_some());
+        let (agent, run) = quiet(tool(&toolset, "wait"));
+        for _ in 0..steps {
+            tokio::task::yield_now().await;
+        }
+        let pulled = Instant::now();
+        run.cancel(Cancel::graceful());
+        // A call that was sent into the hang-up may have failed, and its run be over.
+        run.outcome().await;
+        assert!(pulled.elapsed() <= millis(50), "after {steps} steps: {:?}", pulled.elapsed());
+        again += memory.connections.load(Ordering::SeqCst) - 1;
+        let all = || memory.started.load(Ordering::SeqCst) == memory.cancelled.load(Ordering::SeqCst);
+        assert!(until(|| all().then_some(())).await.is_some(), "after {steps} steps a call runs on");
+        drop(agent);
+    }
+    assert!(again > 10, "the steps do not reach the second connection");
 }
 
 #[tokio::test(start_paused = true)]

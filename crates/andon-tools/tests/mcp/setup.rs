@@ -3,6 +3,7 @@
 use andon::{Effect, Tool as _};
 use andon_tools::mcp::{McpError, McpProtocol, McpServer};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::common::*;
 
@@ -71,6 +72,32 @@ async fn what_is_not_there_is_said_and_quickly() {
     assert!(!format!("{error} {error:?}").contains("hush"), "{error}");
     let error = McpServer::stdio("false", [""; 0]).connect().await.unwrap_err();
     assert!(error.to_string().contains("exit code 1"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_where_something_else_listens_is_said() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    // It takes the connection and says nothing.
+    let error = McpServer::http(&url).connect_timeout(millis(300)).connect().await.unwrap_err();
+    assert!(matches!(error, McpError::TimedOut { .. }), "{error}");
+    // It says something that is no MCP.
+    let page = async {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            let page =
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
+            let _ = stream.write_all(page).await;
+        }
+    };
+    tokio::select! {
+        () = page => {}
+        error = McpServer::http(&url).connect() => {
+            let error = error.unwrap_err();
+            assert!(error.to_string().contains("text/html"), "{error}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
