@@ -32,13 +32,14 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{RoleClient, ServiceError};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use super::connection::{Connection, Way};
 use super::content;
 use super::session::{Session, lost_words};
 use super::task;
 use super::tool::McpTool;
-use super::wire::{Answer, Steps, StepsOf};
+use super::wire::{Answer, LateAnswer, Steps, StepsOf};
 
 /// What the cleanup of a call may take, by the tool's specification.
 pub(super) const CLEANUP: Duration = Duration::from_millis(500);
@@ -141,7 +142,10 @@ impl Call {
             () = asked.connection.wire.closed.cancelled() => Waited::Lost,
         };
         match waited {
-            Waited::Pulled => self.stop_request(asked, handle.id).await,
+            Waited::Pulled => {
+                let late = asked.connection.wire.late_answer(&handle.id);
+                self.stop_request(asked, handle.id, Answers { late, answer: Some(answer) }).await
+            }
             Waited::Answered(answer) => self.answered(&asked, *answer).await,
             Waited::Lost => {
                 // What came before the end has been delivered by now.
@@ -212,30 +216,20 @@ impl Call {
     }
 
     /// Tells the server, and waits until it has heard or answered. The runtime ends this when the grace is over.
-    async fn stop_request(&self, asked: Asked, id: RequestId) -> Returned {
+    async fn stop_request(&self, asked: Asked, id: RequestId, mut answers: Answers) -> Returned {
         let connection = &asked.connection;
-        let mut late = connection.wire.late_answer(&id);
         self.open.told(asked.clone());
         let heard = tokio::select! {
             biased;
-            answer = late.come() => return self.late(answer),
-            heard = tell(connection, id, self.words()) => heard,
+            answer = answers.come() => return self.late(&asked, answer).await,
+            heard = tell_and_be_heard(connection, id, self.words()) => heard,
             () = connection.wire.closed.cancelled() => Err(ServiceError::TransportClosed),
         };
-        if !connection.way.http && heard.is_ok() {
-            let heard = tokio::select! {
-                biased;
-                answer = late.come() => return self.late(answer),
-                heard = is_alive(connection) => heard,
-                () = connection.wire.closed.cancelled() => Err(ServiceError::TransportClosed),
-            };
-            if let Err(error) = heard {
-                self.open.settled();
-                return Err(self.lost(connection, &error).await);
-            }
-            if let Ok(answer) = tokio::time::timeout(LINGER, late.come()).await {
-                return self.late(answer);
-            }
+        if heard.is_ok()
+            && !connection.way.http
+            && let Ok(answer) = tokio::time::timeout(LINGER, answers.come()).await
+        {
+            return self.late(&asked, answer).await;
         }
         self.open.settled();
         match heard {
@@ -253,11 +247,14 @@ impl Call {
         ToolError::new(format!("stopped; the server was told: {words}. What it had done by then is not undone"))
     }
 
-    fn late(&self, answer: Answer) -> Returned {
-        self.open.settled();
+    /// An answer that came after the pull. One that is a task has yet to be stopped.
+    async fn late(&self, asked: &Asked, answer: Answer) -> Returned {
         match answer {
-            Ok(answer) => content::returned(answer),
-            Err(error) => Err(ToolError::new(format!("stopped; the server was told, and said: {}", error.message))),
+            Ok(answer) => self.answered(asked, Ok(answer)).await,
+            Err(error) => {
+                self.open.settled();
+                Err(ToolError::new(format!("stopped; the server was told, and said: {}", error.message)))
+            }
         }
     }
 
@@ -331,6 +328,37 @@ impl Call {
     }
 }
 
+/// The two ways on which an answer can still come once the call is stopped: what was on its way to rmcp before, and what
+/// comes over the wire from then on.
+struct Answers {
+    late: LateAnswer,
+    answer: Option<oneshot::Receiver<Result<ServerResult, ServiceError>>>,
+}
+
+impl Answers {
+    /// The answer. For ever pending if none can come any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    async fn come(&mut self) -> Answer {
+        while let Some(answer) = &mut self.answer {
+            let answer = tokio::select! {
+                biased;
+                answer = self.late.come() => return answer,
+                answer = answer => answer,
+            };
+            match answer {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(ServiceError::McpError(error))) => return Err(error),
+                // rmcp lets go of a request that is cancelled, and of all when the connection ends.
+                Ok(Err(_)) | Err(_) => self.answer = None,
+            }
+        }
+        self.late.come().await
+    }
+}
+
 enum Waited {
     Pulled,
     Answered(Box<Result<ServerResult, ServiceError>>),
@@ -353,6 +381,12 @@ fn stop_words(cord: &Cord) -> String {
 async fn tell(connection: &Connection, id: RequestId, reason: String) -> Result<(), ServiceError> {
     let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), Some(reason)));
     connection.peer.send_notification(cancelled.into()).await
+}
+
+/// Tells the server, and waits until it has read that.
+async fn tell_and_be_heard(connection: &Connection, id: RequestId, reason: String) -> Result<(), ServiceError> {
+    tell(connection, id, reason).await?;
+    if connection.way.http { Ok(()) } else { is_alive(connection).await }
 }
 
 /// Asks for something small. Any answer will do, a refusal too.

@@ -31,22 +31,19 @@ fn python() -> String {
     )
 }
 
-/// The shim, built if it is not there: the programs of other packages are not built for a test.
+/// The shim, brought up to date: the programs of other packages are not built for a test.
 fn use_shim() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let test = std::env::current_exe().unwrap();
         let profile = test.parent().and_then(Path::parent).unwrap();
-        let shim = profile.join("andon-shim");
-        if !shim.exists() {
-            let mut build = std::process::Command::new(env!("CARGO"));
-            build.args(["build", "--quiet", "--package", "andon-shim", "--target-dir"]).arg(profile.parent().unwrap());
-            if profile.ends_with("release") {
-                build.arg("--release");
-            }
-            assert!(build.status().unwrap().success(), "the shim could not be built");
+        let mut build = std::process::Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "andon-shim", "--target-dir"]).arg(profile.parent().unwrap());
+        if profile.ends_with("release") {
+            build.arg("--release");
         }
-        andon_shim::set_helper(shim);
+        assert!(build.status().unwrap().success(), "the shim could not be built");
+        andon_shim::set_helper(profile.join("andon-shim"));
     });
 }
 
@@ -76,10 +73,11 @@ impl Log {
         found.unwrap_or_else(|| panic!("the server never wrote `{what}`: {:#?}", self.entries()))
     }
 
-    /// What the server was told about this request, if anything.
-    pub(crate) fn cancels(&self, id: &Value) -> Vec<Value> {
-        let cancelled = |entry: &Value| entry["method"] == "notifications/cancelled" && &entry["cancels"] == id;
-        self.entries().into_iter().filter(cancelled).collect()
+    /// All that the server was told about this request. It writes it down a moment after it heeds it.
+    pub(crate) async fn told(&self, id: &Value) -> Vec<Value> {
+        let cancels = |entry: &Value| entry["method"] == "notifications/cancelled" && &entry["cancels"] == id;
+        self.wait_for("notifications/cancelled", cancels).await;
+        self.entries().into_iter().filter(cancels).collect()
     }
 
     /// The processes that have served, in order.

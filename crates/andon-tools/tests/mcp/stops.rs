@@ -35,7 +35,7 @@ async fn over_lines_the_server_is_told_with_the_right_id_and_our_reason_and_goes
         let python = Python::new();
         let toolset = python.stdio(protocol).connect().await.unwrap();
         let id = stop_slow(&python, &toolset, Cancel::graceful().note("stop button")).await;
-        let told = python.log.cancels(&id);
+        let told = python.log.told(&id).await;
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!(told[0]["reason"], "requested: stop button");
         goes_on(&toolset).await;
@@ -49,7 +49,7 @@ async fn over_http_by_the_older_protocol_the_server_is_told_by_a_notification_an
     let http = python.http(&[]).await;
     let toolset = http.server(McpProtocol::Only2025).connect().await.unwrap();
     let id = stop_slow(&python, &toolset, Cancel::graceful().note("stop button")).await;
-    let told = python.log.cancels(&id);
+    let told = python.log.told(&id).await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0]["reason"], "requested: stop button");
     goes_on(&toolset).await;
@@ -85,7 +85,7 @@ async fn with_force_now_the_server_is_told_all_the_same() {
         let notes = format!("{:?}", outcome.receipt.calls);
         assert!(notes.contains("was told: requested: enough"), "{notes}");
         python.log.wait("slow stopped").await;
-        assert_eq!(python.log.cancels(&started["id"])[0]["reason"], "requested: enough");
+        assert_eq!(python.log.told(&started["id"]).await[0]["reason"], "requested: enough");
         goes_on(&toolset).await;
         assert_eq!(python.log.pids().len(), 1);
     }
@@ -114,7 +114,7 @@ async fn a_stop_that_hardens_at_once_tells_the_server_once_and_keeps_it() {
         let (outcome, _) = result(&agent, &run).await;
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
         goes_on(&toolset).await;
-        assert_eq!(python.log.cancels(&started["id"]).len(), 1);
+        assert_eq!(python.log.told(&started["id"]).await.len(), 1);
         assert_eq!(python.log.pids().len(), 1, "the server was started again");
     }
 }
@@ -149,7 +149,7 @@ async fn a_time_limit_tells_the_server_and_the_run_goes_on() {
         assert_ne!(result.status, ResultStatus::Ok);
         python.log.wait("slow stopped").await;
         let id = python.log.find(|entry| entry["what"] == "slow started").unwrap()["id"].clone();
-        let told = python.log.cancels(&id);
+        let told = python.log.told(&id).await;
         assert_eq!(told.len(), 1);
         assert!(told[0]["reason"].as_str().is_some_and(|reason| !reason.contains("abandoned")), "{told:?}");
         goes_on(&toolset).await;
@@ -168,7 +168,7 @@ async fn one_of_two_calls_is_stopped_and_the_other_answers() {
         assert_eq!(result(&first_agent, &first).await.1.status, ResultStatus::Cut);
         let (_, answer) = result(&second_agent, &second).await;
         assert_eq!((answer.status, words(&answer).as_str()), (ResultStatus::Ok, "finished"));
-        assert_eq!(python.log.cancels(&started["id"]).len(), 1);
+        assert_eq!(python.log.told(&started["id"]).await.len(), 1);
     }
 }
 
@@ -188,7 +188,7 @@ async fn an_answer_that_comes_late_is_taken_for_no_other_call() {
             goes_on(&toolset).await;
         }
         goes_on(&toolset).await;
-        assert_eq!(python.log.cancels(&started["id"]).len(), 1);
+        assert_eq!(python.log.told(&started["id"]).await.len(), 1);
     }
 }
 
@@ -215,7 +215,7 @@ async fn a_tool_that_does_not_heed_costs_no_grace_if_its_server_has_heard() {
         run.cancel(Cancel::graceful());
         result(&agent, &run).await;
         assert!(pulled.elapsed() < millis(1_500), "{:?}", pulled.elapsed());
-        assert_eq!(python.log.cancels(&started["id"]).len(), 1);
+        assert_eq!(python.log.told(&started["id"]).await.len(), 1);
         goes_on(&toolset).await;
     }
 }
