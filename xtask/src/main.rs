@@ -1,7 +1,8 @@
-//! The project's own chores: `cargo xtask test | points | crash | bench`.
+//! The project's own chores: `cargo xtask test | points | crash | bench | venv`.
 
 mod bench;
 mod crash;
+mod python;
 mod stages;
 mod tests;
 
@@ -25,6 +26,8 @@ Commands:
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
+  venv                    makes the Python environment that tests need, and prints its Python: some tests want it in
+                          ANDON_TEST_PYTHON
   help               this text";
 
 fn main() -> ExitCode {
@@ -48,6 +51,10 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "core", words @ ..] => bench::core(words),
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),
+        ["venv"] => {
+            println!("{}", python::ensure_venv()?.display());
+            Ok(())
+        }
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::crash::crash_command;
+use crate::python::ensure_venv;
 use crate::stages::{Stages, cargo};
 
 /// How much is run.
@@ -16,11 +17,13 @@ pub(crate) enum Length {
 
 /// Everything.
 pub(crate) fn test(length: Length) -> Result<()> {
+    let python = ensure_venv()?;
     let mut stages = Stages::default();
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     stages.run("clippy", &mut cargo(&clippy))?;
-    stages.run("tests", &mut cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--examples"]))?;
+    let tests = ["test", "--workspace", "--lib", "--bins", "--tests", "--examples"];
+    stages.run("tests", cargo(&tests).env("ANDON_TEST_PYTHON", python))?;
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;

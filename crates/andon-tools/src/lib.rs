@@ -1,6 +1,7 @@
 //! Tools for Andon: processes whose whole tree is stopped, files, and remote tools.
 
 mod files;
+pub mod mcp;
 pub mod process;
 mod shell;
 

@@ -1,0 +1,80 @@
+//! A server that is a program.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use crate::process::{self, Running, StartError, Stdin, Tree, in_words};
+
+use super::server::Command;
+use super::wire::Wire;
+
+/// How much of what a program says on its standard error is kept.
+const SAID: usize = 2 * 1024;
+
+/// A program and all that it has started. Made before it is started, so that it can be ended at any moment.
+#[derive(Default)]
+pub(super) struct Program {
+    tree: Tree,
+    running: Option<Running>,
+}
+
+impl Program {
+    /// Starts it. What it says on its standard error is read, so that it never blocks on it, and the end of it is kept.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the program may have been started: [`end`](Self::end) ends it.
+    pub(super) async fn start(
+        &mut self,
+        command: &Command,
+        wire: &Arc<Wire>,
+    ) -> Result<(Receiver, Sender), StartError> {
+        let mut program = process::Command::new(&command.program).args(&command.args).stdin(Stdin::Open);
+        for (name, value) in &command.set {
+            program = program.env(name, value);
+        }
+        for name in &command.passed {
+            program = program.pass(name);
+        }
+        if let Some(folder) = &command.folder {
+            program = program.cwd(folder);
+        }
+        let mut running = program.start(&self.tree).await?;
+        let pipes = (running.stdin.take(), running.stdout.take(), running.stderr.take());
+        self.running = Some(running);
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(StartError::Lost) };
+        drop(tokio::runtime::Handle::current().spawn(listen(stderr, Arc::clone(wire))));
+        Ok((stdout, stdin))
+    }
+
+    /// Waits for its end for a while, then ends it and all that it has started. Says how it ended, if it had started.
+    pub(super) async fn end(self, patience: Duration) -> Option<String> {
+        let how = match &self.running {
+            None => None,
+            Some(running) => Some(match tokio::time::timeout(patience, running.exited()).await {
+                Ok(Some(status)) => format!("its program has ended ({})", in_words(status)),
+                Ok(None) => "its program is lost".to_owned(),
+                Err(_) => "its program was ended".to_owned(),
+            }),
+        };
+        let left = self.tree.end().await.leaked;
+        if left.is_empty() {
+            how
+        } else {
+            Some(format!("these of its processes could not be ended: {}", left.join(", ")))
+        }
+    }
+}
+
+async fn listen(mut stderr: Receiver, wire: Arc<Wire>) {
+    let mut piece = vec![0; 4 * 1024];
+    while let Ok(read) = stderr.read(&mut piece).await {
+        match piece.get(..read) {
+            None | Some([]) => break,
+            Some(said) => wire.heard(said, SAID),
+        }
+    }
+}

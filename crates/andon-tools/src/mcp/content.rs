@@ -1,0 +1,174 @@
+//! What a server answered, as a tool's result.
+
+use andon::core::message::Image;
+use andon::{Content, Returned, ToolError, ToolOutput};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, Resource, ResourceContents, ServerResult};
+use serde_json::Value;
+
+/// The largest image that is passed on, as base64.
+const MAX_IMAGE: usize = 4 * 1024 * 1024;
+
+/// The answer to `tools/call`, if it is one.
+pub(super) fn returned(answer: ServerResult) -> Returned {
+    match answer {
+        ServerResult::CallToolResult(result) => result_of(result),
+        ServerResult::EmptyResult(_) => Ok(ToolOutput::default()),
+        ServerResult::InputRequiredResult(_) => Err(asked_for_input()),
+        // A result with a kind of content that rmcp does not know.
+        ServerResult::CustomResult(result) => by_hand(&result.0),
+        _ => Err(ToolError::new("the server's answer is no result of a tool")),
+    }
+}
+
+/// The result in a finished task.
+pub(super) fn task_returned(result: Value) -> Returned {
+    match serde_json::from_value::<CallToolResult>(result.clone()) {
+        Ok(result) => result_of(result),
+        Err(_) => by_hand(&result),
+    }
+}
+
+/// An error of the protocol, in the server's words.
+pub(super) fn refused(error: &ErrorData) -> ToolError {
+    ToolError::new(format!("the server answered with an error ({}): {}", error.code.0, error.message))
+}
+
+/// Nobody is there to be asked: input is not advertised, so a server should not want any.
+pub(super) fn asked_for_input() -> ToolError {
+    ToolError::new("the server asked for input from a person, which is not given here")
+}
+
+fn result_of(result: CallToolResult) -> Returned {
+    let content: Vec<Content> = result.content.into_iter().map(block).collect();
+    finish(content, result.structured_content, result.is_error.unwrap_or_default())
+}
+
+fn by_hand(result: &Value) -> Returned {
+    let Some(blocks) = result.get("content").and_then(Value::as_array) else {
+        return Err(ToolError::new("the server's answer is no result of a tool"));
+    };
+    let content = blocks.iter().map(|value| match serde_json::from_value::<ContentBlock>(value.clone()) {
+        Ok(known) => block(known),
+        Err(_) => {
+            let kind = value.get("type").and_then(Value::as_str).unwrap_or("no");
+            text(format!("[content of a kind that is not known here: `{kind}`]"))
+        }
+    });
+    let failed = result.get("isError").and_then(Value::as_bool).unwrap_or_default();
+    finish(content.collect(), result.get("structuredContent").cloned(), failed)
+}
+
+/// Structured content is meant to stand in the text, too; where it does not, it is added.
+fn finish(mut content: Vec<Content>, structured: Option<Value>, failed: bool) -> Returned {
+    if let Some(value) = structured.filter(|value| !value.is_null())
+        && !content.iter().any(|part| says(part, &value))
+    {
+        content.push(text(value.to_string()));
+    }
+    if !failed {
+        return Ok(ToolOutput(content));
+    }
+    let words: Vec<&str> = content.iter().map(words).collect();
+    let words = words.join("\n");
+    Err(ToolError::new(if words.is_empty() { "the tool failed and said nothing".to_owned() } else { words }))
+}
+
+fn says(part: &Content, value: &Value) -> bool {
+    let Content::Text { text } = part else { return false };
+    // A server that has only text to say wraps it as `{"result": text}`.
+    let wrapped = value.get("result").and_then(Value::as_str);
+    wrapped == Some(text) || serde_json::from_str::<Value>(text).is_ok_and(|said| &said == value)
+}
+
+fn words(part: &Content) -> &str {
+    match part {
+        Content::Text { text } => text,
+        Content::Image(_) => "[an image]",
+    }
+}
+
+fn block(block: ContentBlock) -> Content {
+    match block {
+        ContentBlock::Text(content) => text(content.text),
+        ContentBlock::Image(content) => image(content.mime_type, &content.data),
+        ContentBlock::Audio(audio) => text(format!("[audio, {}, which cannot be passed on]", audio.mime_type)),
+        ContentBlock::Resource(embedded) => resource(embedded.resource),
+        ContentBlock::ResourceLink(link) => text(link_words(&link)),
+        _ => text("[content of a kind that is not known here]"),
+    }
+}
+
+fn resource(contents: ResourceContents) -> Content {
+    match contents {
+        ResourceContents::TextResourceContents { uri, text: words, .. } => text(format!("[{uri}]\n{words}")),
+        ResourceContents::BlobResourceContents { mime_type: Some(media_type), blob, .. }
+            if media_type.starts_with("image/") =>
+        {
+            image(media_type, &blob)
+        }
+        ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
+            let kind = mime_type.unwrap_or_else(|| "binary".to_owned());
+            text(format!("[{uri}, {kind}, which cannot be passed on]"))
+        }
+        _ => text("[a resource of a kind that is not known here]"),
+    }
+}
+
+/// An image with its bytes, unless they are too many: a tool's text is bounded by the runtime, and its images here.
+fn image(media_type: String, data: &str) -> Content {
+    if data.len() > MAX_IMAGE {
+        return text(format!("[an image, {media_type}, which is too large to be passed on]"));
+    }
+    let reference = format!("data:{media_type};base64,{data}");
+    Content::Image(Image { media_type, reference })
+}
+
+fn link_words(link: &Resource) -> String {
+    match &link.description {
+        Some(description) => format!("[{}]({}): {description}", link.name, link.uri),
+        None => format!("[{}]({})", link.name, link.uri),
+    }
+}
+
+fn text(text: impl Into<String>) -> Content {
+    Content::Text { text: text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(result: Value) -> Returned {
+        returned(serde_json::from_value(result).unwrap())
+    }
+
+    #[test]
+    fn an_error_result_is_a_tool_error_with_the_servers_words() {
+        let result = read(json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}));
+        assert_eq!(result, Err(ToolError::new("no such file")));
+    }
+
+    #[test]
+    fn an_image_becomes_a_data_reference() {
+        let result = read(json!({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]})).unwrap();
+        let image = Image { media_type: "image/png".into(), reference: "data:image/png;base64,AAAA".into() };
+        assert_eq!(result.0, [Content::Image(image)]);
+    }
+
+    #[test]
+    fn structured_content_is_added_once() {
+        let alone = read(json!({"content": [], "structuredContent": {"n": 1}})).unwrap();
+        assert_eq!(alone.0, [text("{\"n\":1}")]);
+        let said = json!({"content": [{"type": "text", "text": "{ \"n\": 1 }"}], "structuredContent": {"n": 1}});
+        assert_eq!(read(said).unwrap().0.len(), 1);
+    }
+
+    #[test]
+    fn a_link_and_what_is_not_known_are_said_in_words() {
+        let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
+        let result = read(json!({"content": [link, {"type": "hologram", "x": 1}]})).unwrap();
+        assert_eq!(result.0, [text("[a](file:///a)"), text("[content of a kind that is not known here: `hologram`]")]);
+    }
+}

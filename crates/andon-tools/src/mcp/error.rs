@@ -1,0 +1,51 @@
+//! Why a server's tools cannot be had.
+
+use std::time::Duration;
+
+/// Why a server's tools cannot be had. None of its words holds a header, an argument or an environment variable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// Its program could not be started.
+    #[error("the MCP server `{server}` could not be started: {why}")]
+    Start {
+        /// The server's name.
+        server: String,
+        /// What the system said.
+        why: String,
+    },
+    /// It was reached, and the handshake or the list of its tools went wrong.
+    #[error("the MCP server `{server}` cannot be used: {why}")]
+    Unusable {
+        /// The server's name.
+        server: String,
+        /// What was wrong.
+        why: String,
+    },
+    /// It took too long.
+    #[error("the MCP server `{server}` was not ready within {within:?}{why}")]
+    TimedOut {
+        /// The server's name.
+        server: String,
+        /// The time it had.
+        within: Duration,
+        /// What it did instead, if anything was seen; begins with a comma.
+        why: String,
+    },
+    /// One of its tools has a name that no model may use. Leave it out, or choose another prefix.
+    #[error("the tool `{tool}` of the MCP server `{server}` cannot be offered: {why}")]
+    Name {
+        /// The server's name.
+        server: String,
+        /// The tool's own name.
+        tool: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The toolset was closed.
+    #[error("the MCP server `{server}` was closed")]
+    Closed {
+        /// The server's name.
+        server: String,
+    },
+}

@@ -1,0 +1,18 @@
+//! Where connections live.
+//!
+//! A connection outlives the call that opened it, and the caller's runtime may end before the next call. So connections to
+//! programs and over HTTP live in a runtime of their own, one thread for the whole process, started when it is needed.
+
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+static HOME: OnceLock<Option<Runtime>> = OnceLock::new();
+
+/// The runtime, or nothing if no thread can be had.
+pub(super) fn home() -> Option<&'static Handle> {
+    let runtime = HOME.get_or_init(|| {
+        Builder::new_multi_thread().thread_name("andon-mcp").worker_threads(1).enable_all().build().ok()
+    });
+    runtime.as_ref().map(Runtime::handle)
+}

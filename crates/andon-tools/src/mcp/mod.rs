@@ -1,0 +1,65 @@
+//! Tools of MCP servers, over standard input and output or streamable HTTP.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
+//! use andon::Agent;
+//! use andon_tools::mcp::McpServer;
+//!
+//! let search = McpServer::http("https://example.org/mcp")
+//!     .header("Authorization", "Bearer ...")
+//!     .timeout(Duration::from_secs(60))
+//!     .connect()
+//!     .await?;
+//! let agent = Agent::builder().tools(search.tools()).build()?;
+//! # Ok(()) }
+//! ```
+//!
+//! # What a stop does
+//!
+//! The server is told, in the way that was negotiated, with the reason and the note of whoever asked: by
+//! `notifications/cancelled`, by closing the response stream (2026-07-28 over HTTP), or by `tasks/cancel` for a call that
+//! came back as a task. Then the call is over as soon as the server shows that it has heard, or when its grace ends. With
+//! force `now` nothing is waited for, and the server is told all the same.
+//!
+//! An answer that comes in that time is kept. One that comes later is thrown away, and never taken for the answer to
+//! another call. What a server has done before it heard is done: a stop does not undo it.
+//!
+//! # What a bad server costs
+//!
+//! A server that hangs costs its call's grace, and is then replaced: the next call gets a new process or session. One that
+//! dies fails the calls it had, and the next call starts it again, bounded by
+//! [`connect_timeout`](McpServer::connect_timeout) and by the cord. Progress without end, lines that are no messages,
+//! lists of tools without end and messages over 16 MiB are bounded, and the error says what was wrong.
+//!
+//! # Where a connection lives
+//!
+//! Connections to programs and over HTTP live on one thread of their own for the whole process, and not in the runtime of
+//! whoever made them; a program and its whole process tree end when the last handle is dropped. A connection over a
+//! [`stream`](McpServer::stream) lives in the runtime that made it, so that one paused clock rules all.
+//!
+//! # What is not done
+//!
+//! Servers may ask for a person's input, a model's answer or a list of folders. None of this is advertised, and it is
+//! declined. Resources and prompts are not offered to the model. The experimental tasks of 2025-11-25 are not asked for.
+
+mod call;
+mod child;
+mod connection;
+mod content;
+mod error;
+mod home;
+mod http;
+mod lines;
+mod server;
+mod session;
+mod task;
+mod tool;
+mod toolset;
+mod wire;
+
+pub use error::McpError;
+pub use server::{McpProtocol, McpServer};
+pub use tool::McpTool;
+pub use toolset::McpToolset;

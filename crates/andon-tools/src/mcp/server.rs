@@ -1,0 +1,313 @@
+//! Which server, how it is reached, and which of its tools are wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{DEFAULT_GRACE, Effect};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::error::McpError;
+use super::toolset::McpToolset;
+
+/// How long a server may take to be ready, unless told otherwise. It leaves room for rmcp, which waits ten seconds for
+/// the newer handshake before it tries the older.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// An MCP server whose tools are wanted. See [the module](crate::mcp).
+///
+/// ```no_run
+/// # async fn example() -> Result<(), andon_tools::mcp::McpError> {
+/// use andon_tools::mcp::McpServer;
+///
+/// let files = McpServer::stdio("mcp-server-files", ["/srv/docs"])
+///     .only(["read_file", "search"])
+///     .prefix("files_")
+///     .connect()
+///     .await?;
+/// for tool in files.tools() {
+///     println!("{}", tool.name());
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "a server is reached by `connect`"]
+pub struct McpServer {
+    pub(super) name: String,
+    pub(super) reach: Reach,
+    pub(super) protocol: McpProtocol,
+    pub(super) connect_timeout: Duration,
+    pub(super) wanted: Wanted,
+    pub(super) manners: Manners,
+}
+
+/// The way to a server.
+#[derive(Clone)]
+pub(super) enum Reach {
+    Stdio(Command),
+    Http { url: String, headers: HeaderMap, wrong_header: Option<String> },
+    Stream(Arc<dyn Fn() -> Box<dyn Duplex> + Send + Sync>),
+}
+
+/// A program and what it gets.
+#[derive(Clone)]
+pub(super) struct Command {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) set: BTreeMap<OsString, OsString>,
+    pub(super) passed: BTreeSet<OsString>,
+}
+
+/// Something that can be read and written.
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Which of a server's tools are wanted, and what they are called here.
+#[derive(Clone, Default)]
+pub(super) struct Wanted {
+    only: Option<BTreeSet<String>>,
+    without: BTreeSet<String>,
+    pub(super) prefix: String,
+}
+
+impl Wanted {
+    pub(super) fn wants(&self, tool: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(tool)) && !self.without.contains(tool)
+    }
+
+    /// The first of the tools named in [`McpServer::only`] that is not among these.
+    pub(super) fn missing<'a>(&'a self, tools: &BTreeSet<&str>) -> Option<&'a str> {
+        self.only.iter().flatten().map(String::as_str).find(|name| !tools.contains(name))
+    }
+}
+
+/// How the tools of a server are called and stopped.
+#[derive(Clone)]
+pub(super) struct Manners {
+    pub(super) grace: Duration,
+    pub(super) timeout: Option<Duration>,
+    pub(super) effects: BTreeMap<String, Effect>,
+}
+
+/// Which generation of the protocol is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum McpProtocol {
+    /// 2026-07-28 if the server knows it, else 2025-11-25 or whatever older version it offers.
+    #[default]
+    Newest,
+    /// 2026-07-28 and nothing else: no sessions; over HTTP a call is cancelled by closing its stream.
+    Only2026,
+    /// 2025-11-25 or older: `initialize`, and sessions over HTTP.
+    Only2025,
+}
+
+impl McpServer {
+    fn new(name: String, reach: Reach) -> Self {
+        Self {
+            name,
+            reach,
+            protocol: McpProtocol::default(),
+            connect_timeout: CONNECT_TIMEOUT,
+            wanted: Wanted::default(),
+            manners: Manners { grace: DEFAULT_GRACE, timeout: None, effects: BTreeMap::new() },
+        }
+    }
+
+    /// A server that is a program: it is started, and spoken to over its standard input and output. Of the
+    /// environment it sees what [any process](crate::process::Command) does, and its whole process tree ends with the
+    /// toolset.
+    pub fn stdio<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Self {
+        let program = program.into();
+        let name = std::path::Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
+        let command = Command {
+            program,
+            args: args.into_iter().map(Into::into).collect(),
+            folder: None,
+            set: BTreeMap::new(),
+            passed: BTreeSet::new(),
+        };
+        Self::new(name, Reach::Stdio(command))
+    }
+
+    /// A server that is reached by streamable HTTP, at this address.
+    pub fn http(url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self::new(shown(&url), Reach::Http { url, headers: HeaderMap::new(), wrong_header: None })
+    }
+
+    /// A server at the other end of a stream, such as one half of [`tokio::io::duplex`]. The closure is asked for a new
+    /// stream whenever a connection is made, within the runtime that makes it; the connection then lives and dies with
+    /// that runtime.
+    pub fn stream<S>(name: impl Into<String>, open: impl Fn() -> S + Send + Sync + 'static) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        Self::new(name.into(), Reach::Stream(Arc::new(move || Box::new(open()))))
+    }
+
+    /// What it is called in errors and receipts; the program's or the host's name unless told otherwise.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// An environment variable for the server's program. No effect on other servers.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        if let Reach::Stdio(command) = &mut self.reach {
+            command.set.insert(name.into(), value.into());
+        }
+        self
+    }
+
+    /// Environment variables of this process that the server's program gets, too. No effect on other servers.
+    pub fn pass_env<N: Into<OsString>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        if let Reach::Stdio(command) = &mut self.reach {
+            command.passed.extend(names.into_iter().map(Into::into));
+        }
+        self
+    }
+
+    /// The folder in which the server's program runs; this process's own unless told otherwise. No effect on other
+    /// servers.
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        if let Reach::Stdio(command) = &mut self.reach {
+            command.folder = Some(folder.into());
+        }
+        self
+    }
+
+    /// A header for every request, such as `Authorization`. Its value is never shown. No effect on servers that are not
+    /// reached by HTTP.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        if let Reach::Http { headers, wrong_header, .. } = &mut self.reach {
+            match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+                (Ok(name), Ok(mut value)) => {
+                    value.set_sensitive(true);
+                    headers.insert(name, value);
+                }
+                // Said by `connect`, and without the value.
+                _ => *wrong_header = Some(name.to_owned()),
+            }
+        }
+        self
+    }
+
+    /// Only these of its tools, by the server's own names. One that the server does not have is an error.
+    pub fn only<N: Into<String>>(mut self, tools: impl IntoIterator<Item = N>) -> Self {
+        self.wanted.only = Some(tools.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Not these of its tools, by the server's own names.
+    pub fn without<N: Into<String>>(mut self, tools: impl IntoIterator<Item = N>) -> Self {
+        self.wanted.without.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// What the names of its tools begin with here, so that two servers can have a tool of the same name.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.wanted.prefix = prefix.into();
+        self
+    }
+
+    /// How long a call may take to stop once the server has been told; two seconds unless told otherwise.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.manners.grace = grace;
+        self
+    }
+
+    /// How long a call may take in all; for ever unless told otherwise. When it is over the server is told.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.manners.timeout = Some(timeout);
+        self
+    }
+
+    /// How long the server may take to be ready, each time it is connected to; 30 seconds unless told otherwise.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Which generation of the protocol is spoken; the newest that the server knows unless told otherwise.
+    pub fn protocol(mut self, protocol: McpProtocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// What kind of effect one of its tools has, by the server's own name. Unless told otherwise the tool's annotations
+    /// are believed: `readOnlyHint`, then `idempotentHint`; with neither it is taken to change the world.
+    pub fn effect(mut self, tool: impl Into<String>, effect: Effect) -> Self {
+        self.manners.effects.insert(tool.into(), effect);
+        self
+    }
+
+    /// Connects, and asks for the list of tools.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: if it is dropped, the program that was started for it is ended.
+    pub async fn connect(self) -> Result<McpToolset, McpError> {
+        McpToolset::connect(self).await
+    }
+}
+
+/// An address without what may be secret in it: the user, the password, the query and the fragment.
+fn shown(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let plain = url.get(..end).unwrap_or_default();
+    match plain.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.find('/').unwrap_or(rest.len());
+            let from = rest.get(..host).and_then(|authority| authority.rfind('@')).map_or(0, |at| at + 1);
+            format!("{scheme}://{}", rest.get(from..).unwrap_or_default())
+        }
+        None => plain.to_owned(),
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("McpServer");
+        shown.field("name", &self.name);
+        match &self.reach {
+            Reach::Stdio(command) => {
+                let variables: Vec<_> = command.set.keys().collect();
+                shown.field("program", &command.program).field("args", &command.args.len()).field("env", &variables);
+            }
+            Reach::Http { url, headers, .. } => {
+                let names: Vec<_> = headers.keys().collect();
+                shown.field("url", &self::shown(url)).field("headers", &names);
+            }
+            Reach::Stream(_) => {}
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let server =
+            McpServer::http("https://ada:hush@example.org:8080/mcp?key=hush#hush").header("Authorization", "hush");
+        assert_eq!(server.name, "https://example.org:8080/mcp");
+        assert!(!format!("{server:?}").contains("hush"), "{server:?}");
+        let server = McpServer::stdio("/usr/bin/server", ["--token", "hush"]).env("TOKEN", "hush");
+        assert_eq!(server.name, "server");
+        assert!(!format!("{server:?}").contains("hush"), "{server:?}");
+    }
+
+    #[test]
+    fn tools_are_chosen_by_their_own_names() {
+        let wanted = McpServer::http("http://x").only(["a", "b"]).without(["b"]).wanted;
+        assert!(wanted.wants("a") && !wanted.wants("b") && !wanted.wants("c"));
+        assert_eq!(wanted.missing(&BTreeSet::from(["a"])), Some("b"));
+    }
+}

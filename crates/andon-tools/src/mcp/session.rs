@@ -1,0 +1,132 @@
+//! The connection that calls share, made anew when it is gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
+use tokio::sync::Mutex;
+
+use super::connection::Connection;
+use super::error::McpError;
+use super::server::McpServer;
+
+/// So many pages of tools are read, and so many tools.
+const MAX_PAGES: usize = 100;
+const MAX_TOOLS: usize = 1_000;
+/// The end of a connection is waited for so long. It is bounded by itself; this is the bound on that.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// A server and the connection to it. When the last handle is dropped the connection ends.
+pub(super) struct Session {
+    pub(super) server: McpServer,
+    slot: Mutex<Slot>,
+    /// Whether the tools have been listed once: a later connection need not wait for somebody to ask for them.
+    listed: AtomicBool,
+}
+
+enum Slot {
+    Empty,
+    Open(Arc<Connection>),
+    Closed,
+}
+
+impl Session {
+    pub(super) fn new(server: McpServer) -> Self {
+        Self { server, slot: Mutex::new(Slot::Empty), listed: AtomicBool::new(false) }
+    }
+
+    /// The connection, made anew if there is none that can be used. Those who want it at once wait for the same one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a connection that was being made is ended, and the next who wants one begins again.
+    pub(super) async fn connection(&self) -> Result<Arc<Connection>, McpError> {
+        let mut slot = self.slot.lock().await;
+        match &*slot {
+            Slot::Open(connection) if connection.is_usable() => return Ok(Arc::clone(connection)),
+            Slot::Closed => return Err(McpError::Closed { server: self.server.name.clone() }),
+            Slot::Open(_) | Slot::Empty => *slot = Slot::Empty,
+        }
+        let connection = Connection::open(&self.server).await?;
+        if connection.way.http && connection.way.modern && self.listed.load(Ordering::Relaxed) {
+            // Which arguments go into headers is known from the list, so each connection needs one. Without it the server
+            // refuses those calls, and says why.
+            tokio::time::timeout(self.server.connect_timeout, list(&self.server, &connection)).await.ok();
+        }
+        *slot = Slot::Open(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// All tools of the server.
+    pub(super) async fn list(&self) -> Result<(Arc<Connection>, Vec<Tool>), McpError> {
+        let within = self.server.connect_timeout;
+        let listed = tokio::time::timeout(within, async {
+            let connection = self.connection().await?;
+            connection.wire.listed();
+            let tools = list(&self.server, &connection).await?;
+            self.listed.store(true, Ordering::Relaxed);
+            Ok((connection, tools))
+        });
+        let why = || ", because it did not list its tools".to_owned();
+        listed
+            .await
+            .unwrap_or_else(|_| Err(McpError::TimedOut { server: self.server.name.clone(), within, why: why() }))
+    }
+
+    /// No new call uses this connection.
+    pub(super) fn lose(&self, connection: &Arc<Connection>) {
+        connection.lose();
+        // If somebody holds the lock, they see for themselves that it cannot be used.
+        if let Ok(mut slot) = self.slot.try_lock()
+            && matches!(&*slot, Slot::Open(open) if Arc::ptr_eq(open, connection))
+        {
+            *slot = Slot::Empty;
+        }
+    }
+
+    /// Ends the connection for good, and waits until nothing of it is left.
+    pub(super) async fn close(&self) {
+        let slot = std::mem::replace(&mut *self.slot.lock().await, Slot::Closed);
+        if let Slot::Open(connection) = slot {
+            // Its end is bounded; should that fail, nobody waits for ever.
+            let _ = tokio::time::timeout(CLOSING, connection.close()).await;
+        }
+    }
+}
+
+async fn list(server: &McpServer, connection: &Connection) -> Result<Vec<Tool>, McpError> {
+    let unusable = |why: String| McpError::Unusable { server: server.name.clone(), why };
+    let mut tools = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..MAX_PAGES {
+        let params = cursor.clone().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let request = ListToolsRequest { params, ..ListToolsRequest::default() };
+        let answer = connection.peer.send_request(ClientRequest::ListToolsRequest(request)).await;
+        let page = match answer {
+            Ok(ServerResult::ListToolsResult(page)) => page,
+            Ok(_) => return Err(unusable("its list of tools is none".to_owned())),
+            Err(error) => return Err(unusable(format!("it did not list its tools: {}", lost_words(&error)))),
+        };
+        tools.extend(page.tools);
+        if tools.len() > MAX_TOOLS {
+            return Err(unusable(format!("it has more than {MAX_TOOLS} tools")));
+        }
+        match page.next_cursor {
+            None => return Ok(tools),
+            next if next == cursor => return Err(unusable("its list of tools has no end".to_owned())),
+            next => cursor = next,
+        }
+    }
+    Err(unusable("its list of tools has no end".to_owned()))
+}
+
+/// rmcp's words, without the types that it names in them.
+pub(super) fn lost_words(error: &rmcp::ServiceError) -> String {
+    match error {
+        rmcp::ServiceError::McpError(error) => error.message.to_string(),
+        rmcp::ServiceError::TransportSend(error) => error.error.to_string(),
+        rmcp::ServiceError::TransportClosed => "the connection was lost".to_owned(),
+        other => other.to_string(),
+    }
+}

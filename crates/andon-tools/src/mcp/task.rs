@@ -1,0 +1,135 @@
+//! A call that came back as a task: it is asked after until it is over.
+//!
+//! This is the extension `io.modelcontextprotocol/tasks` of 2026-07-28. The experimental tasks of 2025-11-25 come back only
+//! to a client that asks for them, and this one does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Returned, ToolError};
+use rmcp::ServiceError;
+use rmcp::model::{ClientRequest, GetTaskParams, GetTaskRequest, ServerResult, Task, TaskPayload};
+
+use super::call::{Asked, Call, What, cancel_task};
+use super::connection::Connection;
+use super::content;
+
+/// How often it is asked after, if the server does not say, and the bounds on what it may say.
+const POLL: Duration = Duration::from_millis(500);
+const POLL_MIN: Duration = Duration::from_millis(20);
+const POLL_MAX: Duration = Duration::from_secs(10);
+/// How often it is asked after once it was told to stop.
+const POLL_STOPPING: Duration = Duration::from_millis(50);
+
+/// Follows a task to its end, or to the pull.
+pub(super) async fn follow(call: &Call, connection: &Arc<Connection>, task: Task) -> Returned {
+    let id = task.task_id;
+    let asked = Asked { connection: Arc::clone(connection), what: What::Task(id.clone()) };
+    call.open.asked(asked.clone());
+    let mut poll = interval(task.poll_interval_ms);
+    let mut said = task.status_message;
+    show(call, said.as_deref());
+    loop {
+        tokio::select! {
+            biased;
+            () = call.cord.pulled() => return stop(call, asked, id).await,
+            () = tokio::time::sleep(poll) => {}
+        }
+        let looked = tokio::select! {
+            biased;
+            () = call.cord.pulled() => return stop(call, asked, id).await,
+            looked = look(connection, &id) => looked,
+        };
+        let (task, payload) = match looked {
+            Ok(looked) => looked,
+            Err(error) => {
+                call.open.settled();
+                return Err(failed(call, connection, error).await);
+            }
+        };
+        poll = interval(task.poll_interval_ms);
+        if task.status_message != said {
+            said = task.status_message;
+            show(call, said.as_deref());
+        }
+        match payload {
+            TaskPayload::Working => {}
+            // Nobody is there to give input, so the task would wait for ever.
+            TaskPayload::InputRequired { .. } => {
+                // It was refused to go on; whether the server heard that changes nothing here.
+                let _ = tokio::time::timeout(POLL_MAX, cancel_task(connection, id)).await;
+                call.open.settled();
+                return Err(content::asked_for_input());
+            }
+            over => {
+                call.open.settled();
+                return ended(over);
+            }
+        }
+    }
+}
+
+/// Tells the server, and asks after the task until it is over. The runtime ends this when the grace is over.
+async fn stop(call: &Call, asked: Asked, id: String) -> Returned {
+    let connection = Arc::clone(&asked.connection);
+    call.open.told(asked);
+    if let Err(error) = cancel_task(&connection, id.clone()).await {
+        call.open.settled();
+        return Err(failed(call, &connection, error).await);
+    }
+    loop {
+        match look(&connection, &id).await {
+            Ok((_, TaskPayload::Working | TaskPayload::InputRequired { .. })) => {}
+            Ok((_, TaskPayload::Cancelled)) => {
+                call.open.settled();
+                return Err(call.stopped());
+            }
+            Ok((_, over)) => {
+                call.open.settled();
+                return ended(over);
+            }
+            Err(error) => {
+                call.open.settled();
+                return Err(failed(call, &connection, error).await);
+            }
+        }
+        tokio::time::sleep(POLL_STOPPING).await;
+    }
+}
+
+async fn look(connection: &Connection, id: &str) -> Result<(Task, TaskPayload), ServiceError> {
+    let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(id)));
+    match connection.peer.send_request(request).await? {
+        ServerResult::GetTaskResult(result) => Ok((result.task.task, result.task.payload)),
+        _ => Err(ServiceError::UnexpectedResponse),
+    }
+}
+
+fn ended(payload: TaskPayload) -> Returned {
+    match payload {
+        TaskPayload::Completed { result } => content::task_returned(result.into()),
+        TaskPayload::Failed { error } => {
+            let words = error.get("message").and_then(|words| words.as_str()).unwrap_or("the task failed");
+            Err(ToolError::new(words))
+        }
+        TaskPayload::Cancelled => Err(ToolError::new("the server cancelled the task")),
+        _ => Err(ToolError::new("the task ended in a way that is not known here")),
+    }
+}
+
+async fn failed(call: &Call, connection: &Connection, error: ServiceError) -> ToolError {
+    match error {
+        ServiceError::McpError(error) => content::refused(&error),
+        error => call.lost(connection, &error).await,
+    }
+}
+
+fn interval(asked_for: Option<u64>) -> Duration {
+    asked_for.map_or(POLL, Duration::from_millis).clamp(POLL_MIN, POLL_MAX)
+}
+
+fn show(call: &Call, said: Option<&str>) {
+    if let Some(said) = said {
+        call.progress.show(&format!("{said}\n"));
+    }
+}

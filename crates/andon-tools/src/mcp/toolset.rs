@@ -1,0 +1,88 @@
+//! The tools of a server that is connected.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rmcp::model::Tool as Listed;
+
+use super::connection::Connection;
+use super::error::McpError;
+use super::server::McpServer;
+use super::session::Session;
+use super::tool::McpTool;
+
+/// The tools of a server. The server is let go when this and all tools from it are dropped, or by [`close`](Self::close).
+pub struct McpToolset {
+    session: Arc<Session>,
+    listed: Mutex<List>,
+}
+
+struct List {
+    tools: Vec<McpTool>,
+    /// Where the list came from: it says when it has changed.
+    from: std::sync::Weak<Connection>,
+}
+
+impl McpToolset {
+    pub(super) async fn connect(server: McpServer) -> Result<Self, McpError> {
+        let session = Arc::new(Session::new(server));
+        let list = read(&session).await?;
+        Ok(Self { session, listed: Mutex::new(list) })
+    }
+
+    /// The tools, as they were when last listed.
+    pub fn tools(&self) -> Vec<McpTool> {
+        self.listed.lock().tools.clone()
+    }
+
+    /// Whether the server has said since then that its tools have changed (`notifications/tools/list_changed`). An agent
+    /// keeps the tools it was built with; one that the server has taken away fails when it is called. Servers of
+    /// 2026-07-28 say it only to those who listen for it, which is not done here.
+    pub fn has_changed(&self) -> bool {
+        self.listed.lock().from.upgrade().is_some_and(|connection| connection.wire.tools_changed())
+    }
+
+    /// Asks for the list of tools again, and gives the new one. Tools that were handed out before stay as they are.
+    pub async fn refresh(&self) -> Result<Vec<McpTool>, McpError> {
+        let list = read(&self.session).await?;
+        let tools = list.tools.clone();
+        *self.listed.lock() = list;
+        Ok(tools)
+    }
+
+    /// Ends the connection and waits until nothing of it is left: the program and all that it has started, or the HTTP
+    /// session. Bounded: a program has half a second to end by itself. Calls in progress fail, and later ones, too.
+    pub async fn close(self) {
+        self.session.close().await;
+    }
+}
+
+impl fmt::Debug for McpToolset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpToolset").field("server", &self.session.server).field("tools", &self.tools()).finish()
+    }
+}
+
+async fn read(session: &Arc<Session>) -> Result<List, McpError> {
+    let (connection, listed) = session.list().await?;
+    let server = &session.server;
+    let names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_ref()).collect();
+    if let Some(missing) = server.wanted.missing(&names) {
+        let why = "the server has no such tool".to_owned();
+        return Err(McpError::Name { server: server.name.clone(), tool: missing.to_owned(), why });
+    }
+    let wanted = listed.into_iter().filter(|tool: &Listed| server.wanted.wants(&tool.name));
+    let mut tools = BTreeMap::new();
+    let mut order = Vec::new();
+    for listed in wanted {
+        let tool = McpTool::new(session, listed)?;
+        if let Some(other) = tools.insert(tool.spec.name.clone(), tool.remote.clone()) {
+            let why = format!("its name here would be that of `{other}`");
+            return Err(McpError::Name { server: server.name.clone(), tool: tool.remote, why });
+        }
+        order.push(tool);
+    }
+    Ok(List { tools: order, from: Arc::downgrade(&connection) })
+}

@@ -1,0 +1,282 @@
+//! What goes over the wire, seen on its way: progress, late answers, floods.
+//!
+//! [`Tap`] sits between rmcp and a transport, for three things that rmcp's own loop does not do:
+//!
+//! 1. Progress is given to its call in the order it came. rmcp starts a task for each notification.
+//! 2. An answer to a cancelled request is given to the call that cancelled it, and to nobody else. rmcp forgets the
+//!    request once the cancel is sent.
+//! 3. Progress that no call asked for is thrown away, and a server that sends nothing else is hung up on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use andon::Progress;
+use parking_lot::Mutex;
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta as _, ProgressNotificationParam, ProgressToken, RequestId,
+    ServerJsonRpcMessage, ServerNotification, ServerResult,
+};
+use rmcp::transport::Transport;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// So much unasked progress in a row ends the connection.
+const STRAYS: u32 = 10_000;
+/// After so much progress in a row the loop above gets its turn, in which a cancel goes out.
+const IN_A_ROW: u32 = 32;
+
+/// What a server answered to one request.
+pub(super) type Answer = Result<ServerResult, ErrorData>;
+
+/// Where the progress of one call is shown. It goes with the request as an extension, so that its token is known before
+/// the request is sent.
+pub(super) struct Steps(pub(super) Progress);
+
+/// A [`Steps`] as it travels: it dies with its call.
+#[derive(Clone)]
+pub(super) struct StepsOf(pub(super) Weak<Steps>);
+
+/// What is known about one connection's wire.
+#[derive(Default)]
+pub(super) struct Wire {
+    inner: Mutex<Inner>,
+    /// Pulled when nothing more will come over it.
+    pub(super) closed: CancellationToken,
+}
+
+#[derive(Default)]
+struct Inner {
+    steps: HashMap<ProgressToken, Weak<Steps>>,
+    late: HashMap<RequestId, oneshot::Sender<Answer>>,
+    strays: u32,
+    trouble: Option<String>,
+    said: Vec<u8>,
+    tools_changed: bool,
+}
+
+impl Wire {
+    /// Notes what was wrong. The last words win, because they are what the reader asks about.
+    pub(super) fn note(&self, trouble: impl Into<String>) {
+        self.inner.lock().trouble = Some(trouble.into());
+    }
+
+    /// What was wrong, if anything was.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.inner.lock().trouble.clone()
+    }
+
+    /// Takes what a program says on its standard error, and keeps the end of it.
+    pub(super) fn heard(&self, said: &[u8], keep: usize) {
+        let mut inner = self.inner.lock();
+        inner.said.extend_from_slice(said);
+        let over = inner.said.len().saturating_sub(keep);
+        inner.said.drain(..over);
+    }
+
+    /// Notes how a program ended, with the last line that it said, beside what was wrong before.
+    pub(super) fn note_end(&self, how: &str) {
+        let mut inner = self.inner.lock();
+        let said = String::from_utf8_lossy(&inner.said).into_owned();
+        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let words = last.map_or_else(|| how.to_owned(), |line| format!("{how} after saying `{line}`"));
+        inner.trouble = Some(match inner.trouble.take() {
+            Some(before) => format!("{before}; {words}"),
+            None => words,
+        });
+    }
+
+    /// Whether the server has said that its tools changed.
+    pub(super) fn tools_changed(&self) -> bool {
+        self.inner.lock().tools_changed
+    }
+
+    /// The tools are being listed: what changes from here on is news.
+    pub(super) fn listed(&self) {
+        self.inner.lock().tools_changed = false;
+    }
+
+    /// The answer to this request is wanted by whoever cancels it, and by nobody else, until the handle is dropped.
+    pub(super) fn late_answer(self: &Arc<Self>, id: &RequestId) -> LateAnswer {
+        let (sender, receiver) = oneshot::channel();
+        self.inner.lock().late.insert(id.clone(), sender);
+        LateAnswer { wire: Arc::clone(self), id: id.clone(), receiver }
+    }
+
+    fn sent(&self, message: &ClientJsonRpcMessage) {
+        let ClientJsonRpcMessage::Request(request) = message else { return };
+        let ClientRequest::CallToolRequest(call) = &request.request else { return };
+        let steps = call.extensions.get::<StepsOf>();
+        if let (Some(steps), Some(token)) = (steps, request.request.get_meta().get_progress_token()) {
+            let mut inner = self.inner.lock();
+            inner.steps.retain(|_, steps| steps.strong_count() > 0);
+            inner.steps.insert(token, steps.0.clone());
+        }
+    }
+
+    /// Takes what only we want. What comes back is for rmcp.
+    fn came(&self, message: ServerJsonRpcMessage) -> Came {
+        match message {
+            ServerJsonRpcMessage::Notification(note) => match note.notification {
+                ServerNotification::ProgressNotification(progress) => self.progressed(&progress.params),
+                ServerNotification::ToolListChangedNotification(_) => {
+                    self.inner.lock().tools_changed = true;
+                    for_rmcp(ServerJsonRpcMessage::Notification(note))
+                }
+                _ => for_rmcp(ServerJsonRpcMessage::Notification(note)),
+            },
+            ServerJsonRpcMessage::Response(response) => match self.wanted(&response.id, Sense::Makes) {
+                Some(late) => give(late, Ok(response.result)),
+                None => for_rmcp(ServerJsonRpcMessage::Response(response)),
+            },
+            ServerJsonRpcMessage::Error(error) => match error.id.as_ref().and_then(|id| self.wanted(id, Sense::MayNot))
+            {
+                Some(late) => give(late, Err(error.error)),
+                None => for_rmcp(ServerJsonRpcMessage::Error(error)),
+            },
+            request @ ServerJsonRpcMessage::Request(_) => for_rmcp(request),
+        }
+    }
+
+    fn wanted(&self, id: &RequestId, sense: Sense) -> Option<oneshot::Sender<Answer>> {
+        let mut inner = self.inner.lock();
+        inner.strays = 0;
+        if sense == Sense::Makes {
+            inner.trouble = None;
+        }
+        let late = inner.late.remove(id);
+        // Some servers give a number back as text.
+        late.or_else(|| match id {
+            RequestId::String(text) => inner.late.remove(&RequestId::Number(text.parse().ok()?)),
+            RequestId::Number(_) => None,
+        })
+    }
+
+    fn progressed(&self, params: &ProgressNotificationParam) -> Came {
+        let steps = {
+            let mut inner = self.inner.lock();
+            let steps = inner.steps.get(&params.progress_token).and_then(Weak::upgrade);
+            match &steps {
+                Some(_) => inner.strays = 0,
+                None => {
+                    inner.steps.remove(&params.progress_token);
+                    inner.strays += 1;
+                }
+            }
+            if inner.strays > STRAYS {
+                inner.trouble = Some("it sent progress without end for calls that were over".to_owned());
+                return Came::Flood;
+            }
+            steps
+        };
+        if let Some(steps) = steps {
+            steps.0.step(params.progress, params.total, params.message.as_deref());
+        }
+        Came::Taken
+    }
+}
+
+fn for_rmcp(message: ServerJsonRpcMessage) -> Came {
+    Came::ForRmcp(Box::new(message))
+}
+
+fn give(late: oneshot::Sender<Answer>, answer: Answer) -> Came {
+    // The call may have stopped waiting in this instant; then the answer is too late for anybody.
+    let _ = late.send(answer);
+    Came::Taken
+}
+
+/// Whether an answer shows that whatever was wrong is over.
+#[derive(PartialEq, Eq)]
+enum Sense {
+    Makes,
+    MayNot,
+}
+
+enum Came {
+    ForRmcp(Box<ServerJsonRpcMessage>),
+    Taken,
+    Flood,
+}
+
+/// The wait for an answer to a request that was cancelled.
+pub(super) struct LateAnswer {
+    wire: Arc<Wire>,
+    id: RequestId,
+    receiver: oneshot::Receiver<Answer>,
+}
+
+impl LateAnswer {
+    /// The answer. For ever pending if none can come any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub(super) async fn come(&mut self) -> Answer {
+        match (&mut self.receiver).await {
+            Ok(answer) => answer,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for LateAnswer {
+    fn drop(&mut self) {
+        self.wire.inner.lock().late.remove(&self.id);
+    }
+}
+
+/// A transport with a [`Wire`] that sees everything.
+pub(super) struct Tap<T> {
+    transport: T,
+    wire: Arc<Wire>,
+    in_a_row: u32,
+}
+
+impl<T> Tap<T> {
+    pub(super) fn new(transport: T, wire: Arc<Wire>) -> Self {
+        Self { transport, wire, in_a_row: 0 }
+    }
+}
+
+impl<T> Drop for Tap<T> {
+    fn drop(&mut self) {
+        self.wire.closed.cancel();
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.wire.sent(&message);
+        self.transport.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if self.in_a_row >= IN_A_ROW {
+                self.in_a_row = 0;
+                tokio::task::yield_now().await;
+            }
+            let Some(message) = self.transport.receive().await else { break };
+            match self.wire.came(message) {
+                Came::ForRmcp(message) => {
+                    self.in_a_row = 0;
+                    return Some(*message);
+                }
+                Came::Taken => self.in_a_row += 1,
+                Came::Flood => break,
+            }
+        }
+        self.wire.closed.cancel();
+        None
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.transport.close()
+    }
+}

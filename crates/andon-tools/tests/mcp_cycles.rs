@@ -1,0 +1,84 @@
+//! Many starts and stops of MCP calls leave nothing behind (P5). A program of its own, because it counts what is open.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+#[path = "mcp/common.rs"]
+mod common;
+
+use andon::Cancel;
+use andon_tools::mcp::McpProtocol;
+use serde_json::json;
+
+use common::*;
+
+fn entries(folder: &str) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+/// One test at a time: each counts what the whole process has open.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Descriptors and threads of this process.
+fn counted() -> (usize, usize) {
+    (entries("/proc/self/fd"), entries("/proc/self/task"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_stops_leave_no_descriptor_thread_or_process() {
+    let _turn = TURN.lock().await;
+    let python = Python::new();
+    let toolset = python.stdio(McpProtocol::Newest).connect().await.unwrap();
+    let http_python = Python::new();
+    let http = http_python.http(&[]).await;
+    let http_toolset = http.server(McpProtocol::Newest).connect().await.unwrap();
+    let mut before = None;
+    for cycle in 0..200 {
+        let toolset = if cycle % 4 == 3 { &http_toolset } else { &toolset };
+        let (agent, run) = start(tool(toolset, "slow"), json!({}));
+        until_started(&run).await;
+        let cancel = if cycle % 2 == 0 { Cancel::graceful() } else { Cancel::now() };
+        run.cancel(cancel);
+        result(&agent, &run).await;
+        if cycle == 20 {
+            before = Some(counted());
+        }
+    }
+    let (descriptors, threads) = before.unwrap();
+    // A connection that was just closed may take a moment to be let go.
+    let settled = until(|| (entries("/proc/self/fd") <= descriptors + 4).then_some(())).await;
+    println!("after 20 cycles {descriptors} descriptors, {threads} threads; after 200 {:?}", counted());
+    assert!(settled.is_some(), "{descriptors} descriptors became {}", entries("/proc/self/fd"));
+    assert!(counted().1 <= threads + 2, "{threads} threads became {}", counted().1);
+    assert_eq!(python.log.pids().len(), 1, "the server was started again");
+    let server = python.log.pids()[0];
+    toolset.close().await;
+    http_toolset.close().await;
+    assert!(!is_alive(server));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_are_started_stopped_and_let_go_leave_no_process() {
+    let _turn = TURN.lock().await;
+    let mut pids = Vec::new();
+    let mut before = None;
+    for cycle in 0..12 {
+        let python = Python::new();
+        let toolset = python.stdio(McpProtocol::Newest).grace(millis(100)).connect().await.unwrap();
+        let name = ["slow", "freeze", "die"][cycle % 3];
+        let (agent, run) = start(tool(&toolset, name), json!({}));
+        until_started(&run).await;
+        run.cancel(if cycle % 2 == 0 { Cancel::graceful() } else { Cancel::now() });
+        result(&agent, &run).await;
+        pids.extend(python.log.pids());
+        toolset.close().await;
+        drop((agent, run));
+        if cycle == 2 {
+            before = Some(counted());
+        }
+    }
+    for pid in pids {
+        until_gone(pid).await;
+    }
+    let (descriptors, _) = before.unwrap();
+    let settled = until(|| (entries("/proc/self/fd") <= descriptors + 4).then_some(())).await;
+    assert!(settled.is_some(), "{descriptors} descriptors became {}", entries("/proc/self/fd"));
+}

@@ -1,0 +1,61 @@
+//! The virtual environment with the Python packages that tests need: the official MCP SDK, as a server to test against.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// What is installed, exactly.
+const PACKAGES: [&str; 1] = ["mcp==2.3.0"];
+
+/// The Python of the virtual environment, which is made if it is not there.
+pub(crate) fn ensure_venv() -> Result<PathBuf> {
+    let folder = target_folder().join("andon-venv");
+    let python = folder.join("bin").join("python");
+    let done = folder.join("installed");
+    let wanted = PACKAGES.join("\n");
+    if python.exists() && std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    make(&folder)?;
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    let words = "the Python packages for the tests could not be installed; is there a network?";
+    run(&mut install).with_context(|| format!("{words} ({})", PACKAGES.join(", ")))?;
+    std::fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
+    Ok(python)
+}
+
+fn target_folder() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => std::path::absolute(&folder).unwrap_or_else(|_| folder.into()),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"),
+    }
+}
+
+/// Makes the environment. Debian keeps what it takes in a package of its own, which is installed where that is permitted.
+fn make(folder: &Path) -> Result<()> {
+    let venv = || {
+        let mut command = Command::new("python3");
+        command.args(["-m", "venv", "--clear"]).arg(folder);
+        command
+    };
+    let Err(missing) = run(&mut venv()) else { return Ok(()) };
+    let mut install = Command::new("apt-get");
+    install.args(["install", "--yes", "--quiet", "python3-venv"]).env("DEBIAN_FRONTEND", "noninteractive");
+    if run(&mut install).is_err() {
+        let words = "tests need Python 3.10 or newer with its module `venv` (on Debian and Ubuntu: python3-venv)";
+        return Err(missing.context(words));
+    }
+    run(&mut venv())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("`{program}` cannot be run"))?;
+    if !output.status.success() {
+        let said = [output.stdout, output.stderr].concat();
+        bail!("`{program}` failed ({}): {}", output.status, String::from_utf8_lossy(&said).trim());
+    }
+    Ok(())
+}
