@@ -1,0 +1,200 @@
+//! Fetching a page, without being led where the model has no business.
+//!
+//! # Invariants
+//!
+//! 1. A connection is made only to an address that was looked at: names are looked up by [`names`], which hands on nothing
+//!    else, and addresses that stand in the URL are looked at before each request. What a name meant a moment ago counts for
+//!    nothing, so changing it in between gets nobody in.
+//! 2. Each hop of a redirect is held to the same rules as the first.
+//! 3. No connection outlives its call: none is kept for the next one, and a stop drops the one that is open.
+
+mod addresses;
+mod fetch;
+mod names;
+mod text;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use andon::{Effect, Invocation, Tool, ToolError, ToolSpec, Work};
+use reqwest::{Client, Proxy, redirect};
+use serde_json::{Value, json};
+
+use names::Names;
+
+/// How many bytes of a page are read, unless told otherwise.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// How long one call may take, unless told otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long it may take to be connected.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Fetches a page over HTTP and returns it as text.
+///
+/// It takes `{"url": "https://…"}`. The model says the URL, and what the model says may come from a page that somebody wrote
+/// to lead it astray. So it refuses addresses that are not on the open internet: loopback, private and link-local ones, the
+/// metadata services of clouds, and all of these in IPv6 clothes. It looks at the address that it connects to, at every hop of
+/// a redirect. It sends no cookies and no credentials, reads no proxy from the environment, and follows no redirect from
+/// `https` to `http`.
+///
+/// A page is read up to a number of bytes, and a last line says so if it goes on. It asks for pages that are not compressed,
+/// so nothing small becomes large. When the cord is pulled it closes the connection at once and returns what had arrived. Only
+/// the system's look-up of a name cannot be stopped: it is left alone, and its answer is thrown away.
+///
+/// ```
+/// use andon_tools::HttpGet;
+///
+/// let open = HttpGet::new();
+/// let within_the_house = HttpGet::new().allow_hosts(["wiki.example.internal"]).max_bytes(64 * 1024);
+/// # let _ = (open, within_the_house);
+/// ```
+#[derive(Debug, Clone)]
+pub struct HttpGet {
+    spec: Arc<ToolSpec>,
+    fetcher: Arc<Fetcher>,
+}
+
+/// What a call needs.
+#[derive(Debug, Clone, Default)]
+struct Fetcher {
+    rules: Rules,
+    max_bytes: usize,
+    client: OnceLock<Result<Client, String>>,
+}
+
+/// Where a request may go.
+#[derive(Debug, Clone, Default)]
+struct Rules {
+    private: bool,
+    downgrade: bool,
+    /// Names and addresses that are trusted, in lower case.
+    hosts: Vec<String>,
+    /// Names whose addresses are known.
+    known: BTreeMap<String, Vec<IpAddr>>,
+    proxy: Option<url::Url>,
+}
+
+impl Default for HttpGet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HttpGet {
+    /// Fetches from the open internet only.
+    pub fn new() -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "url": { "type": "string", "description": "The page's address, with http:// or https://." },
+            },
+            "required": ["url"],
+            "additionalProperties": false,
+        });
+        let description = "Fetches a page over HTTP and returns it as text. If it is too long, a last line says so.";
+        let mut spec = ToolSpec::new("http_get", description, schema);
+        spec.effect = Effect::ReadOnly;
+        spec.timeout = Some(TIMEOUT);
+        Self { spec: Arc::new(spec), fetcher: Arc::default() }.max_bytes(MAX_BYTES)
+    }
+
+    /// Whether it may also fetch from this machine and from private networks. The metadata services of clouds, which give
+    /// away credentials, are refused all the same: name them in [`allow_hosts`](Self::allow_hosts) if you must.
+    #[must_use]
+    pub fn allow_private(self, allow: bool) -> Self {
+        self.with(|rules| rules.private = allow)
+    }
+
+    /// Hosts that are trusted, by name or address, wherever they lead. A host is the whole name: `example.org` does not stand
+    /// for `www.example.org`.
+    #[must_use]
+    pub fn allow_hosts<H: Into<String>>(self, hosts: impl IntoIterator<Item = H>) -> Self {
+        let hosts: Vec<String> = hosts.into_iter().map(|host| names::plain(&host.into())).collect();
+        self.with(|rules| rules.hosts.extend(hosts))
+    }
+
+    /// Whether a redirect may lead from `https` to `http`.
+    #[must_use]
+    pub fn allow_downgrade(self, allow: bool) -> Self {
+        self.with(|rules| rules.downgrade = allow)
+    }
+
+    /// Takes a name to have these addresses, without looking it up. They are looked at like any others.
+    #[must_use]
+    pub fn resolve(self, name: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+        let (name, addresses) = (names::plain(name), addresses.into_iter().collect());
+        self.with(|rules| drop(rules.known.insert(name, addresses)))
+    }
+
+    /// Sends every request through a proxy. It is then the proxy that looks names up and connects: addresses in a URL are
+    /// still looked at here, but what a name leads to is the proxy's to refuse.
+    #[must_use]
+    pub fn proxy(self, proxy: url::Url) -> Self {
+        self.with(|rules| rules.proxy = Some(proxy))
+    }
+
+    /// How many bytes of a page are read; 256 KiB unless told otherwise.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        Arc::make_mut(&mut self.fetcher).max_bytes = bytes;
+        // What is read is kept: bytes that are no text take four times their room.
+        Arc::make_mut(&mut self.spec).max_output = bytes.saturating_mul(4).saturating_add(4096);
+        self
+    }
+
+    /// How long one call may take; 30 seconds unless told otherwise.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        Arc::make_mut(&mut self.spec).timeout = Some(timeout);
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
+        let fetcher = Arc::make_mut(&mut self.fetcher);
+        change(&mut fetcher.rules);
+        // A client that was made for other rules is of no use.
+        fetcher.client = OnceLock::new();
+        self
+    }
+}
+
+impl Tool for HttpGet {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call(&self, invocation: Invocation) -> Work {
+        let fetcher = Arc::clone(&self.fetcher);
+        Work::task(async move {
+            let url = invocation.input.get("url").and_then(Value::as_str).unwrap_or_default();
+            fetcher.fetch(url, &invocation.cord, &invocation.progress).await
+        })
+    }
+}
+
+impl Fetcher {
+    /// The client, made when it is first needed: that reads the system's certificates.
+    fn client(&self) -> Result<&Client, ToolError> {
+        let client = self.client.get_or_init(|| build(&self.rules).map_err(|error| fetch::in_words(&error)));
+        client.as_ref().map_err(|error| ToolError::new(format!("no page can be fetched: {error}")))
+    }
+}
+
+fn build(rules: &Rules) -> reqwest::Result<Client> {
+    let builder = Client::builder()
+        .user_agent(concat!("andon/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Arc::new(Names::new(rules.clone())))
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .pool_max_idle_per_host(0)
+        .retry(reqwest::retry::never())
+        .connect_timeout(CONNECT_TIMEOUT);
+    match &rules.proxy {
+        Some(proxy) => builder.proxy(Proxy::all(proxy.clone())?).build(),
+        None => builder.no_proxy().build(),
+    }
+}

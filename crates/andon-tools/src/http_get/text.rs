@@ -1,0 +1,150 @@
+//! What came back, as text.
+
+use encoding_rs::Encoding;
+
+use crate::process::lossless;
+
+/// What a server says that it sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// Such as `text/html`, in lower case; empty if the server does not say.
+    pub(super) essence: String,
+    charset: Option<String>,
+}
+
+/// Whether something is text, as far as its type tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IsText {
+    Yes,
+    No,
+    /// The bytes have to be looked at.
+    Maybe,
+}
+
+impl Kind {
+    /// Reads a `Content-Type`.
+    pub(super) fn new(content_type: &str) -> Self {
+        let mut parts = content_type.split(';').map(str::trim);
+        let essence = parts.next().unwrap_or_default().to_lowercase();
+        let charset = parts.find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']).to_lowercase())
+        });
+        Self { essence, charset }
+    }
+
+    pub(super) fn is_text(&self) -> IsText {
+        let Some((major, minor)) = self.essence.split_once('/') else { return IsText::Maybe };
+        let is_written = ["json", "xml", "yaml", "toml", "javascript", "ecmascript", "ndjson", "graphql", "sql"]
+            .iter()
+            .any(|word| minor == *word || minor.ends_with(&format!("+{word}")) || minor == format!("x-{word}"));
+        match (major, minor) {
+            ("text", _) => IsText::Yes,
+            ("application" | "image" | "model", _) if is_written => IsText::Yes,
+            ("application", "x-www-form-urlencoded" | "x-sh" | "x-httpd-php" | "jsonl" | "json-seq" | "x-tex") => {
+                IsText::Yes
+            }
+            ("application", "octet-stream" | "x-unknown") | ("message", _) => IsText::Maybe,
+            _ => IsText::No,
+        }
+    }
+
+    /// The bytes as text, in the charset that the server names. Bytes that are no UTF-8 are written as `\xNN`.
+    pub(super) fn text(&self, bytes: Vec<u8>) -> String {
+        match self.other_than_utf8(&bytes) {
+            Some(encoding) => encoding.decode(&bytes).0.into_owned(),
+            None => {
+                let text = lossless(bytes);
+                text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)
+            }
+        }
+    }
+
+    fn other_than_utf8(&self, bytes: &[u8]) -> Option<&'static Encoding> {
+        let marked = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
+        let named = || self.charset.as_deref().and_then(|charset| Encoding::for_label(charset.as_bytes()));
+        marked.or_else(named).filter(|encoding| *encoding != encoding_rs::UTF_8)
+    }
+
+    /// Leaves out a character that was cut at the end of bytes, which would look like bytes that are no text.
+    pub(super) fn leave_out_half_a_character(&self, bytes: &mut Vec<u8>) {
+        if self.other_than_utf8(bytes).is_none() {
+            leave_out_half_a_character(bytes);
+        }
+    }
+}
+
+/// Whether bytes look like text to somebody who knows nothing about them.
+pub(super) fn look_like_text(bytes: &[u8]) -> bool {
+    let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    is_utf_16 || !bytes.contains(&0)
+}
+
+fn leave_out_half_a_character(bytes: &mut Vec<u8>) {
+    // A character has four bytes at most, and only its first is no continuation.
+    let Some(first) = bytes.iter().rev().take(4).position(|byte| byte & 0b1100_0000 != 0b1000_0000) else { return };
+    let at = bytes.len() - first - 1;
+    let length = match bytes.get(at).copied().unwrap_or_default() {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        0xc0.. => 2,
+        _ => 1,
+    };
+    if bytes.len() - at < length {
+        bytes.truncate(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_told_from_what_is_none_by_its_type() {
+        for yes in [
+            "text/html",
+            "text/plain; charset=utf-8",
+            "application/json",
+            "application/ld+json",
+            "image/svg+xml",
+            "application/x-ndjson",
+            "application/atom+xml",
+            "Application/JavaScript",
+        ] {
+            assert_eq!(Kind::new(yes).is_text(), IsText::Yes, "{yes}");
+        }
+        for no in ["image/png", "application/pdf", "application/zip", "video/mp4", "font/woff2", "application/wasm"] {
+            assert_eq!(Kind::new(no).is_text(), IsText::No, "{no}");
+        }
+        for maybe in ["", "application/octet-stream", "nonsense"] {
+            assert_eq!(Kind::new(maybe).is_text(), IsText::Maybe, "{maybe}");
+        }
+    }
+
+    #[test]
+    fn the_charset_that_the_server_names_is_the_one_that_is_read() {
+        let text = |kind: &str, bytes: &[u8]| Kind::new(kind).text(bytes.to_vec());
+        assert_eq!(text("text/html", "größe".as_bytes()), "größe");
+        assert_eq!(text("text/html; charset=\"ISO-8859-1\"", b"gr\xf6\xdfe"), "größe");
+        assert_eq!(text("text/html;Charset=shift_jis", b"\x93\xfa\x96{"), "日本");
+        assert!(text("text/html", b"gr\xf6\xdfe").starts_with("gr\\xf6\\xdfe\n"));
+        assert_eq!(text("text/html; charset=klingon", b"plain"), "plain");
+        assert_eq!(text("text/html", b"\xef\xbb\xbfplain"), "plain");
+        assert_eq!(text("text/html", b"\xff\xfea\0b\0"), "ab");
+    }
+
+    #[test]
+    fn half_a_character_at_the_end_is_left_out() {
+        for (bytes, kept) in [("aä", 3), ("a€", 4), ("a😀", 5)] {
+            for length in 0..=bytes.len() {
+                let mut cut = bytes.as_bytes()[..length].to_vec();
+                leave_out_half_a_character(&mut cut);
+                let expected = if length == kept { kept } else { length.min(1) };
+                assert_eq!(cut.len(), expected, "{bytes} at {length}");
+            }
+        }
+        let mut bytes = b"\xf6\xdfe".to_vec();
+        leave_out_half_a_character(&mut bytes);
+        assert_eq!(bytes, b"\xf6\xdfe");
+    }
+}
