@@ -135,6 +135,8 @@ fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reap
 /// Puts the whole tree into a cgroup of its own, where one can be made. Whoever is forked meanwhile is found by the next look.
 fn gather(control: &Control) -> Option<Cgroup> {
     let cgroup = Cgroup::make(&format!("andon-{}", std::process::id()))?;
+    // Said first: a host whose shim dies a moment later finds them there.
+    control.say(&Word::Grouped(cgroup.path().into()));
     let mut known = HashSet::new();
     for _ in 0..LOOKS {
         let tree = proc::descendants(getpid().as_raw_nonzero().get());
@@ -148,7 +150,6 @@ fn gather(control: &Control) -> Option<Cgroup> {
             let _ = cgroup.take_in(process.pid);
         }
     }
-    control.say(&Word::Grouped(cgroup.path().into()));
     Some(cgroup)
 }
 
