@@ -64,9 +64,9 @@ pub enum Word {
         pid: i32,
         /// When it started, in ticks since boot: together with the pid it names the process for ever.
         start: u64,
-        /// Its cgroup, where there is one.
-        cgroup: Option<OsString>,
     },
+    /// Its processes are in this cgroup now. Said some time after the start, where a cgroup can be made.
+    Grouped(OsString),
     /// It could not be started; nothing runs.
     Refused(Refusal),
     /// The tool's main process has ended.

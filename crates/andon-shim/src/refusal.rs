@@ -55,6 +55,10 @@ impl fmt::Display for Refusal {
                     "there is no command `{what}` (or the interpreter that its first line names): check its name and PATH"
                 )
             }
+            // The system looked in all of PATH, and may have been kept out of one folder of it.
+            (Part::Command, io::ErrorKind::PermissionDenied) if !what.contains('/') => {
+                write!(f, "there is no command `{what}` that may be executed: check its name, its permissions and PATH")
+            }
             (Part::Command, io::ErrorKind::PermissionDenied) => {
                 write!(f, "`{what}` may not be executed: check that it is a program and its permissions")
             }

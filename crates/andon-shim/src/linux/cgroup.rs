@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -37,9 +36,9 @@ impl Cgroup {
         &self.path
     }
 
-    /// A descriptor to which a process writes `0` to move itself into the cgroup.
-    pub fn door(&self) -> io::Result<OwnedFd> {
-        fs::OpenOptions::new().write(true).open(self.path.join("cgroup.procs")).map(OwnedFd::from)
+    /// Moves a process into it; what that starts from then on is in it by itself. It takes some milliseconds.
+    pub fn take_in(&self, pid: i32) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.procs"), pid.to_string())
     }
 
     /// Kills all processes in it at once; none can fork away.

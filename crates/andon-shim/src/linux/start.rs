@@ -13,24 +13,18 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, fchdir, getpid, getppid, set_parent_process_death_signal, setrlimit, setsid,
 };
 
-use super::cgroup::Cgroup;
 use super::limits::rlimits;
 use crate::protocol::Config;
 use crate::refusal::{Part, Refusal};
 
 /// Starts the tool in a session of its own, with this standard input, output and error.
-pub(crate) fn start(config: &Config, stdio: [Option<OwnedFd>; 3], cgroup: Option<&Cgroup>) -> Result<Pid, Refusal> {
+pub(crate) fn start(config: &Config, stdio: [Option<OwnedFd>; 3]) -> Result<Pid, Refusal> {
     let folder = config.cwd.as_deref().map(enter).transpose()?;
     let mut command = Command::new(&config.program);
     command.args(&config.args).env_clear().envs(config.env.iter().map(|(name, value)| (name, value)));
     let [stdin, stdout, stderr] = stdio.map(|fd| fd.map_or_else(Stdio::null, Stdio::from));
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    let birth = Birth {
-        shim: getpid(),
-        door: cgroup.and_then(|cgroup| cgroup.door().ok()),
-        folder,
-        limits: rlimits(&config.limits),
-    };
+    let birth = Birth { shim: getpid(), folder, limits: rlimits(&config.limits) };
     arrange(&mut command, birth);
     let child = command.spawn().map_err(|error| refusal(config, &error))?;
     Pid::from_raw(child.id().cast_signed()).ok_or_else(|| refusal(config, &io::Error::from(Errno::SRCH)))
@@ -39,7 +33,6 @@ pub(crate) fn start(config: &Config, stdio: [Option<OwnedFd>; 3], cgroup: Option
 /// What is to be done in the new process before the tool's program is in it.
 struct Birth {
     shim: Pid,
-    door: Option<OwnedFd>,
     folder: Option<OwnedFd>,
     limits: Vec<(Resource, Rlimit)>,
 }
@@ -47,10 +40,6 @@ struct Birth {
 impl Birth {
     /// Only system calls: no memory is taken and no lock.
     fn happen(&self) -> io::Result<()> {
-        if let Some(door) = &self.door {
-            // The cgroup is there on top; without it the shim is enough.
-            let _ = rustix::io::write(door, b"0");
-        }
         // The shim reads its signals elsewhere and has blocked them; the tool is to get its own.
         SigSet::empty().thread_set_mask()?;
         setsid()?;

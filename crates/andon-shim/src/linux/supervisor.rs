@@ -1,12 +1,13 @@
 //! The shim's own course: from the host's first byte to the proof.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, PidfdFlags, chdir, getpid, getppid, pidfd_open, set_child_subreaper, setsid};
@@ -18,6 +19,10 @@ use super::sweep::{Children, Reaper, Swept, ask_to_end, sweep};
 use super::{proc, start};
 use crate::protocol::{Config, Word};
 
+/// After this long without news a tool gets a cgroup. Moving into one takes milliseconds, which a short command need not pay.
+const SETTLING: Timespec = Timespec { tv_sec: 0, tv_nsec: 30_000_000 };
+/// How many looks the moving takes at most.
+const LOOKS: usize = 20;
 /// How often an empty cgroup is asked to go.
 const REMOVALS: usize = 50;
 
@@ -81,27 +86,27 @@ fn supervise(inheritance: Inheritance, signals: &SignalFd) -> i32 {
         control.say(&Word::Gone);
         return 0;
     };
-    let cgroup = Cgroup::make(&format!("andon-{}", std::process::id()));
     // The tool's descriptors are moved into it and closed here, so that its pipes end when its own ends of them are closed.
-    let tool = match start::start(&config, [stdin, Some(stdout), Some(stderr)], cgroup.as_ref()) {
+    let tool = match start::start(&config, [stdin, Some(stdout), Some(stderr)]) {
         Ok(tool) => tool,
         Err(refusal) => {
-            remove(cgroup.as_ref());
             control.say(&Word::Refused(refusal));
             return 0;
         }
     };
     // The host's folder can be removed while the tool runs elsewhere.
     let _ = chdir("/");
-    control.say(&started(tool, cgroup.as_ref()));
+    control.say(&started(tool));
     let mut reaper = Reaper::new(tool);
-    watch(&mut control, host.as_ref(), signals, &mut reaper);
+    let cgroup = watch(&mut control, host.as_ref(), signals, &mut reaper);
     end(&control, signals, &mut reaper, cgroup.as_ref(), &config)
 }
 
-/// Waits until the tree is to be ended, or has ended by itself.
-fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reaper: &mut Reaper) {
+/// Waits until the tree is to be ended, or has ended by itself. Says in which cgroup it is.
+fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reaper: &mut Reaper) -> Option<Cgroup> {
     let mut asked = false;
+    let mut cgroup = None;
+    let mut settling = Some(SETTLING);
     loop {
         let had_ended = reaper.status.is_some();
         let children = reaper.reap();
@@ -110,33 +115,66 @@ fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reap
         }
         // What is left when the main process ends is ended with it. Only who was asked to end has the host's grace for it.
         if children == Children::None || (reaper.status.is_some() && !asked) {
-            return;
+            return cgroup;
         }
-        match wait_for_news(control, host, signals) {
+        match wait_for_news(control, host, signals, settling) {
             News::Death => {}
             News::Wish(Wish::Term) => {
                 asked = true;
                 ask_to_end();
             }
-            News::Wish(Wish::Kill) => return,
+            News::Wish(Wish::Kill) => return cgroup,
+            News::Quiet => {
+                settling = None;
+                cgroup = gather(control);
+            }
         }
     }
+}
+
+/// Puts the whole tree into a cgroup of its own, where one can be made. Whoever is forked meanwhile is found by the next look.
+fn gather(control: &Control) -> Option<Cgroup> {
+    let cgroup = Cgroup::make(&format!("andon-{}", std::process::id()))?;
+    // Said first: a host whose shim dies a moment later finds them there.
+    control.say(&Word::Grouped(cgroup.path().into()));
+    let mut known = HashSet::new();
+    for _ in 0..LOOKS {
+        let tree = proc::descendants(getpid().as_raw_nonzero().get());
+        let fresh: Vec<_> =
+            tree.into_iter().filter(|one| !one.is_dead() && known.insert((one.pid, one.start))).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for process in fresh {
+            // It is there on top: what cannot be moved, or is gone, is found without it.
+            let _ = cgroup.take_in(process.pid);
+        }
+    }
+    Some(cgroup)
 }
 
 enum News {
     /// A child may have died.
     Death,
+    /// Nothing has happened for a while.
+    Quiet,
     Wish(Wish),
 }
 
-fn wait_for_news(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd) -> News {
+fn wait_for_news(
+    control: &mut Control,
+    host: Option<&OwnedFd>,
+    signals: &SignalFd,
+    patience: Option<Timespec>,
+) -> News {
     if control.holds_an_order() {
         return News::Wish(control.receive_order());
     }
     let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
     let mut fds = vec![PollFd::new(signals, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
     fds.extend(host.map(|host| PollFd::new(host, PollFlags::IN)));
-    match poll(&mut fds, None) {
+    match poll(&mut fds, patience.as_ref()) {
+        Ok(0) => return News::Quiet,
         Ok(_) => {}
         Err(Errno::INTR) => return News::Death,
         // Without eyes it is better to end everything than to let it run unwatched.
@@ -183,11 +221,11 @@ fn end(control: &Control, signals: &SignalFd, reaper: &mut Reaper, cgroup: Optio
     }
 }
 
-fn started(tool: Pid, cgroup: Option<&Cgroup>) -> Word {
+fn started(tool: Pid) -> Word {
     let pid = tool.as_raw_nonzero().get();
     // It is this process's child and unreaped, so it can be looked at, dead or alive.
     let start = proc::look(pid).map_or(0, |process| process.start);
-    Word::Started { pid, start, cgroup: cgroup.map(|cgroup| cgroup.path().into()) }
+    Word::Started { pid, start }
 }
 
 /// Removes the cgroup, which the kernel allows a moment after the last process in it was reaped.

@@ -21,8 +21,8 @@ use crate::protocol::{Status, Survivor};
 
 /// How long the tree is frozen at most before it is killed all the same.
 const FREEZE: Duration = Duration::from_secs(1);
-/// How long to wait for a death before looking again.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How long to wait for the deaths before looking again who is left.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How many survivors are named.
 const NAMED: usize = 50;
 
@@ -81,51 +81,67 @@ pub(crate) fn sweep(reaper: &mut Reaper, cgroup: Option<&Cgroup>, deaths: Borrow
     if let Some(cgroup) = cgroup {
         cgroup.kill();
     }
-    freeze(begun + FREEZE.min(patience));
-    while reaper.reap() == Children::Some {
+    let mut victims = freeze(begun + FREEZE.min(patience));
+    loop {
+        for process in &victims {
+            // One that cannot be signalled is still there at the end, and is named then.
+            let _ = signal(process, Signal::KILL);
+        }
+        if reap_until(reaper, deaths, now() + LOOK_AGAIN) == Children::None {
+            return Swept::Gone;
+        }
         if now() >= begun + patience {
             return Swept::GaveUp(survivors());
         }
-        signal_all(Signal::KILL);
+        victims = living().collect();
+    }
+}
+
+/// Reaps as they die, until none is left or the time is over.
+fn reap_until(reaper: &mut Reaper, deaths: BorrowedFd<'_>, end: Instant) -> Children {
+    loop {
         if reaper.reap() == Children::None {
-            break;
+            return Children::None;
         }
-        let pause = Timespec { tv_sec: 0, tv_nsec: LOOK_AGAIN.subsec_nanos().into() };
-        // Whether a death or the time has ended it: both mean to look again.
+        let left = end.saturating_duration_since(now());
+        if left.is_zero() {
+            return Children::Some;
+        }
+        let pause = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+        // Whether a death or the time has ended it: both mean to look.
         let _ = poll(&mut [PollFd::from_borrowed_fd(deaths, PollFlags::IN)], Some(&pause));
         super::supervisor::drain(deaths);
     }
-    Swept::Gone
 }
 
-/// Asks all to end; one that is stopped hears it only when it goes on.
+/// Asks all to end. They are frozen first, so that nobody is missed who is just being forked, and nobody is asked whom another one
+/// has started in order to end well; they hear it when they go on.
 pub(crate) fn ask_to_end() {
-    for process in living() {
-        // One that has died meanwhile needs no asking; one that may not be signalled is found out when it is killed.
-        let _ = signal(&process, Signal::TERM);
-        let _ = signal(&process, Signal::CONT);
+    let all = freeze(now() + FREEZE);
+    for what in [Signal::TERM, Signal::CONT] {
+        for process in &all {
+            // One that has died meanwhile needs no asking; one that may not be signalled is found out when it is killed.
+            let _ = signal(process, what);
+        }
     }
 }
 
-/// Stops all of them, parents first, until two looks find nobody new: a stopped process forks no more.
-fn freeze(until: Instant) {
+/// Stops all of them, parents first, until another look finds nobody new: a stopped process forks no more. Says who they are.
+fn freeze(until: Instant) -> Vec<Process> {
     let mut known = HashSet::new();
-    let mut calm = 0;
-    while calm < 2 && now() < until {
+    let mut frozen = Vec::new();
+    while now() < until {
         let fresh: Vec<Process> = living().filter(|process| known.insert((process.pid, process.start))).collect();
-        calm = if fresh.is_empty() { calm + 1 } else { 0 };
+        if fresh.is_empty() {
+            break;
+        }
         for process in &fresh {
             // It may have died meanwhile, and it is killed in any case.
             let _ = signal(process, Signal::STOP);
         }
+        frozen.extend(fresh);
     }
-}
-
-fn signal_all(what: Signal) {
-    for process in living() {
-        // One that cannot be signalled is still there at the end, and is named then.
-        let _ = signal(&process, what);
-    }
+    frozen
 }
 
 fn signal(process: &Process, what: Signal) -> std::io::Result<()> {

@@ -4,7 +4,7 @@ use std::io;
 use std::process::Stdio;
 
 use andon::Remains;
-use andon_shim::{Config, Part, Refusal, Status};
+use andon_shim::{Config, Limits, Part, Refusal, Status};
 use parking_lot::Mutex;
 use tokio::process::Child;
 
@@ -15,6 +15,8 @@ pub(crate) struct Bare {
     status: Mutex<Option<Status>>,
     group: Group,
     name: String,
+    /// It has limits that could not be set.
+    unlimited: bool,
 }
 
 /// By what the processes of the tree are found: on Linux by their traces.
@@ -40,7 +42,8 @@ impl Bare {
         let child = command.spawn().map_err(|error| Refusal::new(Part::Command, &config.program, &error))?;
         let group = Group::of(&child, config, mark);
         let name = config.program.to_string_lossy().into_owned();
-        Ok(Self { child: tokio::sync::Mutex::new(child), status: Mutex::default(), group, name })
+        let unlimited = !cfg!(target_os = "linux") && config.limits != Limits::default();
+        Ok(Self { child: tokio::sync::Mutex::new(child), status: Mutex::default(), group, name, unlimited })
     }
 
     /// Waits for the end of the main process.
@@ -81,6 +84,12 @@ impl Bare {
         )];
         if reaped.is_err() {
             notes.push(format!("`{}` itself could not be killed within {} s", self.name, super::PATIENCE.as_secs()));
+        }
+        if self.unlimited {
+            notes.push(format!(
+                "the limits of `{}` were not set: this system has no way to do so from outside",
+                self.name
+            ));
         }
         Remains { leaked, notes }
     }

@@ -30,12 +30,14 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Asks all that can be found to end.
+    /// Asks all that can be found to end: frozen first, so that nobody is missed who is just being forked.
     pub(crate) fn ask_to_end(&self) {
-        for process in self.find() {
-            // Who has died meanwhile needs no asking.
-            let _ = process.signal(Signal::TERM);
-            let _ = process.signal(Signal::CONT);
+        let all = self.freeze();
+        for signal in [Signal::TERM, Signal::CONT] {
+            for process in &all {
+                // Who has died meanwhile needs no asking.
+                let _ = process.signal(signal);
+            }
         }
     }
 
@@ -64,21 +66,22 @@ impl Traces {
         left.into_iter().map(|Process { pid, name, .. }| Survivor { pid, name }).collect()
     }
 
-    /// Stops all, until two looks find nobody new.
-    fn freeze(&self) {
+    /// Stops all, until another look finds nobody new. Says who they are.
+    fn freeze(&self) -> Vec<Process> {
         let mut known = HashSet::new();
-        let mut calm = 0;
+        let mut frozen = Vec::new();
         for _ in 0..LOOKS {
             let fresh: Vec<_> = self.find().into_iter().filter(|one| known.insert((one.pid, one.start))).collect();
-            calm = if fresh.is_empty() { calm + 1 } else { 0 };
-            if calm == 2 {
-                return;
+            if fresh.is_empty() {
+                break;
             }
-            for process in fresh {
+            for process in &fresh {
                 // Who has died meanwhile cannot be stopped, and need not be.
                 let _ = process.signal(Signal::STOP);
             }
+            frozen.extend(fresh);
         }
+        frozen
     }
 
     fn signal_all(&self, signal: Signal) {

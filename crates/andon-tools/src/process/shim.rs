@@ -264,9 +264,10 @@ impl Shim {
 
     fn hear(&self, word: Word) {
         self.news.send_modify(|news| match word {
-            Word::Started { pid, start, cgroup } => {
-                news.started = Some(Traces { leader: Some((pid, start)), cgroup, ..Traces::default() });
+            Word::Started { pid, start } => {
+                news.started = Some(Traces { leader: Some((pid, start)), ..Traces::default() })
             }
+            Word::Grouped(cgroup) => news.started.get_or_insert_default().cgroup = Some(cgroup),
             Word::Refused(refusal) => {
                 news.refused = Some(refusal);
                 news.over = Some(Over::Gone);

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::ends::{DAEMON, GROUP};
 use crate::roles;
 use crate::runner::tests;
-use crate::world::{Token, block_on, has_cgroup, never, sh, shims, shims_of, until};
+use crate::world::{Token, block_on, never, sh, shims, shims_of, unprivileged, until, until_grouped};
 
 tests![
     a_host_that_is_killed_takes_its_trees_with_it,
@@ -21,6 +21,7 @@ tests![
     a_daemon_that_outlives_its_shim_is_found_by_its_cgroup,
     a_shim_that_was_stopped_is_woken,
     a_shim_that_never_answers_is_ended_with_its_tree,
+    who_cannot_be_killed_is_named,
     without_a_shim_it_is_best_effort_and_said_to_be,
     without_a_shim_a_daemon_escapes_and_the_note_warns_of_it,
 ];
@@ -99,13 +100,14 @@ fn a_daemon_that_outlives_its_shim_is_found_by_its_cgroup() {
         let tree = Tree::new();
         let _running = sh(DAEMON, token).start(&tree).await.unwrap();
         let known = token.at_least(4).await;
+        let is_grouped = until_grouped(&known).await;
+        // What the shim has said of it is on its way, and is read before its end is.
         signal(shims()[0].pid, Signal::KILL);
         let remains = tree.end().await;
         assert!(remains.notes[0].contains("could live on"), "{remains:?}");
-        if has_cgroup() {
+        if is_grouped {
             token.assert_none_lives(&known);
         } else {
-            println!("skipped in part: no cgroup can be made here");
             known.iter().filter(|one| proc::lives(one.pid, one.start)).for_each(|one| signal(one.pid, Signal::KILL));
         }
     });
@@ -150,6 +152,32 @@ fn a_shim_that_never_answers_is_ended_with_its_tree() {
         }
         assert!(matches!(running.exited().await, None | Some(Status::Signal(9))));
     });
+}
+
+fn who_cannot_be_killed_is_named() {
+    let words = unprivileged();
+    if words.is_empty() {
+        return println!("skipped: only root can make a program that somebody else may not kill");
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let token = Token::new();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (copy, to_root) = (folder.path().join("host"), folder.path().join("to-root"));
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    std::fs::copy("/usr/bin/setpriv", &to_root).unwrap();
+    std::fs::set_permissions(&to_root, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    // A host without privileges, and a tool that becomes root.
+    let played = roles::host("gives up", token);
+    let mut host = std::process::Command::new(words[0]);
+    host.args(&words[1..]).arg(&copy).args(played.get_args()).env("TO_ROOT", &to_root).current_dir("/");
+    let output = host.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let alive = token.processes();
+    alive.iter().for_each(|one| signal(one.pid, Signal::KILL));
+    assert_eq!(alive.len(), 1, "the one that became root, and nobody else: {alive:?} {said}");
+    assert!(said.contains(&format!("leaked: [\"process {} (sleep) of `sh`\"]", alive[0].pid)), "{said}");
+    assert!(said.contains("some processes of `sh` could not be killed within 5 s"), "{said}");
 }
 
 fn without_a_shim_it_is_best_effort_and_said_to_be() {

@@ -8,7 +8,7 @@ use andon_shim::proc::Process;
 use andon_tools::process::{Command, Limits, Status, Tree};
 
 use crate::runner::tests;
-use crate::world::{Button, Token, block_on, never, run, sh, unprivileged};
+use crate::world::{Button, Token, block_on, run, sh, unprivileged, until_grouped};
 
 tests![
     a_group_that_ignores_term_is_ended,
@@ -21,6 +21,7 @@ tests![
     a_replicating_bomb_is_frozen_and_ended,
     two_hundred_processes_are_ended_soon,
     what_is_ended_leaves_no_cgroup,
+    without_a_cgroup_every_shape_is_ended_all_the_same,
 ];
 
 pub(crate) const GROUP: &str =
@@ -163,17 +164,30 @@ fn what_is_ended_leaves_no_cgroup() {
         let tree = Tree::new();
         let _running = sh(GROUP, token).start(&tree).await.unwrap();
         let known = token.at_least(8).await;
-        let group = std::fs::read_to_string(format!("/proc/{}/cgroup", known[0].pid)).unwrap();
+        until_grouped(&known).await;
         let shim = crate::world::shims()[0].pid;
         tree.end().await;
-        if crate::world::has_cgroup() {
-            assert!(group.contains(&format!("andon-{shim}")), "the tool was in no cgroup of its own: {group}");
-        } else {
-            println!("skipped in part: no cgroup can be made here");
-        }
+        token.assert_none_lives(&known);
         assert!(!find_cgroup(&format!("andon-{shim}")), "the cgroup is left");
     });
-    block_on(async { Command::new("true").run(&Tree::new(), &never(), |_| {}).await.unwrap() });
+}
+
+/// Root can make cgroups, and they would hide what the shim cannot do by itself. So all of these once more, without privileges.
+fn without_a_cgroup_every_shape_is_ended_all_the_same() {
+    let words = unprivileged();
+    if words.is_empty() {
+        return println!("it has no privileges already");
+    }
+    // Where everybody can read it.
+    let (folder, _) = script("");
+    let copy = folder.path().join("processes");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let mut command = std::process::Command::new(words[0]);
+    command.args(&words[1..]).arg(&copy).args(["ends::", "stopping::", "deaths::a_host"]).env("PATH", "/usr/bin:/bin");
+    let output = command.current_dir("/").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("no cgroup can be made here"), "it had cgroups all the same: {said}");
 }
 
 fn find_cgroup(name: &str) -> bool {

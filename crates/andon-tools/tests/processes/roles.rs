@@ -2,10 +2,11 @@
 
 use std::process::{Command as Process, Stdio, exit};
 
+use andon_shim::proc::Process as Found;
 use andon_tools::process::{Command, Tree};
 
 use crate::ends::{DAEMON, GROUP};
-use crate::world::{Token, block_on, never, sh, shims};
+use crate::world::{Token, block_on, never, sh, shims, until};
 
 const ROLE: &str = "play-the-host";
 
@@ -27,11 +28,19 @@ pub(crate) fn play_if_asked() {
         "runs a group" => run_for_ever(GROUP, token),
         "runs a daemon" => run_for_ever(DAEMON, token),
         "environment" => show_environment(),
-        "bare group" => end_and_tell(GROUP, token, 8),
-        "bare daemon" => end_and_tell(DAEMON, token, 4),
+        "bare group" => end_and_tell(GROUP, token, |found| found.len() == 8),
+        "bare daemon" => end_and_tell(DAEMON, token, |found| found.len() == 4),
         "helper" => {
             andon_shim::set_helper(std::env::current_exe().unwrap());
-            end_and_tell(DAEMON, token, 4);
+            end_and_tell(DAEMON, token, |found| found.len() == 4);
+        }
+        "gives up" => {
+            andon_shim::init();
+            let script = format!(
+                r#"{} --reuid=0 --regid=0 --clear-groups sleep "$0" & wait"#,
+                std::env::var("TO_ROOT").unwrap()
+            );
+            end_and_tell(&script, token, |found| found.iter().any(|one| one.name == "sleep"));
         }
         "no helper" => try_helpers_that_are_none(),
         other => panic!("no such role: {other}"),
@@ -44,11 +53,11 @@ fn run_for_ever(script: &str, token: Token) {
     block_on(async { sh(script, token).run(&Tree::new(), &never(), |_| {}).await.unwrap() });
 }
 
-fn end_and_tell(script: &str, token: Token, count: usize) {
+fn end_and_tell(script: &str, token: Token, is_up: impl Fn(&[Found]) -> bool) {
     block_on(async {
         let tree = Tree::new();
         let _running = sh(script, token).start(&tree).await.unwrap();
-        token.at_least(count).await;
+        until(|| is_up(&token.processes()).then_some(())).await;
         let remains = tree.end().await;
         println!("leaked: {:?} notes: {:?}", remains.leaked, remains.notes);
     });

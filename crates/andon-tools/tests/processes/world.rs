@@ -145,6 +145,18 @@ pub(crate) fn has_cgroup() -> bool {
     andon_shim::cgroup::Cgroup::make("andon-can-it").is_some_and(|cgroup| cgroup.remove())
 }
 
+/// Waits until all of these are in a cgroup of their own, if one can be made here.
+pub(crate) async fn until_grouped(processes: &[Process]) -> bool {
+    let is_grouped = |one: &Process| {
+        std::fs::read_to_string(format!("/proc/{}/cgroup", one.pid)).is_ok_and(|group| group.contains("/andon-"))
+    };
+    if !has_cgroup() {
+        println!("skipped in part: no cgroup can be made here");
+        return false;
+    }
+    until(|| processes.iter().all(is_grouped).then_some(true)).await
+}
+
 /// Words in front of a command that run it as a user without privileges; nothing if this user has none.
 pub(crate) fn unprivileged() -> Vec<&'static str> {
     match rustix::process::geteuid().is_root() {
