@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use andon::{Agent, Practice, Runtime, Tool};
-use andon_tools::{ReadFile, Shell, WriteFile};
+use andon_tools::mcp::{McpServer, McpTool};
+use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 use anyhow::Context;
 
 use crate::args::{BuiltIn, Options};
@@ -14,7 +15,7 @@ use crate::tools;
 pub(crate) const PRACTICE: &str = "practice";
 
 /// Builds the practice agent.
-pub(crate) fn practice_agent(options: &Options, runtime: &Runtime) -> anyhow::Result<Agent> {
+pub(crate) async fn practice_agent(options: &Options, runtime: &Runtime) -> anyhow::Result<Agent> {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
     let model = if options.instant { Practice::instant() } else { Practice::new() };
     let folder = match &options.folder {
@@ -22,7 +23,12 @@ pub(crate) fn practice_agent(options: &Options, runtime: &Runtime) -> anyhow::Re
         None => std::env::current_dir().context("the current folder is gone: name another with --folder")?,
     };
     let mut named = options.tools.clone();
+    named.sort();
     named.dedup();
+    let mut remote = Vec::new();
+    for server in &options.mcp {
+        remote.extend(tools_of(server, &folder).await?);
+    }
     let agent = Agent::builder()
         .name(PRACTICE)
         .runtime(runtime)
@@ -33,8 +39,24 @@ pub(crate) fn practice_agent(options: &Options, runtime: &Runtime) -> anyhow::Re
         .tool(tools::dice(seed))
         .tool(tools::clock())
         .tool(tools::write_note())
-        .tools(named.into_iter().map(|tool| built_in(tool, &folder)));
+        .tools(named.into_iter().map(|tool| built_in(tool, &folder)))
+        .tools(remote);
     Ok(agent.build()?)
+}
+
+/// The tools of an MCP server. Its connection lives as long as they do.
+async fn tools_of(server: &str, folder: &Path) -> anyhow::Result<Vec<McpTool>> {
+    let is_address = server.starts_with("http://") || server.starts_with("https://");
+    let named = if is_address {
+        McpServer::http(server)
+    } else {
+        let words =
+            shlex::split(server).with_context(|| format!("the command {server:?} has a quote that is not closed"))?;
+        let (program, args) = words.split_first().context("--mcp needs a command or an address")?;
+        McpServer::stdio(program, args).cwd(folder)
+    };
+    let toolset = named.connect().await.with_context(|| format!("the MCP server {server:?} cannot be used"))?;
+    Ok(toolset.tools())
 }
 
 fn built_in(tool: BuiltIn, folder: &Path) -> Arc<dyn Tool> {
@@ -42,5 +64,6 @@ fn built_in(tool: BuiltIn, folder: &Path) -> Arc<dyn Tool> {
         BuiltIn::Shell => Arc::new(Shell::new().cwd(folder)),
         BuiltIn::ReadFile => Arc::new(ReadFile::new(folder)),
         BuiltIn::WriteFile => Arc::new(WriteFile::new(folder)),
+        BuiltIn::HttpGet => Arc::new(HttpGet::new()),
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Start {
 pub(crate) async fn start(program: &str, options: &Options, talk: &TalkArgs, db: &DbArgs) -> anyhow::Result<Start> {
     let db = Db::named(db)?;
     let runtime = db.open(program, For::Running)?;
-    let agent = practice_agent(options, &runtime)?;
+    let agent = practice_agent(options, &runtime).await?;
     // Before recovery: what that settles is no use of a session.
     let name = choose(&runtime, talk, &db).await?;
     let agent = agent.session(name)?;

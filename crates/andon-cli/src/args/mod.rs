@@ -117,6 +117,10 @@ pub(crate) struct Options {
     /// The folder that these tools work in; the current one unless told otherwise.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
+    /// Give the agent the tools of an MCP server: a command, such as "python server.py", or an address that begins with http. May
+    /// be repeated.
+    #[arg(long = "mcp", value_name = "COMMAND|URL")]
+    pub(crate) mcp: Vec<String>,
     /// Stop each run after this time, such as 30s or 2m.
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     deadline: Option<Duration>,
@@ -132,7 +136,7 @@ pub(crate) struct Options {
 }
 
 /// A tool that comes with the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum BuiltIn {
     /// Runs a command with sh.
@@ -141,6 +145,8 @@ pub(crate) enum BuiltIn {
     ReadFile,
     /// Writes a file in the folder.
     WriteFile,
+    /// Fetches a page, but none of a private network.
+    HttpGet,
 }
 
 impl Options {

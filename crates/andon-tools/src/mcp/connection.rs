@@ -14,6 +14,7 @@ use std::time::Duration;
 use andon::BoxFuture;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ErrorData, Implementation, ListRootsRequestMethod, ProtocolVersion,
+    TASKS_EXTENSION_ID,
 };
 use rmcp::service::{ClientInitializeError, RequestContext, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -115,7 +116,8 @@ struct Client(ClientConfig);
 
 impl Client {
     fn new(version: ProtocolVersion) -> Self {
-        let capabilities = ClientCapabilities::builder().enable_tasks().build();
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), serde_json::Map::new())].into());
         let mut config = ClientConfig::new(capabilities, Implementation::new("andon", env!("CARGO_PKG_VERSION")));
         config.protocol_version = version;
         Self(config)

@@ -263,10 +263,8 @@ pub(crate) fn judge(
     };
     match end {
         AsideEnd::Returned(_) if planted(Fault::FinishedResultLost) && was_told => stopped(ToolEnd::Cut, Vec::new()),
-        AsideEnd::Returned(Ok(output)) if stopped_itself => stopped(ToolEnd::Cut, output.0),
-        AsideEnd::Returned(Err(error)) if stopped_itself => {
-            stopped(ToolEnd::Cut, vec![Content::Text { text: error.0 }])
-        }
+        AsideEnd::Returned(Ok(output)) if stopped_itself => stopped(cut(effect), output.0),
+        AsideEnd::Returned(Err(error)) if stopped_itself => stopped(cut(effect), vec![Content::Text { text: error.0 }]),
         AsideEnd::Returned(Ok(output)) => {
             let result = ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 };
             (ToolEnd::Finished, result)
@@ -279,10 +277,15 @@ pub(crate) fn judge(
         }
         AsideEnd::NeverStarted => stopped(ToolEnd::NeverStarted, Vec::new()),
         AsideEnd::Abandoned => stopped(ToolEnd::Leaked, Vec::new()),
-        AsideEnd::Dropped => match effect {
-            Effect::Effect => stopped(ToolEnd::Unknown, Vec::new()),
-            Effect::ReadOnly | Effect::Idempotent => stopped(ToolEnd::Cut, Vec::new()),
-        },
+        AsideEnd::Dropped => stopped(cut(effect), Vec::new()),
+    }
+}
+
+/// What a call that was stopped is: one that changes the world may have done so, also if it stopped by itself.
+fn cut(effect: Effect) -> ToolEnd {
+    match effect {
+        Effect::Effect => ToolEnd::Unknown,
+        Effect::ReadOnly | Effect::Idempotent => ToolEnd::Cut,
     }
 }
 
