@@ -2,6 +2,8 @@
 //!
 //! Arguments: words that a script's name must contain, to explore fewer.
 
+mod mcp;
+
 use std::process::ExitCode;
 
 use andon_testkit::explore::explore;
@@ -14,7 +16,7 @@ fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
     let (mut played, mut points, mut violations) = (0, 0, 0);
-    for script in scripts::all().iter().filter(|script| is_wanted(script.name)) {
+    for script in scripts::all().iter().chain(&mcp::all()).filter(|script| is_wanted(script.name)) {
         let report = explore(script);
         played += 1;
         points += report.points;
