@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -15,12 +15,12 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout}
 
 use super::cgroup::Cgroup;
 use super::control::{Control, Wish};
-use super::sweep::{Children, Reaper, Swept, ask_to_end, sweep};
+use super::sweep::{Children, Reaper, Swept, ask_to_end, now, sweep};
 use super::{proc, start};
 use crate::protocol::{Config, Word};
 
-/// After this long without news a tool gets a cgroup. Moving into one takes milliseconds, which a short command need not pay.
-const SETTLING: Timespec = Timespec { tv_sec: 0, tv_nsec: 30_000_000 };
+/// After this long a tool gets a cgroup. Moving into one can take milliseconds, which a short command need not pay.
+const SETTLING: Duration = Duration::from_millis(30);
 /// How many looks the moving takes at most.
 const LOOKS: usize = 20;
 /// How often an empty cgroup is asked to go.
@@ -106,7 +106,7 @@ fn supervise(inheritance: Inheritance, signals: &SignalFd) -> i32 {
 fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reaper: &mut Reaper) -> Option<Cgroup> {
     let mut asked = false;
     let mut cgroup = None;
-    let mut settling = Some(SETTLING);
+    let mut gather_at = Some(now() + SETTLING);
     loop {
         let had_ended = reaper.status.is_some();
         let children = reaper.reap();
@@ -117,17 +117,17 @@ fn watch(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, reap
         if children == Children::None || (reaper.status.is_some() && !asked) {
             return cgroup;
         }
-        match wait_for_news(control, host, signals, settling) {
-            News::Death => {}
+        if gather_at.is_some_and(|at| now() >= at) {
+            gather_at = None;
+            cgroup = gather(control);
+        }
+        match wait_for_news(control, host, signals, gather_at) {
+            News::Death | News::Quiet => {}
             News::Wish(Wish::Term) => {
                 asked = true;
                 ask_to_end();
             }
             News::Wish(Wish::Kill) => return cgroup,
-            News::Quiet => {
-                settling = None;
-                cgroup = gather(control);
-            }
         }
     }
 }
@@ -156,24 +156,21 @@ fn gather(control: &Control) -> Option<Cgroup> {
 enum News {
     /// A child may have died.
     Death,
-    /// Nothing has happened for a while.
+    /// Nothing has happened, and the time is over.
     Quiet,
     Wish(Wish),
 }
 
-fn wait_for_news(
-    control: &mut Control,
-    host: Option<&OwnedFd>,
-    signals: &SignalFd,
-    patience: Option<Timespec>,
-) -> News {
+fn wait_for_news(control: &mut Control, host: Option<&OwnedFd>, signals: &SignalFd, until: Option<Instant>) -> News {
     if control.holds_an_order() {
         return News::Wish(control.receive_order());
     }
     let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
     let mut fds = vec![PollFd::new(signals, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
     fds.extend(host.map(|host| PollFd::new(host, PollFlags::IN)));
-    match poll(&mut fds, patience.as_ref()) {
+    let left = until.map(|until| until.saturating_duration_since(now()));
+    let left = left.map(|left| Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() });
+    match poll(&mut fds, left.as_ref()) {
         Ok(0) => return News::Quiet,
         Ok(_) => {}
         Err(Errno::INTR) => return News::Death,

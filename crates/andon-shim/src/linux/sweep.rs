@@ -164,6 +164,6 @@ fn own() -> i32 {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the shim has no runtime and no clock but the system's")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
