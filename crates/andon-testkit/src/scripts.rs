@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon::core::event::Event;
+use andon::core::event::{Event, Learnt};
 use andon::{
     Agent, AgentBuilder, AgentReply, Cancel, DecideError, Decision, FeedItem, FnTool, Limits, ModelError, OnCancel,
     Piece, Retry, Run, Runtime, StartError, State, Verdict, What, WhenBusy,
@@ -666,5 +666,10 @@ async fn compensated_call(world: World) {
     let expected = usize::from(ran);
     if compensated.is_ok() != ran || undone.load(Ordering::Relaxed) != expected {
         world.broken(&format!("P7: the call had run: {ran}, and undoing it came to {compensated:?}"));
+    }
+    let addenda = run.receipt().map(|receipt| receipt.addenda).unwrap_or_default();
+    let began = addenda.iter().position(|addendum| matches!(addendum.what, Learnt::CompensationStarted { .. }));
+    if ran && began != Some(0) {
+        world.broken(&format!("P7: a compensation was not on record before it began: {addenda:?}"));
     }
 }

@@ -37,6 +37,13 @@ pub enum Deed {
         /// What it returns.
         text: String,
     },
+    /// It has shown this of its work.
+    Shown {
+        /// The call.
+        call: CallId,
+        /// What it has shown.
+        text: String,
+    },
     /// Its future is gone.
     Gone {
         /// The call.
@@ -197,7 +204,9 @@ pub fn talkative(name: &str, lines: u32, log: &ToolLog) -> FnTool {
         async move {
             let alive = log.begin(&call);
             for line in 1..=lines {
-                call.progress.show(&format!("line {line} of {}\n", call.call));
+                let text = format!("line {line} of {}\n", call.call);
+                call.progress.show(&text);
+                log.add(Deed::Shown { call: call.call.clone(), text });
                 sleep(Duration::from_millis(20)).await;
             }
             alive.returns("all shown")

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use crate::agent::AgentCore;
 use crate::aside::panic_text;
+use crate::fault::{Fault, planted};
 use crate::journal::JournalError;
 use crate::live::Live;
 use crate::tool::{BoxFuture, Returned, Tool, Undo, bounded};
@@ -206,6 +207,9 @@ impl AtIt {
     }
 
     async fn on_record(&self, by: Option<Arc<str>>) -> Result<(), JournalError> {
+        if planted(Fault::CompensationNotRecorded) {
+            return Ok(());
+        }
         self.live.learn(Learnt::CompensationStarted { call: self.key.1.clone(), by }).await
     }
 

@@ -59,11 +59,25 @@ pub enum Fault {
     ReplyIsWrong,
     /// The end of a grace is not recorded.
     GraceEndNotRecorded,
+    /// A call is closed before its cleanup is done.
+    CleanupNotAwaited,
+    /// A tool that is declared to outlive its run is stopped with it.
+    DetachedToolStopped,
+    /// What an abandoned thread returns is thrown away.
+    LateResultLost,
+    /// What a tool says while the disk is slow is thrown away.
+    HeldOutputLost,
+    /// A tool that waited for a thread is started after the pull.
+    QueuedThreadAfterPull,
+    /// A call goes on past its limit.
+    TimeoutIgnored,
+    /// A compensation begins before it is on record.
+    CompensationNotRecorded,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 34] = [
         Self::PieceAfterPull,
         Self::ToolAfterPull,
         Self::ModelAfterPull,
@@ -91,6 +105,13 @@ impl Fault {
         Self::ApprovalAfterPull,
         Self::ReplyIsWrong,
         Self::GraceEndNotRecorded,
+        Self::CleanupNotAwaited,
+        Self::DetachedToolStopped,
+        Self::LateResultLost,
+        Self::HeldOutputLost,
+        Self::QueuedThreadAfterPull,
+        Self::TimeoutIgnored,
+        Self::CompensationNotRecorded,
     ];
 }
 

@@ -104,7 +104,9 @@ impl Log {
             return;
         }
         for (kind, text) in std::mem::take(&mut self.held) {
-            self.push(&kind, &text, now);
+            if !planted(Fault::HeldOutputLost) {
+                self.push(&kind, &text, now);
+            }
         }
     }
 

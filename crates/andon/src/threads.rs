@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use andon_core::answer::Kind;
 use andon_core::cancel::{Reason, ReplyKind};
-use andon_core::event::Approval;
-use andon_core::id::{CallId, RunId, SessionId, SessionKey};
+use andon_core::digest::Digest;
+use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::{Ending, ModelStop};
 use shuttle::thread;
 
 use crate::cord::Cancel;
-use crate::live::{Live, News, Offer};
+use crate::live::{Live, Manners, News, Offer};
 use crate::registry::AgentId;
 use crate::runtime::{Runtime, RuntimeCore};
 use crate::session::{Seat, SessionCore, WhenBusy};
@@ -53,7 +53,7 @@ fn completed() -> Arc<Ending> {
 fn after_a_pull_has_returned_nothing_passes_the_gate() {
     check(|| {
         let live = live();
-        let ticket = live.open_ticket(None, std::time::Duration::ZERO);
+        let ticket = live.open_ticket(None, Manners::of_hook(std::time::Duration::ZERO));
         let worker = {
             let live = Arc::clone(&live);
             thread::spawn(move || {

@@ -87,7 +87,7 @@ async fn a_compensation_is_on_record_before_it_begins_and_so_is_what_came_of_it(
     assert!(done.is_done());
     assert_eq!(done, Compensated { end: ToolEnd::Finished, result: Arc::clone(&result) });
     let started = Learnt::CompensationStarted { call: id("c"), by: Some("ada".into()) };
-    assert_eq!(*seen.lock().unwrap(), [started.clone()]);
+    assert_eq!(*seen.lock().unwrap(), std::slice::from_ref(&started));
     let finished = Learnt::CompensationFinished { call: id("c"), end: ToolEnd::Finished, result };
     for receipt in [run.receipt().unwrap(), stored_receipt(&journal, &run).await] {
         assert_eq!(learnt(&receipt), [started.clone(), finished.clone()]);

@@ -53,7 +53,7 @@ fn joined(items: &[FeedItem]) -> Vec<(u64, Kind, String)> {
     let mut joined: Vec<(u64, Kind, String)> = Vec::new();
     for item in items {
         if let FeedItem::Delta(delta) = item {
-            match joined.last_mut().filter(|(seq, kind, _)| (*seq, &*kind) == (delta.at.seq, &delta.kind)) {
+            match joined.last_mut().filter(|(seq, kind, _)| *seq == delta.at.seq && *kind == delta.kind) {
                 Some((_, _, text)) => text.push_str(&delta.text),
                 None => joined.push((delta.at.seq, delta.kind.clone(), delta.text.clone())),
             }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::core::cancel::{Force, Reason, ReplyKind};
-use andon::core::event::{Entry, Event, Learnt};
+use andon::core::event::{Entry, Event, Learnt, ToolEnd};
+use andon::core::id::CallId;
+use andon::core::message::ResultStatus;
 use andon::core::outcome::Ending;
 use andon::core::progress::Progress;
 use andon::core::receipt::Receipt;
@@ -134,7 +136,7 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         stage.endings.push(ending);
     }
     broken.extend(check_readers(world, &journal).await);
-    broken.extend(check_tools(world, &journal));
+    broken.extend(check_tools(world, &journal, mode));
     broken.extend(go_on(&world.runtime).await);
     stage
 }
@@ -275,7 +277,7 @@ fn facts(items: &[FeedItem]) -> Vec<&FeedItem> {
 }
 
 /// P3, P10: what tools really did is what the journal says.
-fn check_tools(world: &World, journal: &MemoryJournal) -> Vec<String> {
+fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Vec<String> {
     let mut broken = Vec::new();
     let stored: Vec<Stored> = journal.run_ids().iter().filter_map(|run| journal.stored(run)).collect();
     for deed in world.tools.deeds() {
@@ -299,10 +301,64 @@ fn check_tools(world: &World, journal: &MemoryJournal) -> Vec<String> {
                     broken.push(format!("P3: tool {call} returned {text:?}, and its result does not say so"));
                 }
             }
-            Deed::Started { .. } | Deed::Gone { .. } | Deed::Spawned { .. } | Deed::Died { .. } => {}
+            Deed::Started { .. }
+            | Deed::Shown { .. }
+            | Deed::Gone { .. }
+            | Deed::Spawned { .. }
+            | Deed::Died { .. } => {}
+        }
+    }
+    for run in &stored {
+        broken.extend(finished(run, ToolEnd::Detached).filter_map(|call| check_detached(run, call)));
+        // A driver that is gone shows no more of what its tools say.
+        if mode.is_none_or(|mode| !mode.is_drivers_panic()) {
+            broken.extend(finished(run, ToolEnd::Finished).filter_map(|call| check_output(world, run, call)));
         }
     }
     broken
+}
+
+/// The calls of a run that ended in this way.
+fn finished(run: &Stored, how: ToolEnd) -> impl Iterator<Item = &CallId> {
+    run.facts().filter_map(move |record| match &record.event {
+        Event::ToolFinished { call, end, .. } if *end == how => Some(call),
+        _ => None,
+    })
+}
+
+/// P5, P7: a tool that outlives its run comes to its own end, and that is on record.
+fn check_detached(run: &Stored, call: &CallId) -> Option<String> {
+    let ends: Vec<ResultStatus> = run
+        .addenda
+        .iter()
+        .filter_map(|addendum| match &addendum.what {
+            Learnt::LateResult { call: late, result } if late == call => Some(result.status),
+            _ => None,
+        })
+        .collect();
+    // It panics where the explorer says so.
+    let is_own = matches!(ends[..], [ResultStatus::Ok | ResultStatus::Error]);
+    (!is_own).then(|| format!("P5: tool {call} was to outlive its run, and its own end is {ends:?}"))
+}
+
+/// P3: all that a tool has shown of its work before it finished is stored.
+fn check_output(world: &World, run: &Stored, call: &CallId) -> Option<String> {
+    let said: String = world
+        .tools
+        .deeds()
+        .into_iter()
+        .filter_map(|deed| match deed {
+            Deed::Shown { call: of, text } if of == *call => Some(text),
+            _ => None,
+        })
+        .collect();
+    let lumps = run.entries.iter().filter_map(|entry| match entry {
+        Entry::Lump(lump) => Some(lump.span.text.as_str()),
+        Entry::Fact(_) => None,
+    });
+    let stored: String = lumps.collect();
+    let lost = said.lines().find(|line| !stored.contains(*line))?;
+    Some(format!("P3: tool {call} has shown {lost:?}, and it is not stored"))
 }
 
 /// P2, P8: the session takes the next prompt at once, and every provider would accept it.
@@ -433,7 +489,7 @@ fn check_no_rerun(world: &World) -> Option<String> {
         .into_iter()
         .filter_map(|deed| match deed {
             Deed::Started { call, .. } => Some(call),
-            Deed::Returned { .. } | Deed::Gone { .. } | Deed::Spawned { .. } | Deed::Died { .. } => None,
+            _ => None,
         })
         .collect();
     calls.sort();

@@ -65,6 +65,11 @@ impl Mode {
         matches!(self, Self::Crash | Self::PullThenCrash)
     }
 
+    /// Whether the driver panics.
+    pub(super) fn is_drivers_panic(self) -> bool {
+        matches!(self, Self::PanicDriver | Self::PullThenPanic)
+    }
+
     /// Whether the cord is pulled so that work in progress is cut, and the run goes on to its end by itself.
     pub(super) fn cuts(self) -> bool {
         matches!(self, Self::Graceful | Self::Now | Self::Harden)

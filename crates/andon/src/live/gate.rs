@@ -103,7 +103,8 @@ impl Inner {
     fn startable(&mut self, ticket: u32) -> Option<&mut Ticket> {
         let goes_on = self.stop.lets_the_turn_go_on() && !self.orphaned;
         let ticket = self.tickets.iter_mut().find(|open| open.number == ticket)?;
-        let open = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull);
+        let slips_through = ticket.waits_for_place && planted(Fault::QueuedThreadAfterPull);
+        let open = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull) || slips_through;
         open.then_some(ticket)
     }
 }

@@ -264,7 +264,7 @@ impl Inner {
 
     fn order(&self, number: u32) -> Order {
         if self.detached.iter().any(|ticket| ticket.number == number) {
-            return Order::GoOn;
+            return if planted(Fault::DetachedToolStopped) { Order::StopNow } else { Order::GoOn };
         }
         let Some(ticket) = self.tickets.iter().find(|ticket| ticket.number == number) else { return Order::StopNow };
         if self.orphaned {
