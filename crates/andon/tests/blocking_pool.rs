@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use andon::core::event::{Event, Learnt};
 use andon::core::message::{ResultStatus, ToolResult};
-use andon::{Agent, AgentBuilder, Cancel, FnTool, Invocation, OnCancel, Receipt, Run, Runtime, ToolError, Verdict};
+use andon::{
+    Agent, AgentBuilder, Cancel, Effect, FnTool, Invocation, OnCancel, Receipt, Run, Runtime, ToolError, Verdict,
+};
 use andon_testkit::ScriptedModel;
 use andon_testkit::tools::{self, Deed, ToolLog};
 use serde_json::json;
@@ -376,7 +378,8 @@ async fn a_thread_that_returns_promptly_when_it_is_told_is_cut_with_what_it_had_
                 std::thread::yield_now();
             }
             Ok("as far as it came".into())
-        });
+        })
+        .effect(Effect::ReadOnly);
         let runtime = runtime_with(1, 1);
         let agent = agent_in(&runtime, ScriptedModel::new([calls(&[("c", "tool")])])).tool(tool).build().unwrap();
         let run = agent.start("Go.").unwrap();

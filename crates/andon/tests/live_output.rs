@@ -510,8 +510,9 @@ async fn a_tool_that_shows_in_a_tight_loop_does_not_keep_a_pull_waiting() {
             call.progress.show("y");
         }
         Ok("stopped".into())
-    });
-    let in_task = FnTool::new("task", "Talks.", json!({"type": "object"}), talks);
+    })
+    .effect(Effect::ReadOnly);
+    let in_task = FnTool::new("task", "Talks.", json!({"type": "object"}), talks).effect(Effect::ReadOnly);
     let model = ScriptedModel::new([calls(&[("a", "task"), ("b", "thread"), ("c", "thread")])]);
     let runtime = Runtime::builder().build();
     let agent = Agent::builder().model(model).runtime(&runtime).tool(in_task).tool(on_thread).build().unwrap();
