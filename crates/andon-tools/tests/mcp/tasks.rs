@@ -34,7 +34,7 @@ async fn a_task_is_cancelled_as_a_task_and_not_by_a_notification() {
         python.log.wait_for("tasks/get", |entry| entry["method"] == "tasks/get").await;
         run.cancel(Cancel::graceful());
         let (outcome, cut) = result(&agent, &run).await;
-        assert_eq!(cut.status, ResultStatus::Cut);
+        assert_eq!(cut.status, ResultStatus::Unknown);
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
         assert!(python.log.find(|entry| entry["method"] == "tasks/cancel").is_some());
         assert_eq!(python.log.find(|entry| entry["method"] == "notifications/cancelled"), None);
