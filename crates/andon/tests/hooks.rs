@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use andon::core::event::{Event, HookEnd, HookPoint, Refusal};
@@ -354,4 +355,31 @@ async fn a_hook_may_watch_the_cord_of_its_run() {
         .unwrap();
     let outcome = agent.run("Go.").await.unwrap();
     assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_hook_has_its_own_grace_although_a_tool_has_used_up_its_own() {
+    let log = ToolLog::new();
+    let done = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&done);
+    let agent = agent(&ScriptedModel::new([calls(&[("s", "slow")])]))
+        .tool(tools::slow("slow", secs(60), &log))
+        .after_run(move |_| {
+            let flag = Arc::clone(&flag);
+            async move {
+                tokio::time::sleep(secs(1)).await;
+                flag.store(true, Ordering::SeqCst);
+                Decision::Continue
+            }
+        })
+        .build()
+        .unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_tool_started(&run, "s").await;
+    settle_down().await;
+    let pulled = Instant::now();
+    run.cancel(Cancel::graceful());
+    cancelled(&agent, &run).await;
+    let came_to_its_end = done.load(Ordering::SeqCst);
+    assert_eq!((pulled.elapsed(), came_to_its_end), (secs(3), true), "two for the tool, and one for the hook");
 }

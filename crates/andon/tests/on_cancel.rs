@@ -520,3 +520,48 @@ async fn a_tool_that_was_let_go_costs_the_model_no_further_call() {
     agent.runtime().idle().await;
     assert_eq!((model.calls(), model.open()), (1, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_detached_tool_that_waits_for_a_thread_when_the_cord_is_pulled_never_begins() {
+    let log = ToolLog::new();
+    let clock = Arc::new(TestClock::new());
+    let runtime = Runtime::builder().one_lane().clock(clock).seed(1).blocking_tools(1, 8).build();
+    let tool = tools::on_thread("tool", secs(10), false, &log).on_cancel(OnCancel::Detach);
+    let model = ScriptedModel::new([calls(&[("a", "tool"), ("b", "tool")])]);
+    let agent = Agent::builder().model(model).runtime(&runtime).tool(tool).build().unwrap();
+    let run = at_work(&agent).await;
+    run.cancel(Cancel::graceful());
+    let outcome = cancelled(&agent, &run).await;
+    assert_eq!(
+        (verdict(&outcome.receipt, "a"), verdict(&outcome.receipt, "b")),
+        (Verdict::Detached, Verdict::NeverStarted)
+    );
+    runtime.idle().await;
+    assert_eq!(log.started(), 1, "its place came, and nobody took it");
+    assert_eq!(late(&run.receipt().unwrap()), ["a: the thread's result"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detached_tool_that_had_finished_when_its_driver_panicked_keeps_its_result() {
+    // The disk is slow, so the driver has not heard yet that the tool has ended.
+    let (journal, log) = (TestJournal::slow(None, secs(1)), ToolLog::new());
+    let probe = Arc::new(PanicAt("driver: durable", false.into()));
+    let builder = Runtime::builder().journal(Arc::new(journal)).one_lane().clock(Arc::new(TestClock::new()));
+    let runtime = builder.seed(1).probe(Arc::clone(&probe) as Arc<dyn Probe>).build();
+    let model = ScriptedModel::new([calls(&[("q", "quick"), ("d", "gone")])]);
+    let agent = Agent::builder()
+        .model(model)
+        .runtime(&runtime)
+        .tool(tools::quick("quick", &log))
+        .tool(tools::slow("gone", millis(500), &log).on_cancel(OnCancel::Detach))
+        .build()
+        .unwrap();
+    let run = at_work(&agent).await;
+    // The end of the quick one is on its way to the disk, and behind it the driver panics.
+    probe.1.store(true, std::sync::atomic::Ordering::SeqCst);
+    let outcome = settled(&agent, &run).await;
+    assert!(matches!(&*outcome.ending, Ending::Failed(_)), "{:?}", outcome.ending);
+    assert_eq!(verdict(&outcome.receipt, "d"), Verdict::Finished);
+    assert_eq!(result_of(&agent.history().await.unwrap(), "d").to_text(), "slow result");
+    assert_eq!(run.receipt().unwrap().addenda, []);
+}
