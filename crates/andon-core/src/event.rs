@@ -13,7 +13,7 @@ use crate::cancel::CancelRequest;
 use crate::digest::Digest;
 use crate::id::{CallId, RunId, SessionKey};
 use crate::limits::Limits;
-use crate::message::{Message, ToolResult};
+use crate::message::{Content, Message, ToolResult};
 use crate::outcome::{Ending, Failure, ModelStop};
 use crate::time::Stamp;
 use crate::usage::Used;
@@ -358,11 +358,14 @@ pub struct Remains {
     /// What else is to be known of how it was stopped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the call had to show for itself, if it was dropped before it could return it. It goes into the call's result.
+    #[serde(skip)]
+    pub output: Vec<Content>,
 }
 
 impl Remains {
     /// Nothing remains, and nothing is to be said.
-    pub const NONE: Self = Self { leaked: Vec::new(), notes: Vec::new() };
+    pub const NONE: Self = Self { leaked: Vec::new(), notes: Vec::new(), output: Vec::new() };
 
     /// Whether there is nothing to say.
     pub fn is_none(&self) -> bool {

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Invocation, Returned, Tool, ToolError, ToolSpec, Work};
+use andon::{Content, Invocation, Remains, Returned, Tool, ToolError, ToolSpec, Work};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::process::{CLEANUP, Command, Finished, Limits, Status, Tree, in_words};
+use crate::process::{CLEANUP, Collector, Command, Finished, Limits, Status, Tree, in_words};
 
 /// Runs a command with `sh`, and stops it with everything that it started.
 ///
@@ -117,12 +118,24 @@ impl Tool for Shell {
         let command = self.command.clone().arg(line);
         let tree = Tree::new();
         let started = tree.clone();
+        // What was printed is kept also if the work is dropped before it can return it.
+        let printed = Arc::new(Mutex::new(Collector::new(self.command.max_output)));
+        let kept = Arc::clone(&printed);
         let work = async move {
             let Invocation { cord, progress, .. } = invocation;
-            let finished = command.run(&started, &cord, |text| progress.show(text)).await?;
+            let show = |text: &str| {
+                printed.lock().push(text.as_bytes());
+                progress.show(text);
+            };
+            let finished = command.run(&started, &cord, show).await?;
             told(finished)
         };
-        Work::task(work).cleanup(move || async move { tree.end().await })
+        Work::task(work).cleanup(move || async move {
+            let remains = tree.end().await;
+            let text = kept.lock().take().into_text();
+            let output = if text.is_empty() { Vec::new() } else { vec![Content::Text { text }] };
+            Remains { output, ..remains }
+        })
     }
 }
 
@@ -136,6 +149,12 @@ fn told(finished: Finished) -> Returned {
     }
     let end = status.map_or_else(|| "nobody knows how it ended: its supervisor was killed".to_owned(), in_words);
     if stopped {
+        // A signal that we have sent ourselves needs no explanation.
+        let end = match status {
+            Some(Status::Signal(9)) => "it was ended by force".to_owned(),
+            Some(Status::Signal(15)) => "it ended when it was asked to".to_owned(),
+            _ => end,
+        };
         return Ok(format!("{text}[stopped before its end; {end}]").into());
     }
     let text = format!("{text}[{end}]");

@@ -360,7 +360,7 @@ impl ToolAside {
 }
 
 fn leaked(what: String) -> Remains {
-    Remains { leaked: vec![what], notes: Vec::new() }
+    Remains { leaked: vec![what], ..Remains::NONE }
 }
 
 fn bounded_end(end: AsideEnd<Returned>, max: usize) -> AsideEnd<Returned> {

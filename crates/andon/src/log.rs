@@ -42,7 +42,7 @@ pub(crate) struct Log {
     /// What tools said and must wait: for those facts, or for a slow disk.
     held: Vec<(Kind, String)>,
     /// `open` with what had been held behind it, on its way to the journal before facts: it is shown with them.
-    ahead: Option<Span>,
+    ahead: Option<Box<Span>>,
     /// The reader that waits: mostly there is one.
     reader: Option<Waits>,
     /// The others that wait.
@@ -133,7 +133,7 @@ impl Log {
             ahead.push(&kind, &text);
         }
         let flush = take_flush(&ahead, &mut self.journaled, now);
-        self.ahead = Some(ahead);
+        self.ahead = Some(Box::new(ahead));
         flush
     }
 
@@ -194,7 +194,7 @@ impl Log {
     /// Shows facts that are durable.
     pub(crate) fn publish(&mut self, records: Vec<Arc<Record>>) {
         if let Some(ahead) = self.ahead.take() {
-            self.open = ahead;
+            self.open = *ahead;
         }
         for record in records {
             if !self.open.is_empty() {

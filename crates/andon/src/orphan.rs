@@ -212,8 +212,10 @@ impl Left {
         let Some((call, closed)) = live.call_of(ticket) else { return Ok(()) };
         let Some(open) = self.progress.calls().iter().find(|open| open.call.id == call) else { return Ok(()) };
         let CallState::Running(effect) = open.state else { return Ok(()) };
-        let (end, result) = judge(&call, effect, done.end, &closed, true);
-        let remains = box_remains(done.remains);
+        let ToolDone { end, mut remains } = done;
+        let kept = std::mem::take(&mut remains.output);
+        let (end, result) = judge(&call, effect, end, kept, &closed, true);
+        let remains = box_remains(remains);
         self.add(Event::ToolFinished { call, end, result: Arc::new(result), remains })
     }
 }

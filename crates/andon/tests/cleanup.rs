@@ -205,7 +205,8 @@ async fn the_cleanup_runs_after_a_time_limit_a_deadline_and_under_each_way_to_be
 async fn what_remains_is_named_in_the_receipt_with_its_call() {
     let seen = Arc::new(Seen::default());
     let tool = cleaning(&seen, hangs, |_| {
-        let remains = Remains { leaked: vec!["pid 4711".into()], notes: vec!["killed by best effort".into()] };
+        let remains =
+            Remains { leaked: vec!["pid 4711".into()], notes: vec!["killed by best effort".into()], ..Remains::NONE };
         Box::pin(async move { remains })
     });
     let agent = one_tool(tool);

@@ -91,7 +91,7 @@ impl Bare {
                 self.name
             ));
         }
-        Remains { leaked, notes }
+        Remains { leaked, notes, ..Remains::NONE }
     }
 }
 

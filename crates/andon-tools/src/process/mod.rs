@@ -42,6 +42,7 @@ pub use output::Captured;
 pub use run::{Finished, Stop};
 pub use tree::{Running, Tree};
 
+pub(crate) use output::Collector;
 pub(crate) use status::in_words;
 pub(crate) use text::lossless;
 

@@ -28,6 +28,11 @@ impl Collector {
         self.tail.extend(rest);
     }
 
+    /// What has come so far; it begins anew.
+    pub(crate) fn take(&mut self) -> Captured {
+        std::mem::replace(self, Self::new(self.half * 2)).finish()
+    }
+
     pub(crate) fn finish(self) -> Captured {
         let Self { mut head, tail, total, .. } = self;
         let mut tail = Vec::from(tail);

@@ -170,7 +170,7 @@ impl Shim {
         let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
         let seconds = PATIENCE.as_secs();
         let note = format!("some processes of `{}` could not be killed within {seconds} s", self.name);
-        Remains { leaked, notes: vec![note] }
+        Remains { leaked, notes: vec![note], ..Remains::NONE }
     }
 
     /// The shim was killed. The main process has died with it; others may live on.
@@ -182,7 +182,7 @@ impl Shim {
              one that has left all of these could live on",
             self.name
         );
-        Remains { leaked, notes: vec![note] }
+        Remains { leaked, notes: vec![note], ..Remains::NONE }
     }
 
     /// The shim lives and does not answer: its tree is ended from here, and it with it.
@@ -192,7 +192,7 @@ impl Shim {
         self.signal(Signal::KILL).await;
         let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
         let note = format!("the shim of `{}` did not answer: its processes were stopped by best effort", self.name);
-        Remains { leaked, notes: vec![note] }
+        Remains { leaked, notes: vec![note], ..Remains::NONE }
     }
 
     fn traces(&self) -> Traces {

@@ -64,7 +64,7 @@ impl Tree {
         }
         let mut remains = Remains::default();
         for process in processes {
-            let Remains { leaked, notes } = process.end().await;
+            let Remains { leaked, notes, .. } = process.end().await;
             remains.leaked.extend(leaked);
             remains.notes.extend(notes);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::core::message::ResultStatus;
-use andon::{Agent, Cancel, Content, Event, Outcome, Part, Verdict};
+use andon::{Agent, Cancel, Content, Event, FeedItem, Outcome, Part, Verdict};
 use andon_testkit::model::{Act, ScriptedModel};
 use andon_tools::Shell;
 use serde_json::json;
@@ -21,6 +21,7 @@ tests![
     a_command_that_begins_with_a_dash_is_a_command,
     what_is_printed_is_shown_while_it_runs,
     a_graceful_stop_keeps_what_was_printed,
+    a_stop_with_force_now_keeps_what_was_printed_too,
     a_stop_with_force_now_leaves_nothing_either,
     a_command_that_takes_too_long_is_stopped_alone,
 ];
@@ -112,6 +113,24 @@ fn what_is_printed_is_shown_while_it_runs() {
     });
 }
 
+fn a_stop_with_force_now_keeps_what_was_printed_too() {
+    block_on(async {
+        let agent = agent(Shell::new(), "echo shown at once; sleep 1000000");
+        let run = agent.start("go").unwrap();
+        let mut feed = run.feed();
+        while let Some(item) = feed.next().await {
+            if matches!(&item, FeedItem::Delta(delta) if delta.text.contains("shown at once\n")) {
+                break;
+            }
+        }
+        run.cancel(Cancel::now());
+        let outcome = run.outcome().await;
+        assert_eq!((outcome.stop_reason(), verdict(&outcome)), ("cancelled", Verdict::Unknown));
+        let (text, _) = result(&agent).await;
+        assert!(text.contains("may have had its effect") && text.contains("shown at once\n"), "{text}");
+    });
+}
+
 fn a_graceful_stop_keeps_what_was_printed() {
     let token = Token::new();
     block_on(async {
@@ -125,7 +144,7 @@ fn a_graceful_stop_keeps_what_was_printed() {
         assert_eq!((outcome.stop_reason(), verdict(&outcome)), ("cancelled", Verdict::Unknown));
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
         let (text, _) = result(&agent).await;
-        assert!(text.contains("kept\n[stopped before its end; ended by signal 9"), "{text}");
+        assert!(text.contains("kept\n[stopped before its end; it was ended by force]"), "{text}");
     });
 }
 

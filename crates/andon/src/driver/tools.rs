@@ -217,9 +217,11 @@ impl Driver {
         if was_told && had_to_be_stopped && !closed.at_once && !planted(Fault::GraceEndNotRecorded) {
             self.stage(Event::GraceEnded { calls: [call.clone()].into() });
         }
-        let (end, result) = judge(&call, effect, done.end, &closed, was_told);
+        let ToolDone { end, mut remains } = done;
+        let kept = std::mem::take(&mut remains.output);
+        let (end, result) = judge(&call, effect, end, kept, &closed, was_told);
         let result = Arc::new(result);
-        let remains = box_remains(done.remains);
+        let remains = box_remains(remains);
         self.stage(Event::ToolFinished { call, end, result: Arc::clone(&result), remains });
         if self.has_hooks(HookPoint::AfterTool) {
             self.finished.push(result);
@@ -252,6 +254,7 @@ pub(crate) fn judge(
     call: &CallId,
     effect: Effect,
     end: AsideEnd<Returned>,
+    kept: Vec<Content>,
     closed: &Closed,
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
@@ -276,8 +279,8 @@ pub(crate) fn judge(
             stopped(ToolEnd::Panicked, vec![Content::Text { text: format!("It said: {text}") }])
         }
         AsideEnd::NeverStarted => stopped(ToolEnd::NeverStarted, Vec::new()),
-        AsideEnd::Abandoned => stopped(ToolEnd::Leaked, Vec::new()),
-        AsideEnd::Dropped => stopped(cut(effect), Vec::new()),
+        AsideEnd::Abandoned => stopped(ToolEnd::Leaked, kept),
+        AsideEnd::Dropped => stopped(cut(effect), kept),
     }
 }
 

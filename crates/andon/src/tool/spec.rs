@@ -70,7 +70,7 @@ pub enum OnCancel {
         /// How long.
         within: Duration,
     },
-    /// It is meant to outlive the run: nobody waits for it, and the receipt says so. Only a cancel of this call alone
-    /// stops it.
+    /// It is meant to outlive the run: nobody waits for it, and the receipt says so. Only a cancel of this call alone stops
+    /// it, as long as the run goes on, and its own time limit.
     Detach,
 }
