@@ -21,7 +21,8 @@ pub(crate) fn core(words: &[&str]) -> Result<()> {
 
 /// What tools cost, and how soon they stop.
 pub(crate) fn tools(words: &[&str]) -> Result<()> {
-    bench("andon-tools", "tools", words)
+    bench("andon-tools", "tools", words)?;
+    bench("andon-tools", "process", words)
 }
 
 /// What durability costs.

@@ -27,12 +27,14 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
-    for package in ["andon", "andon-store"] {
+    for package in ["andon", "andon-store", "andon-tools"] {
         for example in examples(package)? {
             let words = ["run", "--quiet", "--package", package, "--example", &example];
             stages.run(&format!("example {example}"), &mut cargo(&words))?;
         }
     }
+    let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];
+    stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;
     stages.run("points", &mut points_command(&[]))?;
     stages.run("planted faults", &mut faults_command("test"))?;
     stages.run("clippy with planted faults", &mut faults_command("clippy"))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use andon::{Agent, Practice, Runtime, Tool};
 use andon_tools::mcp::{McpServer, McpTool};
 use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::args::{BuiltIn, Options};
 use crate::tools;
@@ -22,6 +22,9 @@ pub(crate) async fn practice_agent(options: &Options, runtime: &Runtime) -> anyh
         Some(folder) => folder.clone(),
         None => std::env::current_dir().context("the current folder is gone: name another with --folder")?,
     };
+    if !folder.is_dir() {
+        bail!("{} is no folder: name one with --folder", folder.display());
+    }
     let mut named = options.tools.clone();
     named.sort();
     named.dedup();

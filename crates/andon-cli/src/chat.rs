@@ -25,6 +25,7 @@ Say anything. Some words do more:
   roll 3 dice, what time    tools that answer at once
   both                      a slow tool and a quick one together
   write a note: buy milk    a tool that needs your yes
+  dice {\"sides\": 8}         any tool, spelt out; with --tool shell also: shell: ls -l
 Ctrl-C stops the answer, again stops it now, a third time leaves at once.
   /receipt                  all about the last run
   /history                  what was said in this session

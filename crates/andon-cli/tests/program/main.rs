@@ -10,3 +10,4 @@ mod moving;
 mod queued;
 mod run;
 mod sessions;
+mod tools;
