@@ -420,6 +420,9 @@ pub enum Learnt {
         call: CallId,
         /// What it returned.
         result: Arc<ToolResult>,
+        /// What its cleanup found, if there is something to say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remains: Option<Box<Remains>>,
     },
     /// Somebody asked to undo what a call did; on record before anything is done about it.
     CompensationStarted {

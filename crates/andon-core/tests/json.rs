@@ -236,7 +236,7 @@ fn a_lump_comes_back_with_its_version_and_joins_to_the_same_span() {
 
 #[test]
 fn an_addendum_comes_back_with_its_version_and_word() {
-    let late = Learnt::LateResult { call: id("a"), result: result() };
+    let late = Learnt::LateResult { call: id("a"), result: result(), remains: None };
     let corrected = Learnt::UsageCorrected { call: 1, used: Box::new(used()) };
     for (what, word) in [(late, "late_result"), (corrected, "usage_corrected")] {
         let json = round_trip(&Addendum { v: FORMAT_VERSION, number: 3, at: AT, what });
@@ -247,7 +247,7 @@ fn an_addendum_comes_back_with_its_version_and_word() {
 #[test]
 fn a_receipt_comes_back_with_its_version() {
     let records: Vec<_> = events().into_iter().map(|event| Arc::new(record(event))).collect();
-    let what = Learnt::LateResult { call: id("a"), result: result() };
+    let what = Learnt::LateResult { call: id("a"), result: result(), remains: None };
     let receipt = Receipt::fold(&records, [Addendum { v: FORMAT_VERSION, number: 1, at: AT, what }]).unwrap();
     let json = round_trip(&receipt);
     assert_eq!([&json["v"], &json["revision"]], [&json!(1), &json!(1)]);

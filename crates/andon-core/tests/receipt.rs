@@ -105,7 +105,7 @@ fn a_receipt_says_who_why_when_and_what_became_of_each_call() {
 fn what_is_learnt_later_is_folded_in_and_counted() {
     let at = Stamp { wall: Wall(2_000_000_000), mono_us: 9_000 };
     let better = Used::whole(Usage::reported(10, 7));
-    let late = Learnt::LateResult { call: id("a"), result: Arc::new(result("a")) };
+    let late = Learnt::LateResult { call: id("a"), result: Arc::new(result("a")), remains: None };
     let corrected = Learnt::UsageCorrected { call: 1, used: Box::new(better) };
     let addenda = [Addendum { v: 1, number: 1, at, what: late }, Addendum { v: 1, number: 2, at, what: corrected }];
     let mut expected = expected();

@@ -134,7 +134,7 @@ pub(crate) struct ToolAside {
     late: Option<Late>,
 }
 
-type Late = Box<dyn FnOnce(AsideEnd<Returned>) + Send>;
+type Late = Box<dyn FnOnce(ToolDone) + Send>;
 type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
 /// How far a tool call has come.
@@ -156,7 +156,7 @@ impl ToolAside {
         call: CallId,
         spec: Arc<ToolSpec>,
         make: impl FnOnce() -> Work + Send + 'static,
-        late: impl FnOnce(AsideEnd<Returned>) + Send + 'static,
+        late: impl FnOnce(ToolDone) + Send + 'static,
     ) -> Self {
         let guard = Guard::new(live, ticket);
         let stage = Stage::Unstarted(Box::new(make));
@@ -172,7 +172,7 @@ impl ToolAside {
             live.report(self.guard.ticket, News::ToolEnded(self.guard.ticket, Box::new(ToolDone { end, remains })))
             && let Some(late) = self.late.take()
         {
-            late(done.end);
+            late(*done);
         }
         if planted(Fault::CleanupNotAwaited) {
             self.clean_up().await;
@@ -308,6 +308,8 @@ impl ToolAside {
     fn abandon(&mut self) -> AsideEnd<Returned> {
         let Stage::Overdue(thread, _) = mem::replace(&mut self.stage, Stage::Over) else { return AsideEnd::Dropped };
         let late = self.late.take().unwrap_or_else(|| Box::new(drop));
+        // Its cleanup comes now, and what that finds is told with the call's end.
+        let late = Box::new(|end| late(ToolDone { end, remains: Remains::NONE }));
         thread.abandon(late).unwrap_or(AsideEnd::Abandoned)
     }
 

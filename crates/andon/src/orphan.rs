@@ -92,7 +92,7 @@ async fn try_settle(
         unseen.extend(records);
     }
     let seen = live.with_log(|log| log.facts().to_vec());
-    let outcome = outcome_of(&progress, seen.iter().chain(&unseen));
+    let outcome = outcome_of(&progress, seen.iter().chain(&unseen), live.addenda());
     conclude(live, session, progress.messages());
     live.close(unseen, outcome);
     Ok(())

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use andon_core::closing::close_lost;
-use andon_core::event::{Entry, Epoch, Event, Record, Seq};
+use andon_core::event::{Addendum, Entry, Epoch, Event, Record, Seq};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::outcome::{Ending, Outcome};
@@ -95,9 +95,13 @@ pub(crate) fn tell(stored: &Stored) -> Result<Told, FoldError> {
 }
 
 /// The outcome of a settled run.
-pub(crate) fn outcome_of<'a>(progress: &Progress, records: impl IntoIterator<Item = &'a Arc<Record>>) -> Outcome {
+pub(crate) fn outcome_of<'a>(
+    progress: &Progress,
+    records: impl IntoIterator<Item = &'a Arc<Record>>,
+    addenda: Vec<Addendum>,
+) -> Outcome {
     let ending = progress.ending().cloned().unwrap_or_else(|| Arc::new(Ending::Lost));
-    let receipt = Receipt::fold(records, [])
+    let receipt = Receipt::fold(records, addenda)
         .unwrap_or_else(|| Receipt::unknown(&progress.accepted().run, &progress.accepted().session));
     Outcome { ending, message: progress.last_answer().cloned(), usage: progress.used(), receipt }
 }

@@ -160,11 +160,7 @@ impl Fold {
             account.took_us = now.since(started.at);
             account.effect_id.clone_from(&started.effect_id);
         }
-        if let Some(remains) = remains {
-            account.notes.clone_from(&remains.notes);
-            let named = remains.leaked.iter().map(|leaked| format!("{}: {leaked}", name_of(&account)));
-            self.receipt.leaked.extend(named);
-        }
+        self.receipt.leaked.extend(take_remains(&mut account, remains));
         self.tool_closed(account);
     }
 
@@ -194,13 +190,16 @@ impl Fold {
 
     pub(super) fn addendum(&mut self, addendum: Addendum) {
         match &addendum.what {
-            Learnt::LateResult { call, .. } => {
+            Learnt::LateResult { call, remains, .. } => {
                 let account = self.receipt.calls.iter_mut().find(|account| account.call == *call);
-                if let Some(account) = account.filter(|account| account.verdict == Verdict::Leaked) {
-                    account.verdict = Verdict::Late;
-                    let name = name_of(account);
-                    // What its cleanup could not stop stands there under a longer name, and stays.
-                    self.receipt.leaked.retain(|leak| *leak != name);
+                if let Some(account) = account {
+                    if account.verdict == Verdict::Leaked {
+                        account.verdict = Verdict::Late;
+                        let name = name_of(account);
+                        // What its cleanup could not stop stands there under a longer name, and stays.
+                        self.receipt.leaked.retain(|leak| *leak != name);
+                    }
+                    self.receipt.leaked.extend(take_remains(account, remains.as_deref()));
                 }
             }
             Learnt::CompensationStarted { call, .. } => self.compensation(call, Compensation::Started),
@@ -231,6 +230,13 @@ impl Fold {
             account.compensation = Some(compensation);
         }
     }
+}
+
+/// Notes what a call's cleanup found; gives the names of what is leaked.
+fn take_remains(account: &mut CallAccount, remains: Option<&Remains>) -> Vec<String> {
+    let Some(remains) = remains else { return Vec::new() };
+    account.notes.extend(remains.notes.iter().cloned());
+    remains.leaked.iter().map(|leaked| format!("{}: {leaked}", name_of(account))).collect()
 }
 
 /// A call's name in the list of what is leaked.

@@ -332,7 +332,7 @@ fn check_detached(run: &Stored, call: &CallId) -> Option<String> {
         .addenda
         .iter()
         .filter_map(|addendum| match &addendum.what {
-            Learnt::LateResult { call: late, result } if late == call => Some(result.status),
+            Learnt::LateResult { call: late, result, .. } if late == call => Some(result.status),
             _ => None,
         })
         .collect();

@@ -95,7 +95,10 @@ impl Driver {
         let (records, result) = self.until_durable(appended).await;
         result?;
         self.live.hit("driver: settled on disk");
-        let outcome = self.live.with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records)));
+        // What was learnt by now of calls that were given up is part of it.
+        let addenda = self.live.addenda();
+        let outcome =
+            self.live.with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records), addenda));
         conclude(&self.live, &self.session, self.progress().messages());
         self.live.close(records, outcome);
         self.live.hit("driver: settled");
@@ -119,7 +122,8 @@ impl Driver {
         for event in close_lost(progress) {
             let _ = progress.apply(&event);
         }
-        let mut outcome = self.live.with_log(|log| outcome_of(progress, log.facts()));
+        let addenda = self.live.addenda();
+        let mut outcome = self.live.with_log(|log| outcome_of(progress, log.facts(), addenda));
         outcome.receipt.outcome = Some(Arc::clone(&ending));
         outcome.ending = ending;
         // A run of which nothing is on record has said nothing.

@@ -212,7 +212,8 @@ impl Driver {
         let Some(place) = self.running.iter().position(|running| running.ticket == ticket) else { return };
         let Running { call, effect, .. } = self.running.swap_remove(place);
         let closed = self.live.close_ticket(ticket);
-        let was_told = closed.alone.is_some() || self.live.force().is_some_and(|force| force.cuts());
+        let alone = closed.alone.as_ref().is_some_and(|request| request.force.cuts());
+        let was_told = alone || self.live.force().is_some_and(|force| force.cuts());
         let had_to_be_stopped = matches!(done.end, AsideEnd::Dropped | AsideEnd::Abandoned);
         if was_told && had_to_be_stopped && !closed.at_once && !planted(Fault::GraceEndNotRecorded) {
             self.stage(Event::GraceEnded { calls: [call.clone()].into() });
@@ -303,8 +304,8 @@ pub(crate) fn box_remains(remains: Remains) -> Option<Box<Remains>> {
 }
 
 /// Records the end of a tool that was given up: an addendum, believed by nobody.
-fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(AsideEnd<Returned>) + Send + 'static {
-    move |end| {
+fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(ToolDone) + Send + 'static {
+    move |ToolDone { end, mut remains }| {
         if let AsideEnd::NeverStarted = end {
             // It was closed as such, and there is nothing to add.
             return;
@@ -316,10 +317,10 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(AsideEnd<Returned>)
             AsideEnd::Returned(Err(error)) => ToolResult::text(call.clone(), ResultStatus::Error, error.0),
             AsideEnd::Panicked(text) => ToolResult::text(call.clone(), ResultStatus::Error, text),
             AsideEnd::Dropped | AsideEnd::Abandoned | AsideEnd::NeverStarted => {
-                stopped_result(call.clone(), ToolEnd::Cut, Vec::new())
+                stopped_result(call.clone(), ToolEnd::Cut, std::mem::take(&mut remains.output))
             }
         };
         // Nobody is there to wait for the disk.
-        drop(live.learn(Learnt::LateResult { call, result: Arc::new(result) }));
+        drop(live.learn(Learnt::LateResult { call, result: Arc::new(result), remains: box_remains(remains) }));
     }
 }

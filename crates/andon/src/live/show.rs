@@ -110,6 +110,10 @@ impl Live {
         append
     }
 
+    pub(crate) fn addenda(&self) -> Vec<Addendum> {
+        self.inner.lock().addenda.clone()
+    }
+
     /// Takes in what is on record of what was learnt: another handle on this run may have added to it.
     pub(crate) fn catch_up(&self, on_record: Vec<Addendum>) {
         let mut inner = self.inner.lock();

@@ -257,7 +257,8 @@ impl Inner {
         let Some(number) = ticket else { return run_is_cut };
         let mut open = self.tickets.iter_mut().chain(&mut self.detached);
         let Some(ticket) = open.find(|ticket| ticket.number == number) else { return true };
-        let told = (run_is_cut && !ticket.outlives_the_run()) || ticket.cancelled.is_some();
+        let alone = ticket.cancelled.as_ref().is_some_and(|request| request.force.cuts());
+        let told = (run_is_cut && !ticket.outlives_the_run()) || alone;
         ticket.saw_it |= told;
         told
     }
