@@ -252,6 +252,9 @@ impl ToolAside {
             return Err(AsideEnd::NeverStarted);
         }
         let Work { doing, cleanup } = caught(make).map_err(AsideEnd::Panicked)?;
+        if cleanup.is_none() {
+            self.guard.live.has_no_cleanup(self.guard.ticket);
+        }
         self.cleanup = cleanup;
         self.timeout = self.spec.timeout.map(|timeout| Box::pin(sleep(timeout)));
         self.stage = match doing {

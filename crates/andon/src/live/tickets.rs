@@ -115,6 +115,13 @@ impl Live {
         !inner.stop.lets_the_turn_go_on() && inner.let_go(number)
     }
 
+    /// A tool's work has no cleanup that would take time.
+    pub(crate) fn has_no_cleanup(&self, number: u32) {
+        if let Some(ticket) = self.inner.lock().tickets.iter_mut().find(|ticket| ticket.number == number) {
+            ticket.manners.cleanup = Duration::ZERO;
+        }
+    }
+
     /// A tool that has passed the gate has to wait for a thread.
     pub(crate) fn waits_for_place(&self, number: u32) {
         if let Some(ticket) = self.inner.lock().tickets.iter_mut().find(|ticket| ticket.number == number) {

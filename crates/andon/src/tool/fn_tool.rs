@@ -92,7 +92,7 @@ impl FnTool {
         self.with(|spec| spec.needs_approval = true)
     }
 
-    /// How long the cleanup of its work may take; see [`Work::cleanup`].
+    /// How long the cleanup of its work may take, if it has one; two seconds unless told otherwise. See [`Work::cleanup`].
     #[must_use]
     pub fn cleanup_within(self, cleanup: Duration) -> Self {
         self.with(|spec| spec.cleanup = cleanup)

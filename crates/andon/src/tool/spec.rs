@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::DEFAULT_GRACE;
 
+/// How long the cleanup of a call may take, unless the tool says otherwise.
+const DEFAULT_CLEANUP: Duration = Duration::from_secs(2);
+
 /// How many bytes of a result are kept, unless the tool says otherwise.
 const DEFAULT_OUTPUT: usize = 1 << 20;
 
@@ -30,7 +33,8 @@ pub struct ToolSpec {
     pub timeout: Option<Duration>,
     /// Whether a person has to say yes first.
     pub needs_approval: bool,
-    /// How long the cleanup of its work may take; see [`Work::cleanup`](super::Work::cleanup).
+    /// How long the cleanup of its work may take, if it has one; two seconds unless told otherwise. See
+    /// [`Work::cleanup`](super::Work::cleanup).
     pub cleanup: Duration,
     /// How long its compensation may take; nothing if it has none.
     pub compensation: Option<Duration>,
@@ -50,7 +54,7 @@ impl ToolSpec {
             on_cancel: OnCancel::Cooperate,
             timeout: None,
             needs_approval: false,
-            cleanup: Duration::ZERO,
+            cleanup: DEFAULT_CLEANUP,
             compensation: None,
             max_output: DEFAULT_OUTPUT,
         }
