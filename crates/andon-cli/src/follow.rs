@@ -96,7 +96,7 @@ impl Following<'_> {
     fn question(&mut self, call: &CallId, approver: &Approver<'_>) -> io::Result<()> {
         // A decision that comes too late is refused, and the feed tells why: the run was stopped.
         match approver {
-            Approver::Yes => drop(self.run.approve(call, Some("--yes"))),
+            Approver::Yes => self.approve(call, "--yes"),
             Approver::Nobody => drop(self.run.deny(call, None, Some("Nobody was there to be asked."))),
             Approver::Person(_) => {
                 self.open.push(call.clone());
@@ -106,6 +106,13 @@ impl Following<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says yes to what was shown, and to nothing else. As above: one that comes too late changes nothing.
+    fn approve(&self, call: &CallId, by: &str) {
+        if let Some(shown) = self.calls.iter().find(|shown| shown.id == *call) {
+            let _ = self.run.approve_exactly(call, shown.digest(), Some(by));
+        }
     }
 
     /// Puts the first open question on the screen, with what is typed visible.
@@ -132,7 +139,7 @@ impl Following<'_> {
         };
         // As above: a decision that comes too late changes nothing.
         match word.as_str() {
-            "y" | "yes" => drop(self.run.approve(&call, Some("terminal"))),
+            "y" | "yes" => self.approve(&call, "terminal"),
             "n" | "no" => drop(self.run.deny(&call, Some("terminal"), None)),
             _ => return self.ask_next(),
         }

@@ -11,20 +11,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use andon_core::cancel::{Reason, ReplyKind};
 use andon_core::event::Remains;
 use andon_core::id::CallId;
 use andon_core::time::Stamp;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
 use crate::blocking::{Doer, Waiter};
 use crate::cord::Cancel;
 use crate::driver::REAP;
 use crate::fault::{Fault, planted};
 use crate::live::{Live, News, Order};
-use crate::tool::{BoxFuture, Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded};
+use crate::tool::{BoxFuture, Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded, bounded_remains};
 
 /// How work beside the driver ended.
 #[derive(Debug)]
@@ -252,9 +253,7 @@ impl ToolAside {
             return Err(AsideEnd::NeverStarted);
         }
         let Work { doing, cleanup } = caught(make).map_err(AsideEnd::Panicked)?;
-        if cleanup.is_none() {
-            self.guard.live.has_no_cleanup(self.guard.ticket);
-        }
+        self.guard.live.set_cleanup(self.guard.ticket, cleanup.clone());
         self.cleanup = cleanup;
         self.timeout = self.spec.timeout.map(|timeout| Box::pin(sleep(timeout)));
         self.stage = match doing {
@@ -330,38 +329,49 @@ impl ToolAside {
         let Some(timeout) = timeout else { return Poll::Pending };
         ready!(timeout.as_mut().poll(cx));
         self.timeout = None;
-        let limit = self.spec.timeout.unwrap_or_default();
-        // One that may finish after a pull has had its time.
-        let cancel = match self.spec.on_cancel {
-            OnCancel::Finish { .. } => Cancel::now(),
-            OnCancel::Cooperate | OnCancel::Drop | OnCancel::Detach => Cancel::graceful(),
-        };
-        let cancel = cancel.reason(Reason::Deadline).by("limit").note(format!("its limit of {limit:?} is reached"));
         let live = &self.guard.live;
-        match live.pull_call(&self.call, cancel.at(live.now())).0 {
+        match live.pull_call(&self.call, out_of_time(&self.spec).at(live.now())).0 {
             ReplyKind::TooLate { .. } | ReplyKind::NotRunning => Poll::Ready(()),
             // The pull has woken this task: it looks again.
             _ => Poll::Pending,
         }
     }
 
-    /// Brings to its end whatever the work started.
     async fn clean_up(&mut self) -> Remains {
-        let Some(cleanup) = self.cleanup.take() else { return Remains::NONE };
-        let budget = self.spec.cleanup;
-        let cleaned = match caught(cleanup) {
-            Ok(mut cleanup) => {
-                let cleaning = poll_fn(|cx| poll_caught(&mut cleanup, cx));
-                tokio::time::timeout(budget, cleaning).await.ok()
-            }
-            Err(panic) => Some(AsideEnd::Panicked(panic)),
-        };
-        match cleaned {
-            Some(AsideEnd::Returned(remains)) => remains,
-            Some(AsideEnd::Panicked(text)) => leaked(format!("its cleanup panicked: {text}")),
-            _ => leaked(format!("its cleanup did not end within {budget:?}")),
+        match self.cleanup.take() {
+            Some(cleanup) => bounded_remains(clean_up(cleanup, self.spec.cleanup).await, self.spec.max_output),
+            None => Remains::NONE,
         }
     }
+}
+
+/// Brings to its end whatever a call has started, unless somebody else is at it.
+pub(crate) async fn clean_up(cleanup: Cleanup, budget: Duration) -> Remains {
+    let Some(function) = cleanup.take() else { return Remains::NONE };
+    let cleaned = match caught(function) {
+        Ok(mut cleaning) => {
+            let cleaned = timeout(budget, poll_fn(|cx| poll_caught(&mut cleaning, cx))).await.ok();
+            drop_caught(Some(cleaning));
+            cleaned
+        }
+        Err(panic) => Some(AsideEnd::Panicked(panic)),
+    };
+    match cleaned {
+        Some(AsideEnd::Returned(remains)) => remains,
+        Some(AsideEnd::Panicked(text)) => leaked(format!("its cleanup panicked: {text}")),
+        _ => leaked(format!("its cleanup did not end within {budget:?}")),
+    }
+}
+
+/// The stop of a call that takes too long.
+pub(crate) fn out_of_time(spec: &ToolSpec) -> Cancel {
+    // One that may finish after a pull has had its time.
+    let cancel = match spec.on_cancel {
+        OnCancel::Finish { .. } => Cancel::now(),
+        OnCancel::Cooperate | OnCancel::Drop | OnCancel::Detach => Cancel::graceful(),
+    };
+    let limit = spec.timeout.unwrap_or_default();
+    cancel.reason(Reason::Deadline).by("limit").note(format!("its limit of {limit:?} is reached"))
 }
 
 fn leaked(what: String) -> Remains {

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use crate::agent::AgentCore;
 use crate::aside::panic_text;
+use crate::driver::REAP;
 use crate::fault::{Fault, planted};
 use crate::journal::JournalError;
 use crate::live::Live;
@@ -102,9 +103,9 @@ pub(crate) async fn compensate(
     };
     let (tell, told) = oneshot::channel();
     // A task of its own: who asked may go away, and what was begun comes to its end all the same.
-    live.runtime.door.spawn_aside(async move {
+    live.runtime.door.spawn_keeper(async move {
         let compensated = match at_it.on_record(by).await {
-            Ok(()) => at_it.finish(undo_within(budget, tool, undo).await).await,
+            Ok(()) => at_it.undo(budget, tool, undo).await,
             Err(error) => Err(error.into()),
         };
         // Nobody may be there to hear it any more.
@@ -178,8 +179,10 @@ async fn undo_within(budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Compe
         }),
     )
     .await;
+    // What it leaves when it is dropped is its own affair, and so is a panic in it.
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(undoing)));
     let (end, result) = match returned {
-        Err(_) => (ToolEnd::Unknown, stopped_result(call, ToolEnd::Unknown, Vec::new())),
+        Err(_) => return unknown(call),
         Ok(Err(panic)) => {
             (ToolEnd::Panicked, ToolResult::text(call, ResultStatus::Error, format!("It crashed: {panic}")))
         }
@@ -189,6 +192,12 @@ async fn undo_within(budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Compe
         },
     };
     Compensated { end, result: Arc::new(result) }
+}
+
+/// Nobody knows how far it came.
+fn unknown(call: CallId) -> Compensated {
+    let result = stopped_result(call, ToolEnd::Unknown, Vec::new());
+    Compensated { end: ToolEnd::Unknown, result: Arc::new(result) }
 }
 
 /// Keeps a second one from beginning while the first is at it.
@@ -211,6 +220,21 @@ impl AtIt {
             return Ok(());
         }
         self.live.learn(Learnt::CompensationStarted { call: self.key.1.clone(), by }).await
+    }
+
+    /// Runs the compensation where tools run, and waits no longer than it may take: one that blocks is not waited for.
+    async fn undo(self, budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Result<Compensated, CompensateError> {
+        let call = undo.call.clone();
+        let (tell, told) = oneshot::channel();
+        self.live.runtime.door.spawn_aside(async move {
+            // Nobody waits any more for one that took too long.
+            let _ = tell.send(undo_within(budget, tool, undo).await);
+        });
+        let compensated = match timeout(budget + REAP, told).await {
+            Ok(Ok(compensated)) => compensated,
+            Ok(Err(_)) | Err(_) => unknown(call),
+        };
+        self.finish(compensated).await
     }
 
     async fn finish(self, compensated: Compensated) -> Result<Compensated, CompensateError> {

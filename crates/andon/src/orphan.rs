@@ -2,6 +2,7 @@
 //! process is still alive, so the text that was shown and the results that tools have returned are kept.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use andon_core::closing::{close_lost, stopped_result, tool_finished};
 use andon_core::event::{Accepted, Entry, Epoch, Event, Record};
@@ -9,12 +10,15 @@ use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
 use andon_core::progress::{Call, CallState, Progress, State};
 use andon_core::receipt::Receipt;
 
-use crate::aside::ToolDone;
+use crate::aside::{ToolDone, clean_up};
 use crate::driver::{box_remains, judge};
 use crate::journal::{Batch, JournalError, Stored};
 use crate::live::{Live, News};
 use crate::recovery::{append, conclude, fold, number, outcome_of, unreadable};
 use crate::session::SessionCore;
+
+/// How long what a tool has started may take to be ended when nobody else does it.
+const CLEANUP: Duration = Duration::from_secs(10);
 
 /// Why a live run has no driver.
 #[derive(Debug)]
@@ -35,6 +39,9 @@ pub(crate) async fn settle(
 ) {
     live.stop_asides();
     live.asides_over().await;
+    for cleanup in live.unreported_cleanups() {
+        live.runtime.door.spawn_keeper(async move { drop(clean_up(cleanup, CLEANUP).await) });
+    }
     if matches!(gone, Gone::Dropped) && is_waiting(live) {
         leave_waiting(live, session);
         return;

@@ -22,8 +22,8 @@ use crate::cord::Cord;
 
 pub use fn_tool::FnTool;
 pub use macro_support::tool;
-pub(crate) use output::bounded;
 pub use output::{Json, ToolError, ToolOutput};
+pub(crate) use output::{bounded, bounded_remains};
 pub use progress::Progress;
 pub use spec::{OnCancel, ToolSpec};
 pub use state::{SessionState, StateError};

@@ -413,3 +413,40 @@ async fn of_many_threads_that_ask_at_once_one_undoes_the_call() {
         assert_eq!((done, times.load(Ordering::SeqCst)), (1, 1));
     }
 }
+
+/// Panics when it is dropped.
+struct Grudge;
+
+impl Drop for Grudge {
+    fn drop(&mut self) {
+        panic!("a destructor that panics");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compensation_that_blocks_its_thread_or_panics_when_it_is_dropped_is_unknown_when_its_time_is_over() {
+    let (release, released) = std::sync::mpsc::sync_channel::<()>(1);
+    let released = Arc::new(Mutex::new(released));
+    let schema = || json!({"type": "object"});
+    let paid = || FnTool::new("pay", "Pays.", schema(), |_| async { Ok("paid".into()) as Returned });
+    let blocks = paid().compensation(millis(50), move |_| {
+        let released = Arc::clone(&released);
+        async move {
+            released.lock().unwrap().recv().unwrap();
+            Ok("too late".into()) as Returned
+        }
+    });
+    let panics = paid().compensation(millis(50), |_| async {
+        let _grudge = Grudge;
+        std::future::pending::<Returned>().await
+    });
+    for tool in [blocks, panics] {
+        let runtime = Runtime::builder().build();
+        let agent = agent_on(&runtime, tool);
+        let run = run_of(&agent).await;
+        let asked = tokio::time::timeout(secs(20), agent.compensate(&run, &id("c"), None)).await;
+        assert_eq!(asked.expect("nobody waits for it").unwrap().end, ToolEnd::Unknown);
+        assert_eq!(compensation(&run.receipt().unwrap()), Some(Compensation::Unknown));
+    }
+    release.send(()).unwrap();
+}

@@ -7,7 +7,7 @@ use andon::core::message::ResultStatus;
 use andon::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, ToolResult};
 
 use super::flow::Flow;
-use super::{Style, one_line, receipt, result_line};
+use super::{Style, one_line, plain, receipt, result_line};
 use crate::follow::Listener;
 
 /// Where things are written.
@@ -120,11 +120,13 @@ impl Screen {
 
     fn delta(&mut self, delta: &Delta) -> io::Result<()> {
         match &delta.kind {
+            // A program that reads the answer gets it as it is; a terminal would obey what is in it.
+            Kind::Text if io::stdout().is_terminal() => self.say(Voice::Answer, &plain(&delta.text)),
             Kind::Text => self.say(Voice::Answer, &delta.text),
-            Kind::Thinking => self.say(Voice::Thought, &delta.text),
+            Kind::Thinking => self.say(Voice::Thought, &plain(&delta.text)),
             // A call is shown when its arguments are whole.
             Kind::ToolInput(_) => Ok(()),
-            Kind::ToolOutput(_) => self.say(Voice::Tool, &without_controls(&delta.text)),
+            Kind::ToolOutput(_) => self.say(Voice::Tool, &plain(&delta.text)),
         }
     }
 
@@ -215,6 +217,10 @@ impl Listener for Screen {
         let stop = Style::STOP;
         self.end_line()?;
         self.is_asking = true;
+        // Who says yes has seen what to: the line that announced the call may have been cut.
+        if one_line(&call.arguments).ends_with('…') {
+            self.write_beside(&format!("{}\n", plain(&call.arguments)))?;
+        }
         self.write_beside(&format!("{stop}?{stop:#} May {} run? [y/n] ", call.name))
     }
 }
@@ -230,11 +236,6 @@ fn tool_word(end: ToolEnd, result: &ToolResult) -> &'static str {
         (ToolEnd::Leaked, _) => "leaked",
         (ToolEnd::Detached, _) => "goes on by itself",
     }
-}
-
-/// What a tool prints, without what would move the cursor or change the terminal.
-fn without_controls(text: &str) -> String {
-    text.chars().filter(|sign| !sign.is_control() || matches!(sign, '\n' | '\t')).collect()
 }
 
 fn write_now(out: &mut dyn Write, text: &str) -> io::Result<()> {

@@ -14,20 +14,24 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Driver;
 use super::hooks::Verdict;
+use super::settle::REAP;
 use super::watch::Woke;
-use crate::aside::{AsideEnd, ToolAside, ToolDone};
+use crate::aside::{AsideEnd, ToolAside, ToolDone, clean_up, out_of_time};
 use crate::cord::Cord;
 use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
 use crate::live::{Closed, Live, Manners, Order};
-use crate::tool::{EffectId, Invocation, Progress, Returned, SessionState, Tool};
+use crate::tool::{EffectId, Invocation, Progress, Returned, SessionState, Tool, ToolSpec};
 
 /// A tool that was started and has not ended.
 pub(super) struct Running {
     ticket: u32,
     call: CallId,
     effect: Effect,
+    spec: Arc<ToolSpec>,
+    /// When its time is over, if it has begun. Mostly it sees to that itself; one that does not yield cannot.
+    limit: Option<Instant>,
     /// Until when to wait for it, once it was told to stop.
     patience: Option<Instant>,
 }
@@ -57,6 +61,10 @@ impl Driver {
         self.live.hit("driver: before tools");
         for aside in asides.drain(..) {
             self.live.runtime.door.spawn_aside(aside.run());
+        }
+        let fresh = |running: &&mut Running| running.limit.is_none() && running.patience.is_none();
+        for running in self.running.iter_mut().filter(fresh) {
+            running.limit = running.spec.timeout.map(|timeout| Instant::now() + timeout + REAP);
         }
         Ok(())
     }
@@ -89,8 +97,9 @@ impl Driver {
         let effect = tool.spec().effect;
         let input = call.input().unwrap_or(Value::Null);
         let ticket = self.live.open_ticket(Some(call.id.clone()), Manners::of_tool(tool.spec()));
+        let spec = Arc::clone(tool.spec());
         let aside = self.aside(ticket, &call, input, tool);
-        self.running.push(Running { ticket, call: call.id.clone(), effect, patience: None });
+        self.running.push(Running { ticket, call: call.id.clone(), effect, spec, limit: None, patience: None });
         let effect_id = (effect != Effect::ReadOnly).then(|| EffectId::new(&self.live.id, &call.id).shared());
         let intent = Event::ToolStarted { call: call.id, effect, effect_id };
         if planted(Fault::EffectBeforeIntent) {
@@ -152,7 +161,10 @@ impl Driver {
             .await;
         match woke {
             Woke::News => self.hear(),
-            Woke::Work(()) => self.give_up_overdue(),
+            Woke::Work(()) => {
+                self.stop_those_out_of_time();
+                self.give_up_overdue();
+            }
         }
         self.check_journal()
     }
@@ -193,18 +205,42 @@ impl Driver {
             let until = patience(live, running.ticket);
             running.patience = running.patience.into_iter().chain(until).min();
         }
-        self.running.iter().filter_map(|running| running.patience).min()
+        self.running.iter().filter_map(|running| running.patience.or(running.limit)).min()
+    }
+
+    /// Stops calls that have not stopped themselves when their time was over.
+    fn stop_those_out_of_time(&mut self) {
+        let now = Instant::now();
+        for running in &mut self.running {
+            if running.limit.take_if(|limit| *limit <= now).is_some() {
+                self.live.pull_call(&running.call, out_of_time(&running.spec).at(self.live.now()));
+            }
+        }
+        self.hear();
     }
 
     fn give_up_overdue(&mut self) {
         let now = Instant::now();
+        for running in &mut self.running {
+            // A cleanup that has begun meanwhile has its own time.
+            if running.patience.is_some_and(|until| until <= now) && self.live.is_cleaning(running.ticket) {
+                running.patience = patience(&self.live, running.ticket).filter(|until| *until > now);
+            }
+        }
         let (overdue, running) = std::mem::take(&mut self.running)
             .into_iter()
             .partition::<Vec<_>, _>(|running| running.patience.is_some_and(|until| until <= now));
         self.running = running;
-        for Running { ticket, call, .. } in overdue {
-            self.live.close_ticket(ticket);
-            self.close_as(call, ToolEnd::Leaked);
+        for Running { ticket, call, spec, .. } in overdue {
+            let closed = self.live.close_ticket(ticket);
+            if let Some(cleanup) = closed.cleanup.clone() {
+                // Its own task has no thread to run on. What it has started is ended all the same.
+                let budget = spec.cleanup;
+                self.live.runtime.door.spawn_keeper(async move { drop(clean_up(cleanup, budget).await) });
+            }
+            let why = too_long(&closed).map(|text| Content::Text { text });
+            let result = stopped_result(call, ToolEnd::Leaked, why.into_iter().collect());
+            self.stage(tool_finished(ToolEnd::Leaked, result));
         }
     }
 
@@ -262,7 +298,7 @@ pub(crate) fn judge(
     // A tool that did not look at its cord and returned within its grace has simply finished.
     let stopped_itself = was_told && closed.saw_it;
     let stopped = |end, returned: Vec<Content>| {
-        let why = out_of_time(closed).map(|text| Content::Text { text });
+        let why = too_long(closed).map(|text| Content::Text { text });
         (end, stopped_result(call.clone(), end, why.into_iter().chain(returned).collect()))
     };
     match end {
@@ -294,7 +330,7 @@ fn cut(effect: Effect) -> ToolEnd {
 }
 
 /// What a call that took too long is told, beside that it was stopped.
-fn out_of_time(closed: &Closed) -> Option<String> {
+fn too_long(closed: &Closed) -> Option<String> {
     let request = closed.alone.as_ref().filter(|request| request.reason == Reason::Deadline)?;
     Some(format!("It took too long: {}.", request.note.as_deref().unwrap_or("its time was over")))
 }

@@ -13,7 +13,10 @@ use super::{Inner, Live, News, WakeList};
 use crate::driver::REAP;
 use crate::fault::{Fault, planted};
 use crate::sync::Ordering;
-use crate::tool::{OnCancel, ToolSpec};
+use crate::tool::{Cleanup, OnCancel, ToolSpec};
+
+/// How long a cleanup may not have begun before the driver begins it.
+const NOT_BEGUN: Duration = Duration::from_secs(1);
 
 /// What a task that runs beside the driver is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub(super) struct Ticket {
     pub(super) on_thread: bool,
     /// How many bytes it has shown of its work.
     pub(super) shown: usize,
+    /// What brings to its end whatever it has started.
+    pub(super) cleanup: Option<Cleanup>,
 }
 
 /// How a task beside the driver is stopped.
@@ -71,6 +76,8 @@ pub(crate) struct Closed {
     pub(crate) alone: Option<Arc<CancelRequest>>,
     /// It was to stop at once, without a grace.
     pub(crate) at_once: bool,
+    /// What brings to its end whatever it has started.
+    pub(crate) cleanup: Option<Cleanup>,
 }
 
 impl Live {
@@ -92,6 +99,7 @@ impl Live {
             waits_for_place: false,
             on_thread: false,
             shown: 0,
+            cleanup: None,
         });
         number
     }
@@ -105,7 +113,8 @@ impl Live {
         let at_once = inner.is_at_once(number);
         let ticket = inner.tickets.swap_remove(place);
         let may_finish = matches!(ticket.manners.on_cancel, OnCancel::Finish { .. });
-        Closed { saw_it: ticket.saw_it && !may_finish, alone: ticket.cancelled, at_once }
+        let saw_it = ticket.saw_it && !may_finish;
+        Closed { saw_it, alone: ticket.cancelled, at_once, cleanup: ticket.cleanup }
     }
 
     /// Lets a tool that is declared to outlive the run go, if it has begun and the run is cut: nobody waits for it any
@@ -115,11 +124,28 @@ impl Live {
         !inner.stop.lets_the_turn_go_on() && inner.let_go(number)
     }
 
-    /// A tool's work has no cleanup that would take time.
-    pub(crate) fn has_no_cleanup(&self, number: u32) {
+    /// A tool's work has begun, with this cleanup or without one.
+    pub(crate) fn set_cleanup(&self, number: u32, cleanup: Option<Cleanup>) {
         if let Some(ticket) = self.inner.lock().tickets.iter_mut().find(|ticket| ticket.number == number) {
-            ticket.manners.cleanup = Duration::ZERO;
+            if cleanup.is_none() {
+                ticket.manners.cleanup = Duration::ZERO;
+            }
+            ticket.cleanup = cleanup;
         }
+    }
+
+    /// Whether a call's cleanup has begun.
+    pub(crate) fn is_cleaning(&self, number: u32) -> bool {
+        let inner = self.inner.lock();
+        let ticket = inner.tickets.iter().find(|ticket| ticket.number == number);
+        ticket.and_then(|ticket| ticket.cleanup.as_ref()).is_some_and(Cleanup::has_begun)
+    }
+
+    /// The cleanups of tools that have not reported when the driver is gone.
+    pub(crate) fn unreported_cleanups(&self) -> Vec<Cleanup> {
+        let inner = self.inner.lock();
+        let unreported = inner.tickets.iter().filter(|ticket| !inner.has_reported(ticket.number));
+        unreported.filter_map(|ticket| ticket.cleanup.clone()).collect()
     }
 
     /// A tool that has passed the gate has to wait for a thread.
@@ -348,10 +374,16 @@ impl Ticket {
     }
 
     /// How long the end of its grace may be past before it is given up by name: it has to notice, a thread has one more
-    /// moment, and the cleanup has its own time.
+    /// moment, and a cleanup that has begun has its own time.
     fn after_grace(&self) -> Duration {
         let last_moment = if self.on_thread { REAP } else { Duration::ZERO };
-        REAP + last_moment + self.manners.cleanup
+        let cleanup = match &self.cleanup {
+            Some(cleanup) if cleanup.has_begun() => self.manners.cleanup,
+            // All threads may be busy: somebody else cleans up then, but not at once.
+            Some(_) => self.manners.cleanup.min(NOT_BEGUN),
+            None => self.manners.cleanup,
+        };
+        REAP + last_moment + cleanup
     }
 }
 

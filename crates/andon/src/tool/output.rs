@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use andon_core::event::Remains;
 use andon_core::message::Content;
 use serde::Serialize;
 use serde_json::Value;
@@ -82,37 +83,70 @@ impl ToolError {
     }
 }
 
+/// How many parts of a result are kept.
+const MAX_PARTS: usize = 1_000;
+/// How many lines of what a cleanup says are kept, and how many bytes of each.
+const MAX_LINES: usize = 100;
+const MAX_LINE: usize = 1_000;
+
 /// Cuts a result to what is kept of it. Done where the tool runs, so that a huge one costs nobody else anything.
 pub(crate) fn bounded(returned: super::Returned, max: usize) -> super::Returned {
     match returned {
-        Ok(mut output) => {
-            let mut left = max;
-            for content in &mut output.0 {
-                if let Content::Text { text } = content {
-                    cut(text, &mut left);
-                }
-            }
-            Ok(output)
-        }
-        Err(ToolError(mut text)) => {
-            cut(&mut text, &mut { max });
-            Err(ToolError(text))
+        Ok(ToolOutput(content)) => Ok(ToolOutput(bounded_content(content, max))),
+        Err(ToolError(text)) => {
+            let kept = bounded_content(vec![Content::Text { text }], max);
+            let texts = kept.into_iter().filter_map(|content| match content {
+                Content::Text { text } => Some(text),
+                Content::Image(_) => None,
+            });
+            Err(ToolError(texts.collect()))
         }
     }
 }
 
-fn cut(text: &mut String, left: &mut usize) {
-    if text.len() > *left {
-        let kept = text.floor_char_boundary(*left);
-        let dropped = text.len() - kept;
-        text.truncate(kept);
-        // A gigabyte is not to be kept for the few bytes of it that are.
-        text.shrink_to_fit();
-        text.push_str(&format!("\n[{dropped} bytes of this result were cut: it is longer than is kept]"));
-        *left = 0;
-    } else {
-        *left -= text.len();
+/// Cuts what a cleanup has to say.
+pub(crate) fn bounded_remains(remains: Remains, max: usize) -> Remains {
+    let few = |mut lines: Vec<String>| {
+        lines.truncate(MAX_LINES);
+        lines.iter_mut().for_each(|line| line.truncate(line.floor_char_boundary(MAX_LINE)));
+        lines
+    };
+    let Remains { leaked, notes, output } = remains;
+    Remains { leaked: few(leaked), notes: few(notes), output: bounded_content(output, max) }
+}
+
+/// Keeps the beginning, by bytes and by parts; one notice says what is not there.
+fn bounded_content(content: Vec<Content>, max: usize) -> Vec<Content> {
+    let mut left = max;
+    let (mut kept, mut dropped) = (Vec::new(), 0);
+    for part in content {
+        let is_full = dropped > 0 || kept.len() >= MAX_PARTS;
+        match part {
+            Content::Text { text } if is_full => dropped += text.len(),
+            Content::Text { mut text } => {
+                let end = text.floor_char_boundary(left);
+                dropped += text.len() - end;
+                if end < text.len() {
+                    text.truncate(end);
+                    // A gigabyte is not to be kept for the few bytes of it that are.
+                    text.shrink_to_fit();
+                }
+                left -= end;
+                kept.push(Content::Text { text });
+            }
+            // An image is there whole or not at all.
+            Content::Image(image) if is_full || image.reference.len() > left => dropped += image.reference.len(),
+            Content::Image(image) => {
+                left -= image.reference.len();
+                kept.push(Content::Image(image));
+            }
+        }
     }
+    if dropped > 0 {
+        let text = format!("\n[{dropped} bytes of this result were cut: it is longer than is kept]");
+        kept.push(Content::Text { text });
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -135,9 +169,11 @@ mod tests {
                 Content::Image(_) => "",
             })
             .collect();
-        assert_eq!(texts[0], "åäö");
-        assert!(texts[1].starts_with("ab\n[4 bytes"), "{}", texts[1]);
-        assert!(texts[2].starts_with("\n[4 bytes"), "{}", texts[2]);
+        assert_eq!(texts[..2], ["åäö", "ab"]);
+        assert!(texts[2].starts_with("\n[8 bytes"), "{}", texts[2]);
+        assert_eq!(texts.len(), 3, "one notice");
+        let many = ToolOutput(vec![Content::Text { text: "x".into() }; 100_000]);
+        assert_eq!(bounded(Ok(many), 1 << 20).unwrap().0.len(), MAX_PARTS + 1);
         let error = bounded(Err(ToolError::new("ö".repeat(10))), 3).unwrap_err();
         assert!(error.0.starts_with("ö\n[18 bytes"), "{}", error.0);
     }

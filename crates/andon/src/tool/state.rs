@@ -48,7 +48,8 @@ impl SessionState {
         self.change(StateChange::from([(key.into(), Some(value.into()))])).await
     }
 
-    /// Changes the state, all of it or nothing; a key without a value is removed. Refused once the call is closed.
+    /// Changes the state, all of it or nothing; a key without a value is removed. Refused once the call is closed; a change
+    /// that is on its way just then may still be made.
     pub async fn change(&self, change: StateChange) -> Result<(), StateError> {
         if !self.live.is_open(self.ticket) {
             return Err(StateError::CallIsOver);

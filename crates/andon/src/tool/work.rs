@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 
 use andon_core::event::Remains;
 
 use super::{BoxFuture, Returned};
+use crate::sync::Mutex;
 
 /// What a call of a tool does, and what brings to its end whatever it starts.
 pub struct Work {
@@ -13,7 +15,31 @@ pub struct Work {
     pub(crate) cleanup: Option<Cleanup>,
 }
 
-pub(crate) type Cleanup = Box<dyn FnOnce() -> BoxFuture<Remains> + Send>;
+type CleanupFn = Box<dyn FnOnce() -> BoxFuture<Remains> + Send>;
+
+/// A cleanup, which whoever comes first runs: mostly the call's own task, or the driver that has given that one up.
+#[derive(Clone)]
+pub(crate) struct Cleanup {
+    function: Arc<Mutex<Option<CleanupFn>>>,
+}
+
+impl Cleanup {
+    /// The cleanup, unless somebody else has begun it.
+    pub(crate) fn take(&self) -> Option<CleanupFn> {
+        self.function.lock().take()
+    }
+
+    /// Whether somebody has begun it.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.function.lock().is_none()
+    }
+}
+
+impl fmt::Debug for Cleanup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cleanup")
+    }
+}
 
 /// How the work is done.
 pub(crate) enum Doing {
@@ -59,7 +85,8 @@ impl Work {
         F: FnOnce() -> R + Send + 'static,
         R: Future<Output = Remains> + Send + 'static,
     {
-        self.cleanup = Some(Box::new(move || Box::pin(cleanup())));
+        let function: CleanupFn = Box::new(move || Box::pin(cleanup()));
+        self.cleanup = Some(Cleanup { function: Arc::new(Mutex::new(Some(function))) });
         self
     }
 }
