@@ -66,16 +66,15 @@ fn end_and_tell(script: &str, token: Token, is_up: impl Fn(&[Found]) -> bool) {
 fn show_environment() {
     andon_shim::init();
     block_on(async {
-        let command = Command::new("sh").args(["-c", "env; read end"]).env("SET", "by hand").pass("NAMED");
         let tree = Tree::new();
-        let command = command.stdin(andon_tools::process::Stdin::Text(b"\n".to_vec()));
-        let finished = command
-            .run(&tree, &never(), |_| {
-                let bytes = std::fs::read(format!("/proc/{}/environ", shims()[0].pid)).unwrap();
-                println!("the shim's environment: {} bytes", bytes.len());
-            })
-            .await
-            .unwrap();
+        // It waits for its input as long as its shim is looked at.
+        let waiting = Command::new("sh").args(["-c", "read end"]).stdin(andon_tools::process::Stdin::Open);
+        let running = waiting.start(&tree).await.unwrap();
+        let bytes = std::fs::read(format!("/proc/{}/environ", shims()[0].pid)).unwrap();
+        println!("the shim's environment: {} bytes", bytes.len());
+        drop(running);
+        let command = Command::new("env").env("SET", "by hand").pass("NAMED");
+        let finished = command.run(&tree, &never(), |_| {}).await.unwrap();
         println!("{}", finished.stdout.into_text());
         tree.end().await;
     });
