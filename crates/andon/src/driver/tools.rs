@@ -212,7 +212,7 @@ impl Driver {
     fn stop_those_out_of_time(&mut self) {
         let now = Instant::now();
         for running in &mut self.running {
-            if running.limit.take_if(|limit| *limit <= now).is_some() {
+            if running.limit.take_if(|limit| *limit <= now).is_some() && !planted(Fault::TimeoutIgnored) {
                 self.live.pull_call(&running.call, out_of_time(&running.spec).at(self.live.now()));
             }
         }
