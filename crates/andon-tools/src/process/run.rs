@@ -107,7 +107,7 @@ async fn attend(running: &Running, stop: &impl Stop, pipes: &mut Pipes<'_, impl 
             biased;
             () = &mut told, if !stopped && !is_over => Event::Told,
             () = &mut over, if !is_over => Event::Over,
-            ready = pipes.ready(), if !pipes.are_closed() => Event::Ready(ready),
+            ready = pipes.ready(), if !pipes.are_idle() => Event::Ready(ready),
             () = sleep_until(look_again), if !matches!(phase, Phase::Running) => Event::Time,
         };
         phase = match (event, phase) {
@@ -221,6 +221,11 @@ impl<'a, F: FnMut(&str)> Pipes<'a, F> {
     /// Whether both outputs have ended.
     fn are_closed(&self) -> bool {
         self.stdout.end.is_none() && self.stderr.end.is_none()
+    }
+
+    /// Whether nothing can come or go any more. A process can close both outputs and read on.
+    fn are_idle(&self) -> bool {
+        self.are_closed() && self.stdin.is_none()
     }
 
     /// Waits until something can be done.
