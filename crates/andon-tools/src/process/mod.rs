@@ -16,7 +16,7 @@
 //! A program gets a shim by calling `andon::init()` first in `main`, or by naming a helper. Without one, and on other
 //! systems than Linux, a process is started in a group of its own and stopped by best effort: its group, and on Linux
 //! whoever carries its mark in the environment. Daemons that cleared it escape, and so does everything if the host is killed. Then the receipt
-//! says so.
+//! says so. Only a shim keeps from the process what descriptors the host has left open for its children.
 
 mod bare;
 mod command;
