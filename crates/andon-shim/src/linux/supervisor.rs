@@ -10,7 +10,9 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Pid, PidfdFlags, chdir, getpid, getppid, pidfd_open, set_child_subreaper, setsid};
+use rustix::process::{
+    Pid, PidfdFlags, chdir, getpid, getppid, pidfd_open, set_child_subreaper, set_parent_process_death_signal, setsid,
+};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use super::cgroup::Cgroup;
@@ -57,6 +59,9 @@ fn take_over(host: Pid) -> io::Result<Inheritance> {
         Err(Errno::NOSYS | Errno::PERM) => None,
         Err(error) => return Err(error.into()),
     };
+    // A tool can stop its shim, which then would not notice that the host dies: the kernel wakes it. At any other time (a
+    // host's thread that ends counts as well) the signal does nothing.
+    set_parent_process_death_signal(Some(rustix::process::Signal::CONT))?;
     // Only now it is certain that the handle is that of the host, and not of somebody who got its id.
     if getppid() != Some(host) {
         return Err(Errno::SRCH.into());

@@ -16,6 +16,7 @@ use crate::world::{Token, block_on, never, sh, shims, shims_of, unprivileged, un
 tests![
     a_host_that_is_killed_takes_its_trees_with_it,
     a_host_that_is_killed_right_after_the_start_takes_its_trees_with_it,
+    a_host_that_is_killed_while_its_shim_is_stopped_takes_its_tree_with_it,
     a_shim_that_is_told_to_end_ends_its_tree,
     a_shim_that_is_killed_takes_its_tool_with_it_and_the_rest_is_found,
     a_daemon_that_outlives_its_shim_is_found_by_its_cgroup,
@@ -57,6 +58,22 @@ fn a_host_that_is_killed_right_after_the_start_takes_its_trees_with_it() {
             until(|| (shims_of(host.id()).is_empty() && token.processes().is_empty()).then_some(())).await;
         });
     }
+}
+
+fn a_host_that_is_killed_while_its_shim_is_stopped_takes_its_tree_with_it() {
+    let token = Token::new();
+    let mut host = roles::host("runs a daemon", token).spawn().unwrap();
+    block_on(async {
+        let known = token.at_least(5).await;
+        let shim = shims_of(host.id())[0].clone();
+        // As the tool itself could.
+        signal(shim.pid, Signal::STOP);
+        until(|| proc::look(shim.pid).filter(|shim| shim.state == 'T')).await;
+        signal(host.id() as i32, Signal::KILL);
+        host.wait().unwrap();
+        until(|| (shims_of(host.id()).is_empty() && token.processes().is_empty()).then_some(())).await;
+        token.assert_none_lives(&known);
+    });
 }
 
 fn a_shim_that_is_told_to_end_ends_its_tree() {
