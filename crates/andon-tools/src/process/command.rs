@@ -207,9 +207,9 @@ pub enum StartError {
         /// What the system says.
         error: io::Error,
     },
-    /// The shim died before the process ran, or what was executed is no shim.
+    /// The shim died before the process ran, or what was executed is no shim, or it did not answer for ten seconds.
     #[error(
-        "the shim ended before it had started the process: is the helper an `andon-shim`, and is init() called first in main?"
+        "the shim ended before it had started the process, or never answered: is the helper an `andon-shim`, and is init() called first in main?"
     )]
     Lost,
     /// No pipes could be had.

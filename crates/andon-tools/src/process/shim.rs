@@ -28,6 +28,10 @@ use super::PATIENCE;
 use super::pipes::ToolEnds;
 use super::scan::Traces;
 
+/// How long a shim may take to start the process.
+const START: Duration = Duration::from_secs(10);
+/// How much longer than [`SILENCE`] one is waited for that has never said a word: it may be no shim at all.
+const FIRST_WORD: Duration = Duration::from_millis(250);
 /// After this long without an answer, a shim may have been stopped by its tool, and is told to go on.
 const SILENCE: Duration = Duration::from_millis(500);
 /// How much longer than its own patience a shim is waited for.
@@ -95,12 +99,16 @@ impl Shim {
         })
     }
 
-    /// Waits until the process runs, or cannot be started.
+    /// Waits until the process runs, or cannot be started; bounded, because what was executed may be anything.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe, in that the tree is still known: end it.
     pub(crate) async fn started(&self) -> Result<(), Option<Refusal>> {
+        timeout(START, self.answered()).await.unwrap_or(Err(None))
+    }
+
+    async fn answered(&self) -> Result<(), Option<Refusal>> {
         while !self.outbox.lock().is_empty() {
             if self.socket.writable().await.is_err() || self.send().is_err() {
                 // The shim is gone; what it may have said before is still to be read.
@@ -153,7 +161,9 @@ impl Shim {
         let mut over = timeout(SILENCE, self.over()).await.ok();
         if over.is_none() {
             self.signal(Signal::CONT).await;
-            over = timeout(PATIENCE + MARGIN, self.over()).await.ok();
+            let has_spoken = self.news.borrow().started.is_some();
+            let patience = if has_spoken { PATIENCE + MARGIN } else { FIRST_WORD };
+            over = timeout(patience, self.over()).await.ok();
         }
         let remains = match over {
             Some(Over::Gone) => Remains::default(),

@@ -37,7 +37,7 @@ fn with_token(script: &str, token: Token) -> String {
     format!("exec sh -c '{}' {token}", script.replace('\'', r"'\''"))
 }
 
-fn agent(shell: Shell, command: &str) -> Agent {
+pub(crate) fn agent(shell: Shell, command: &str) -> Agent {
     Agent::builder().model(asks(command)).tool(shell).build().unwrap()
 }
 

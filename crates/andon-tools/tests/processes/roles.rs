@@ -1,12 +1,16 @@
 //! Hosts that this program plays for its own tests: to be killed, to have secrets, to have no shim.
 
 use std::process::{Command as Process, Stdio, exit};
+use std::time::Duration;
 
+use andon::Cancel;
 use andon_shim::proc::Process as Found;
+use andon_tools::Shell;
 use andon_tools::process::{Command, Tree};
+use tokio::time::timeout;
 
 use crate::ends::{DAEMON, GROUP};
-use crate::world::{Token, block_on, never, sh, shims, until};
+use crate::world::{Token, block_on, never, now, sh, shims, until};
 
 const ROLE: &str = "play-the-host";
 
@@ -43,6 +47,7 @@ pub(crate) fn play_if_asked() {
             end_and_tell(&script, token, |found| found.iter().any(|one| one.name == "sleep"));
         }
         "no helper" => try_helpers_that_are_none(),
+        "a helper that hangs" => try_a_helper_that_hangs(token),
         other => panic!("no such role: {other}"),
     }
     exit(0);
@@ -90,4 +95,34 @@ fn try_helpers_that_are_none() {
             println!("{:?}", tree.end().await);
         });
     }
+}
+
+fn try_a_helper_that_hangs(token: Token) {
+    andon_shim::set_helper(std::env::var("HELPER").unwrap());
+    let nothing = || Command::new("true");
+    block_on(async {
+        let agent = crate::agents::agent(Shell::new().grace(Duration::from_millis(300)), "true");
+        let run = agent.start("go").unwrap();
+        token.at_least(1).await;
+        let begun = now();
+        run.cancel(Cancel::graceful());
+        let outcome = run.outcome().await;
+        println!("a stop took {}", begun.elapsed().as_millis());
+        println!("{:?}", outcome.receipt);
+
+        let tree = Tree::new();
+        for _ in 0..5 {
+            assert!(timeout(Duration::from_millis(20), nothing().start(&tree)).await.is_err());
+        }
+        let begun = now();
+        let remains = tree.end().await;
+        println!("the end of five together took {}", begun.elapsed().as_millis());
+        println!("{remains:?}");
+
+        let tree = Tree::new();
+        let begun = now();
+        let error = nothing().start(&tree).await.unwrap_err();
+        println!("a start was given up after {}", begun.elapsed().as_millis());
+        println!("{error} {:?}", tree.end().await);
+    });
 }

@@ -25,6 +25,7 @@ tests![
     words_of_a_shim_on_the_command_line_do_nothing,
     a_helper_can_be_named_instead,
     a_helper_that_is_none_is_said_to_be_none,
+    a_helper_that_hangs_is_given_up_and_ended,
 ];
 
 fn error(command: &Command) -> String {
@@ -163,4 +164,26 @@ fn a_helper_that_is_none_is_said_to_be_none() {
     let said = String::from_utf8_lossy(&host.stdout).into_owned();
     assert!(said.contains("the shim `/no/such/helper` could not be executed: No such file"), "{said}");
     assert!(said.contains("the shim ended before it had started the process"), "{said}");
+}
+
+fn a_helper_that_hangs_is_given_up_and_ended() {
+    use std::os::unix::fs::PermissionsExt;
+    let token = Token::new();
+    let folder = tempfile::tempdir().unwrap();
+    let helper = folder.path().join("helper");
+    // It neither reads nor writes, and it is deaf. The shell waits, so there are two of it.
+    std::fs::write(&helper, format!("#!/bin/sh\ntrap '' TERM HUP\nsleep {token}\nexit\n")).unwrap();
+    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let host = roles::host("a helper that hangs", token).env("HELPER", &helper).output().unwrap();
+    let said = String::from_utf8_lossy(&host.stdout).into_owned();
+    token.assert_none_lives(&[]);
+    let took = |what: &str| -> u128 {
+        let line = said.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_else(|| panic!("{what}: {said}"));
+        line.trim().parse().unwrap()
+    };
+    // The grace is 300 ms.
+    assert!(took("a stop took") < 1300, "{said}");
+    assert!(took("the end of five together took") < 1500, "{said}");
+    assert!((10_000..11_000).contains(&took("a start was given up after")), "{said}");
+    assert!(said.contains("the shim ended before it had started the process, or never answered"), "{said}");
 }
