@@ -39,7 +39,11 @@ impl Bare {
             enter(folder).map_err(|error| Refusal::new(Part::Folder, folder, &error))?;
             command.current_dir(folder);
         }
-        let child = command.spawn().map_err(|error| Refusal::new(Part::Command, &config.program, &error))?;
+        #[cfg(target_os = "linux")]
+        let child = super::adopt::spawn(&mut command);
+        #[cfg(not(target_os = "linux"))]
+        let child = command.spawn();
+        let child = child.map_err(|error| Refusal::new(Part::Command, &config.program, &error))?;
         let group = Group::of(&child, config, mark);
         let name = config.program.to_string_lossy().into_owned();
         let unlimited = !cfg!(target_os = "linux") && config.limits != Limits::default();

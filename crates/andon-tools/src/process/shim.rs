@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::PATIENCE;
+use super::adopt;
 use super::pipes::ToolEnds;
 use super::scan::Traces;
 
@@ -87,7 +88,7 @@ impl Shim {
         let socket = UnixStream::from_std(ours)?;
         let mut outbox = serde_json::to_vec(config)?;
         outbox.push(b'\n');
-        let child = command.spawn()?;
+        let child = adopt::spawn(&mut command)?;
         Ok(Self {
             socket,
             child: tokio::sync::Mutex::new(child),
@@ -172,36 +173,60 @@ impl Shim {
             None => self.silent().await,
         };
         // It has closed its socket and is about to exit, or was killed: reaping it takes a moment only.
-        let _ = timeout(MARGIN, async { self.child.lock().await.wait().await }).await;
+        self.reap(MARGIN).await;
         remains
     }
 
+    /// Waits for the end of the shim itself; says whether it has come.
+    async fn reap(&self, patience: Duration) -> bool {
+        timeout(patience, async { self.child.lock().await.wait().await }).await.is_ok()
+    }
+
     fn gave_up(&self, survivors: &[Survivor]) -> Remains {
-        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
         let seconds = PATIENCE.as_secs();
-        let note = format!("some processes of `{}` could not be killed within {seconds} s", self.name);
-        Remains { leaked, notes: vec![note], ..Remains::NONE }
+        self.leaked(survivors, format!("some processes of `{}` could not be killed within {seconds} s", self.name))
     }
 
     /// The shim was killed. The main process has died with it; others may live on.
     async fn lost(&self) -> Remains {
-        let survivors = self.traces().end(LAST_LOOK).await;
-        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
-        let note = format!(
-            "the shim of `{}` was killed: its processes were stopped by best effort, by session, environment and cgroup; \
-             one that has left all of these could live on",
-            self.name
-        );
-        Remains { leaked, notes: vec![note], ..Remains::NONE }
+        if !self.reap(FIRST_WORD).await {
+            // It speaks no more and lives: then it was no shim.
+            self.signal(Signal::KILL).await;
+        }
+        let survivors = self.end_orphans(self.traces()).await;
+        let name = &self.name;
+        let note = if adopt::has_begun() {
+            format!("the shim of `{name}` was killed: what it left was adopted by this program and ended")
+        } else {
+            format!(
+                "the shim of `{name}` was killed: its processes were stopped by best effort, by session, environment and \
+                 cgroup; one that has left all of these could live on"
+            )
+        };
+        self.leaked(&survivors, note)
     }
 
     /// The shim lives and does not answer: its tree is ended from here, and it with it.
     async fn silent(&self) -> Remains {
         let under = self.child.lock().await.id().map(u32::cast_signed);
-        let survivors = Traces { under, ..self.traces() }.end(LAST_LOOK).await;
+        let mut survivors = Traces { under, ..self.traces() }.end(LAST_LOOK).await;
         self.signal(Signal::KILL).await;
-        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
+        if adopt::has_begun() {
+            survivors = self.end_orphans(self.traces()).await;
+        }
         let note = format!("the shim of `{}` did not answer: its processes were stopped by best effort", self.name);
+        self.leaked(&survivors, note)
+    }
+
+    /// Ends what a dead shim has left, by its traces and, if this process adopts orphans, also those that left none.
+    async fn end_orphans(&self, traces: Traces) -> Vec<Survivor> {
+        // Its socket is closed a moment before its children get their new parent. When it can be reaped they have it.
+        self.reap(LAST_LOOK / 2).await;
+        Traces { orphans: adopt::has_begun(), ..traces }.end(LAST_LOOK).await
+    }
+
+    fn leaked(&self, survivors: &[Survivor], note: String) -> Remains {
+        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
         Remains { leaked, notes: vec![note], ..Remains::NONE }
     }
 

@@ -78,8 +78,8 @@ fn a_process_that_closes_its_outputs_can_still_read() {
     let folder = tempfile::tempdir().unwrap();
     let script = "exec > file 2>&1; sleep 0.1; exec cat";
     let command = sh(script, Token::new()).cwd(folder.path()).stdin(Stdin::Text(vec![b'x'; 1_000_000]));
-    let (finished, _) =
-        block_on(async { tokio::time::timeout(Duration::from_secs(10), run(command)).await }).expect("the call hangs for ever");
+    let (finished, _) = block_on(async { tokio::time::timeout(Duration::from_secs(10), run(command)).await })
+        .expect("the call hangs for ever");
     assert_eq!(finished.status, Some(Status::Code(0)));
     assert_eq!(std::fs::metadata(folder.path().join("file")).unwrap().len(), 1_000_000);
 }
