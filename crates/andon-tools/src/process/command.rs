@@ -1,10 +1,11 @@
 //! What is to be started, and how.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use andon_shim::{Config, Limits, MARK, Refusal};
+use andon_shim::{Config, Limits, MARK, Refusal, Variables};
 use thiserror::Error;
 
 use super::PATIENCE;
@@ -21,7 +22,7 @@ const MAX_OUTPUT: usize = 64 * 1024;
 ///
 /// It sees of the host's environment only `PATH`, `HOME`, `LANG`, `LC_*`, `TZ`, `TERM`, `TMPDIR`, `USER` and what is named with
 /// [`pass`](Self::pass).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
@@ -35,7 +36,7 @@ pub struct Command {
 }
 
 /// What a process reads.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub enum Stdin {
     /// Nothing.
     #[default]
@@ -183,6 +184,27 @@ impl Command {
             cwd: self.cwd.clone().map(OsString::from),
             limits: self.limits,
             patience_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// What may stand in a log: of variables and of what it reads only how long it is.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, args, cwd, passed, set, limits, stdin, merged, max_output } = self;
+        let mut shown = f.debug_struct("Command");
+        shown.field("program", program).field("args", args).field("cwd", cwd);
+        shown.field("passed", passed).field("set", &Variables(set)).field("limits", limits);
+        shown.field("stdin", stdin).field("merged", merged).field("max_output", max_output).finish()
+    }
+}
+
+impl fmt::Debug for Stdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("Null"),
+            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::Open => f.write_str("Open"),
         }
     }
 }

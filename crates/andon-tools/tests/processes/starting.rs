@@ -2,7 +2,7 @@
 //!
 //! What a user loses if one of these fails: a secret, or the reason why nothing happens.
 
-use andon_tools::process::{Command, Status, Tree};
+use andon_tools::process::{Command, Status, Stdin, Tree};
 
 use crate::roles;
 use crate::runner::tests;
@@ -20,6 +20,7 @@ tests![
     a_process_starts_in_its_folder,
     an_exit_by_signal_is_told_from_an_exit_code,
     nothing_of_the_hosts_environment_passes_that_was_not_named,
+    a_command_that_is_logged_gives_away_no_value_and_no_text,
     its_signals_and_descriptors_are_those_of_a_fresh_process,
     it_leads_a_session_of_its_own,
     words_of_a_shim_on_the_command_line_do_nothing,
@@ -110,6 +111,16 @@ fn nothing_of_the_hosts_environment_passes_that_was_not_named() {
     assert!(said.contains("PATH="), "{said}");
     assert!(said.contains("the shim's environment: 0 bytes"), "{said}");
     assert!(!said.contains("canary"), "{said}");
+}
+
+fn a_command_that_is_logged_gives_away_no_value_and_no_text() {
+    let command = Command::new("env").env("TOKEN", "canary").stdin(Stdin::Text(b"canary".to_vec()));
+    let shell = andon_tools::Shell::new().env("TOKEN", "canary");
+    let config = andon_shim::Config { env: vec![("TOKEN".into(), "canary".into())], ..Default::default() };
+    for shown in [format!("{command:?}"), format!("{shell:#?}"), format!("{config:?}")] {
+        assert!(shown.contains("TOKEN") && shown.contains("6 bytes"), "{shown}");
+        assert!(!shown.contains("canary") && !shown.contains("99, 97, 110"), "{shown}");
+    }
 }
 
 fn its_signals_and_descriptors_are_those_of_a_fresh_process() {
