@@ -91,6 +91,8 @@ pub enum Word {
     Refused(Refusal),
     /// The tool's main process has ended.
     Exited(Status),
+    /// The shim has killed the tool's main process: nobody else is to be suspected of it.
+    Killed,
     /// Nothing that the tool started is left. The proof: the kernel knows no child of the shim, which is the parent of all orphans.
     Gone,
     /// The patience is over and these live still.

@@ -19,7 +19,7 @@ use super::cgroup::Cgroup;
 use super::control::{Control, Wish};
 use super::sweep::{Children, Reaper, Swept, ask_to_end, now, sweep};
 use super::{proc, start};
-use crate::protocol::{Config, Word};
+use crate::protocol::{Config, Status, Word};
 
 /// After this long a tool gets a cgroup. Moving into one can take milliseconds, which a short command need not pay.
 const SETTLING: Duration = Duration::from_millis(30);
@@ -208,7 +208,9 @@ fn end(control: &Control, signals: &SignalFd, reaper: &mut Reaper, cgroup: Optio
     let had_ended = reaper.status.is_some();
     let swept = sweep(reaper, cgroup, signals.as_fd(), Duration::from_millis(config.patience_ms));
     if let (false, Some(status)) = (had_ended, reaper.status) {
-        control.say(&Word::Exited(status));
+        // It may have ended by itself at the last moment.
+        let by_force = status == Status::Signal(Signal::SIGKILL as i32);
+        control.say(&if by_force { Word::Killed } else { Word::Exited(status) });
     }
     remove(cgroup);
     match swept {

@@ -54,6 +54,8 @@ pub struct Finished {
     pub stderr: Captured,
     /// Whether it was told to stop.
     pub stopped: bool,
+    /// Whether its main process was killed from here or by its shim, and not by itself or by somebody else.
+    pub killed: bool,
 }
 
 impl Command {
@@ -75,7 +77,7 @@ impl Command {
         let mut pipes = Pipes::new(self, &mut running, show);
         let stopped = attend(&running, stop, &mut pipes).await;
         let (stdout, stderr) = pipes.finish();
-        Ok(Finished { status: running.status(), stdout, stderr, stopped })
+        Ok(Finished { status: running.status(), stdout, stderr, stopped, killed: running.was_killed() })
     }
 }
 

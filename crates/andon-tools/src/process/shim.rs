@@ -40,6 +40,8 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// How long what has escaped a dead shim is looked for.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
+const SIGKILL: i32 = Signal::KILL.as_raw();
+
 pub(crate) struct Shim {
     socket: UnixStream,
     child: tokio::sync::Mutex<Child>,
@@ -58,6 +60,8 @@ struct News {
     started: Option<Traces>,
     refused: Option<Refusal>,
     exited: Option<Status>,
+    /// It was the shim that killed the main process.
+    killed: bool,
     over: Option<Over>,
 }
 
@@ -133,6 +137,11 @@ impl Shim {
     /// How the main process ended, if it has.
     pub(crate) fn status(&self) -> Option<Status> {
         self.news.borrow().exited
+    }
+
+    /// Whether it was the shim that killed the main process.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.news.borrow().killed
     }
 
     /// Waits until the whole tree has ended, or cannot be ended.
@@ -308,6 +317,10 @@ impl Shim {
                 news.over = Some(Over::Gone);
             }
             Word::Exited(status) => news.exited = Some(status),
+            Word::Killed => {
+                news.exited = Some(Status::Signal(SIGKILL));
+                news.killed = true;
+            }
             Word::Gone => news.over = Some(Over::Gone),
             Word::GaveUp(survivors) => news.over = Some(Over::GaveUp(survivors)),
         });

@@ -115,6 +115,14 @@ impl Process {
         }
     }
 
+    fn was_killed(&self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Shim(shim) => shim.was_killed(),
+            Self::Bare(bare) => bare.was_killed(),
+        }
+    }
+
     async fn over(&self) {
         match self {
             #[cfg(target_os = "linux")]
@@ -179,6 +187,11 @@ impl Running {
     /// How the main process ended, if it is known to have ended.
     pub fn status(&self) -> Option<Status> {
         self.process.status()
+    }
+
+    /// Whether the main process was killed from here or by its shim, and not by itself or by somebody else.
+    pub fn was_killed(&self) -> bool {
+        self.process.was_killed()
     }
 
     /// Waits until all of its processes have ended, or are known not to end: [`Tree::end`] says which.
