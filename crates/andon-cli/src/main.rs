@@ -49,6 +49,7 @@ impl Exit {
 fn main() {
     // A tool's process has this very program as its supervisor: that comes before everything else.
     andon::init();
+    andon_tools::process::adopt_orphans();
     let args = Args::parse();
     let exit = work(args).unwrap_or_else(|error| {
         if is_closed_pipe(&error) {

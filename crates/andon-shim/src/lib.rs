@@ -38,7 +38,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 #[cfg(target_os = "linux")]
 pub use linux::{cgroup, proc, rlimits, send_stdin};
-pub use protocol::{Config, Limits, Order, Status, Survivor, Word};
+pub use protocol::{Config, Limits, Order, Status, Survivor, Variables, Word};
 pub use refusal::{Part, Refusal};
 
 /// The name under which a shim is executed, and its first argument.

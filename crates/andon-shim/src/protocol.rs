@@ -6,6 +6,7 @@
 //! [`Word::Gone`] or [`Word::GaveUp`], the shim is dead.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::wire;
 
 /// What the shim is to start, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "wire::Config", into = "wire::Config")]
 pub struct Config {
     /// The program, looked up in the tool's own `PATH` if it has no slash.
@@ -29,6 +30,25 @@ pub struct Config {
     pub limits: Limits,
     /// How long the shim tries to end the tree before it gives up, in milliseconds.
     pub patience_ms: u64,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, args, env, cwd, limits, patience_ms } = self;
+        let mut shown = f.debug_struct("Config");
+        shown.field("program", program).field("args", args).field("env", &Variables(env)).field("cwd", cwd);
+        shown.field("limits", limits).field("patience_ms", patience_ms).finish()
+    }
+}
+
+/// Variables as they may stand in a log: their names, and how long their values are. Secrets live in values.
+pub struct Variables<'a>(pub &'a [(OsString, OsString)]);
+
+impl fmt::Debug for Variables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.iter().map(|(name, value)| (name, format!("{} bytes", value.len())));
+        f.debug_map().entries(shown).finish()
+    }
 }
 
 /// What a tool's processes may use. Each limit is one for a single process, not for all of them together, except the last.
@@ -71,6 +91,8 @@ pub enum Word {
     Refused(Refusal),
     /// The tool's main process has ended.
     Exited(Status),
+    /// The shim has killed the tool's main process: nobody else is to be suspected of it.
+    Killed,
     /// Nothing that the tool started is left. The proof: the kernel knows no child of the shim, which is the parent of all orphans.
     Gone,
     /// The patience is over and these live still.
@@ -95,8 +117,8 @@ pub struct Survivor {
     pub name: String,
 }
 
-impl std::fmt::Display for Survivor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Survivor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {} ({})", self.pid, self.name)
     }
 }

@@ -79,7 +79,7 @@ fn it_asks_and_then_kills_when_it_hears_no_more() {
     host.say(&serde_json::to_string(&Order::Term).unwrap());
     assert!(proc::lives(pid, start));
     host.socket.shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!(host.hear(), Some(Word::Exited(Status::Signal(9))));
+    assert_eq!(host.hear(), Some(Word::Killed));
     assert_eq!(host.hear(), Some(Word::Gone));
     assert!(!proc::lives(pid, start));
     host.shim.wait().unwrap();

@@ -14,6 +14,7 @@ mod names;
 mod text;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -59,7 +60,7 @@ pub struct HttpGet {
 }
 
 /// What a call needs.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 struct Fetcher {
     rules: Rules,
     max_bytes: usize,
@@ -67,7 +68,7 @@ struct Fetcher {
 }
 
 /// Where a request may go.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 struct Rules {
     private: bool,
     downgrade: bool,
@@ -76,6 +77,28 @@ struct Rules {
     /// Names whose addresses are known.
     known: BTreeMap<String, Vec<IpAddr>>,
     proxy: Option<url::Url>,
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The client knows the proxy's password.
+        let Self { rules, max_bytes, client: _ } = self;
+        f.debug_struct("Fetcher").field("rules", rules).field("max_bytes", max_bytes).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { private, downgrade, hosts, known, proxy } = self;
+        // Where it is, without who uses it.
+        let proxy = proxy.as_ref().map(|proxy| {
+            let port = proxy.port().map(|port| format!(":{port}")).unwrap_or_default();
+            format!("{}://{}{port}", proxy.scheme(), proxy.host_str().unwrap_or_default())
+        });
+        let mut shown = f.debug_struct("Rules");
+        shown.field("private", private).field("downgrade", downgrade).field("hosts", hosts).field("known", known);
+        shown.field("proxy", &proxy).finish()
+    }
 }
 
 impl Default for HttpGet {

@@ -142,7 +142,7 @@ impl Tool for Shell {
 /// What the model is told: the output, and then how it ended. A command that was not found, that could not be executed or
 /// that was killed is an error; any other exit code is an answer.
 fn told(finished: Finished) -> Returned {
-    let Finished { status, stdout, stopped, .. } = finished;
+    let Finished { status, stdout, stopped, killed, .. } = finished;
     let mut text = stdout.into_text();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -157,6 +157,11 @@ fn told(finished: Finished) -> Returned {
         };
         return Ok(format!("{text}[stopped before its end; {end}]").into());
     }
+    let end = match status {
+        // Nobody is to look for a lack of memory.
+        Some(Status::Signal(9)) if killed => "it was ended by force: its supervisor was told to end".to_owned(),
+        _ => end,
+    };
     let text = format!("{text}[{end}]");
     match status {
         Some(Status::Code(126 | 127) | Status::Signal(_)) | None => Err(ToolError::new(text)),

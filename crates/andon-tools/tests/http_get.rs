@@ -165,6 +165,18 @@ async fn nothing_of_one_fetch_is_carried_into_the_next() {
 }
 
 #[tokio::test]
+async fn a_tool_that_is_logged_does_not_give_away_the_proxys_password() {
+    let proxy = Server::with(page("text/plain", "by proxy"));
+    let url = proxy.url("").replace("http://", "http://somebody:canary@");
+    let tool = HttpGet::new().proxy(url.parse().unwrap());
+    // Also when it has made its client.
+    assert_eq!(fetched(&tool, "http://example.test/a").await, ok("by proxy"));
+    let shown = format!("{tool:?}");
+    assert!(shown.contains(&format!("http://127.0.0.1:{}", proxy.port)), "{shown}");
+    assert!(!shown.contains("canary") && !shown.contains("somebody"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_proxy_of_the_environment_is_not_used() {
     // The same fetch in a process whose environment names a proxy that is not there.
     let mut again = std::process::Command::new(std::env::current_exe().unwrap());

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use nix::libc;
 use nix::sys::signal::SigSet;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -60,8 +61,16 @@ impl Birth {
 /// locks and threads are not in the new process.
 #[expect(unsafe_code, reason = "a session, a parent-death signal and limits can only be set between fork and exec")]
 fn arrange(command: &mut Command, birth: Birth) {
-    // SAFETY: the closure makes system calls only; it takes no memory and no lock, and the shim has a single thread.
-    unsafe { command.pre_exec(move || birth.happen()) };
+    // SAFETY: the closure makes system calls only; it takes no memory and no lock, and the shim has a single thread. The call
+    // for the descriptors touches no memory, and marks them for the exec: nobody's descriptor is closed under him.
+    unsafe {
+        command.pre_exec(move || {
+            // What the host, or whoever started it, has left open for its children is not for the tool. Before Linux 5.11 there is
+            // no such call, and the tool gets them.
+            let _ = libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+            birth.happen()
+        })
+    };
 }
 
 /// The working folder, opened here so that its faults can be told from those of the command.

@@ -10,14 +10,16 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Pid, PidfdFlags, chdir, getpid, getppid, pidfd_open, set_child_subreaper, setsid};
+use rustix::process::{
+    Pid, PidfdFlags, chdir, getpid, getppid, pidfd_open, set_child_subreaper, set_parent_process_death_signal, setsid,
+};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use super::cgroup::Cgroup;
 use super::control::{Control, Wish};
 use super::sweep::{Children, Reaper, Swept, ask_to_end, now, sweep};
 use super::{proc, start};
-use crate::protocol::{Config, Word};
+use crate::protocol::{Config, Status, Word};
 
 /// After this long a tool gets a cgroup. Moving into one can take milliseconds, which a short command need not pay.
 const SETTLING: Duration = Duration::from_millis(30);
@@ -57,6 +59,9 @@ fn take_over(host: Pid) -> io::Result<Inheritance> {
         Err(Errno::NOSYS | Errno::PERM) => None,
         Err(error) => return Err(error.into()),
     };
+    // A tool can stop its shim, which then would not notice that the host dies: the kernel wakes it. At any other time (a
+    // host's thread that ends counts as well) the signal does nothing.
+    set_parent_process_death_signal(Some(rustix::process::Signal::CONT))?;
     // Only now it is certain that the handle is that of the host, and not of somebody who got its id.
     if getppid() != Some(host) {
         return Err(Errno::SRCH.into());
@@ -203,7 +208,9 @@ fn end(control: &Control, signals: &SignalFd, reaper: &mut Reaper, cgroup: Optio
     let had_ended = reaper.status.is_some();
     let swept = sweep(reaper, cgroup, signals.as_fd(), Duration::from_millis(config.patience_ms));
     if let (false, Some(status)) = (had_ended, reaper.status) {
-        control.say(&Word::Exited(status));
+        // It may have ended by itself at the last moment.
+        let by_force = status == Status::Signal(Signal::SIGKILL as i32);
+        control.say(&if by_force { Word::Killed } else { Word::Exited(status) });
     }
     remove(cgroup);
     match swept {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use andon::Remains;
 use andon_shim::{Config, Limits, Part, Refusal, Status};
@@ -13,6 +14,8 @@ use super::pipes::ToolEnds;
 pub(crate) struct Bare {
     child: tokio::sync::Mutex<Child>,
     status: Mutex<Option<Status>>,
+    /// It was told to be killed before it had ended.
+    killed: AtomicBool,
     group: Group,
     name: String,
     /// It has limits that could not be set.
@@ -39,11 +42,16 @@ impl Bare {
             enter(folder).map_err(|error| Refusal::new(Part::Folder, folder, &error))?;
             command.current_dir(folder);
         }
-        let child = command.spawn().map_err(|error| Refusal::new(Part::Command, &config.program, &error))?;
+        #[cfg(target_os = "linux")]
+        let child = super::adopt::spawn(&mut command);
+        #[cfg(not(target_os = "linux"))]
+        let child = command.spawn();
+        let child = child.map_err(|error| Refusal::new(Part::Command, &config.program, &error))?;
         let group = Group::of(&child, config, mark);
         let name = config.program.to_string_lossy().into_owned();
         let unlimited = !cfg!(target_os = "linux") && config.limits != Limits::default();
-        Ok(Self { child: tokio::sync::Mutex::new(child), status: Mutex::default(), group, name, unlimited })
+        let (child, status, killed) = (tokio::sync::Mutex::new(child), Mutex::default(), AtomicBool::new(false));
+        Ok(Self { child, status, killed, group, name, unlimited })
     }
 
     /// Waits for the end of the main process.
@@ -69,7 +77,15 @@ impl Bare {
     }
 
     pub(crate) fn kill(&self) {
+        if self.status().is_none() {
+            self.killed.store(true, Ordering::Relaxed);
+        }
         self.group.kill();
+    }
+
+    /// Whether the main process was killed from here.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
     }
 
     /// Kills what can be found, and says that this was best effort.

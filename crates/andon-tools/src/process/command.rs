@@ -1,10 +1,11 @@
 //! What is to be started, and how.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use andon_shim::{Config, Limits, MARK, Refusal};
+use andon_shim::{Config, Limits, MARK, Refusal, Variables};
 use thiserror::Error;
 
 use super::PATIENCE;
@@ -21,7 +22,7 @@ const MAX_OUTPUT: usize = 64 * 1024;
 ///
 /// It sees of the host's environment only `PATH`, `HOME`, `LANG`, `LC_*`, `TZ`, `TERM`, `TMPDIR`, `USER` and what is named with
 /// [`pass`](Self::pass).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
@@ -35,7 +36,7 @@ pub struct Command {
 }
 
 /// What a process reads.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub enum Stdin {
     /// Nothing.
     #[default]
@@ -187,6 +188,27 @@ impl Command {
     }
 }
 
+/// What may stand in a log: of variables and of what it reads only how long it is.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, args, cwd, passed, set, limits, stdin, merged, max_output } = self;
+        let mut shown = f.debug_struct("Command");
+        shown.field("program", program).field("args", args).field("cwd", cwd);
+        shown.field("passed", passed).field("set", &Variables(set)).field("limits", limits);
+        shown.field("stdin", stdin).field("merged", merged).field("max_output", max_output).finish()
+    }
+}
+
+impl fmt::Debug for Stdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("Null"),
+            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::Open => f.write_str("Open"),
+        }
+    }
+}
+
 fn has_nul(config: &Config) -> bool {
     let variables = config.env.iter().flat_map(|(name, value)| [name, value]);
     let mut all = config.args.iter().chain([&config.program]).chain(&config.cwd).chain(variables);
@@ -207,9 +229,9 @@ pub enum StartError {
         /// What the system says.
         error: io::Error,
     },
-    /// The shim died before the process ran, or what was executed is no shim.
+    /// The shim died before the process ran, or what was executed is no shim, or it did not answer for ten seconds.
     #[error(
-        "the shim ended before it had started the process: is the helper an `andon-shim`, and is init() called first in main?"
+        "the shim ended before it had started the process, or never answered: is the helper an `andon-shim`, and is init() called first in main?"
     )]
     Lost,
     /// No pipes could be had.

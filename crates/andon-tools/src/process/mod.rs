@@ -16,8 +16,10 @@
 //! A program gets a shim by calling `andon::init()` first in `main`, or by naming a helper. Without one, and on other
 //! systems than Linux, a process is started in a group of its own and stopped by best effort: its group, and on Linux
 //! whoever carries its mark in the environment. Daemons that cleared it escape, and so does everything if the host is killed. Then the receipt
-//! says so.
+//! says so. Only a shim keeps from the process what descriptors the host has left open for its children.
 
+#[cfg(target_os = "linux")]
+mod adopt;
 mod bare;
 mod command;
 mod environment;
@@ -51,3 +53,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The budget that a tool's cleanup needs to end a [`Tree`] in any case.
 pub const CLEANUP: Duration = Duration::from_secs(10);
+
+/// Makes this process the parent of whatever outlives its shim, so that it can be ended also when a tool has killed its shim
+/// and has left nothing to be found by. On Linux; elsewhere it does nothing.
+///
+/// For the `main` of a program that starts processes only through this module: right after `andon::init()`, before any thread.
+/// **Never for a library**, and never in a program that has other children: when a shim was killed, every child of this process
+/// that was not started here is killed and reaped, whoever started it. Without this call such processes belong to the
+/// system's first process, and the receipt says that they could live on.
+///
+/// It helps while this process lives and ends its trees with [`Tree::end`]: killing it together with a shim still leaks.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    adopt::begin();
+}

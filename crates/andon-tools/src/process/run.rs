@@ -54,6 +54,8 @@ pub struct Finished {
     pub stderr: Captured,
     /// Whether it was told to stop.
     pub stopped: bool,
+    /// Whether its main process was killed from here or by its shim, and not by itself or by somebody else.
+    pub killed: bool,
 }
 
 impl Command {
@@ -75,7 +77,7 @@ impl Command {
         let mut pipes = Pipes::new(self, &mut running, show);
         let stopped = attend(&running, stop, &mut pipes).await;
         let (stdout, stderr) = pipes.finish();
-        Ok(Finished { status: running.status(), stdout, stderr, stopped })
+        Ok(Finished { status: running.status(), stdout, stderr, stopped, killed: running.was_killed() })
     }
 }
 
@@ -107,7 +109,7 @@ async fn attend(running: &Running, stop: &impl Stop, pipes: &mut Pipes<'_, impl 
             biased;
             () = &mut told, if !stopped && !is_over => Event::Told,
             () = &mut over, if !is_over => Event::Over,
-            ready = pipes.ready(), if !pipes.are_closed() => Event::Ready(ready),
+            ready = pipes.ready(), if !pipes.are_idle() => Event::Ready(ready),
             () = sleep_until(look_again), if !matches!(phase, Phase::Running) => Event::Time,
         };
         phase = match (event, phase) {
@@ -221,6 +223,11 @@ impl<'a, F: FnMut(&str)> Pipes<'a, F> {
     /// Whether both outputs have ended.
     fn are_closed(&self) -> bool {
         self.stdout.end.is_none() && self.stderr.end.is_none()
+    }
+
+    /// Whether nothing can come or go any more. A process can close both outputs and read on.
+    fn are_idle(&self) -> bool {
+        self.are_closed() && self.stdin.is_none()
     }
 
     /// Waits until something can be done.

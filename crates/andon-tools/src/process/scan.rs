@@ -11,6 +11,8 @@ use andon_shim::proc::{self, Process};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
+use super::adopt::{self, Picture};
+
 /// How long to wait for a death before looking again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How many looks the freezing takes at most.
@@ -27,6 +29,8 @@ pub(crate) struct Traces {
     pub(crate) cgroup: Option<OsString>,
     /// A process of which all are descendants, and which is not to be touched itself.
     pub(crate) under: Option<i32>,
+    /// They may have been adopted by this process, because their shim is dead.
+    pub(crate) orphans: bool,
 }
 
 impl Traces {
@@ -54,11 +58,14 @@ impl Traces {
     pub(crate) async fn end(&self, patience: Duration) -> Vec<Survivor> {
         self.kill();
         let until = Instant::now() + patience;
-        let mut left = self.find();
+        let mut left = self.find_twice();
         while !left.is_empty() && Instant::now() < until {
             self.signal_all(Signal::KILL);
             sleep(LOOK_AGAIN).await;
-            left = self.find();
+            left = self.find_twice();
+        }
+        if self.orphans {
+            adopt::reap();
         }
         if let Some(cgroup) = &self.cgroup {
             Cgroup::at(cgroup).remove();
@@ -91,15 +98,25 @@ impl Traces {
         }
     }
 
+    /// One who forks and exits can slip through a single look.
+    fn find_twice(&self) -> Vec<Process> {
+        let found = self.find();
+        if found.is_empty() { self.find() } else { found }
+    }
+
     /// All living processes that carry one of the traces, and the descendants of those.
     fn find(&self) -> Vec<Process> {
-        let all = proc::all();
+        let Picture { all, orphans } = match self.orphans {
+            true => adopt::look(),
+            false => Picture { all: proc::all(), ..Picture::default() },
+        };
         let in_cgroup = self.cgroup.as_ref().map(|path| Cgroup::at(path).pids()).unwrap_or_default();
         // Once somebody else has got the leader's id, it names another group and session.
         let leader = self.leader.filter(|&(pid, start)| all.iter().all(|one| one.pid != pid || one.start == start));
         let carries = |one: &Process| {
             leader.is_some_and(|(pid, _)| one.pid == pid || one.group == pid || one.session == pid)
                 || in_cgroup.contains(&one.pid)
+                || orphans.contains(&one.pid)
                 || self.under == Some(one.parent)
                 || self.is_marked(one.pid)
         };

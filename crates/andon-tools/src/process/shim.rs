@@ -25,15 +25,22 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::PATIENCE;
+use super::adopt;
 use super::pipes::ToolEnds;
 use super::scan::Traces;
 
+/// How long a shim may take to start the process.
+const START: Duration = Duration::from_secs(10);
+/// How much longer than [`SILENCE`] one is waited for that has never said a word: it may be no shim at all.
+const FIRST_WORD: Duration = Duration::from_millis(250);
 /// After this long without an answer, a shim may have been stopped by its tool, and is told to go on.
 const SILENCE: Duration = Duration::from_millis(500);
 /// How much longer than its own patience a shim is waited for.
 const MARGIN: Duration = Duration::from_secs(1);
 /// How long what has escaped a dead shim is looked for.
 const LAST_LOOK: Duration = Duration::from_secs(1);
+
+const SIGKILL: i32 = Signal::KILL.as_raw();
 
 pub(crate) struct Shim {
     socket: UnixStream,
@@ -53,6 +60,8 @@ struct News {
     started: Option<Traces>,
     refused: Option<Refusal>,
     exited: Option<Status>,
+    /// It was the shim that killed the main process.
+    killed: bool,
     over: Option<Over>,
 }
 
@@ -83,7 +92,7 @@ impl Shim {
         let socket = UnixStream::from_std(ours)?;
         let mut outbox = serde_json::to_vec(config)?;
         outbox.push(b'\n');
-        let child = command.spawn()?;
+        let child = adopt::spawn(&mut command)?;
         Ok(Self {
             socket,
             child: tokio::sync::Mutex::new(child),
@@ -95,12 +104,16 @@ impl Shim {
         })
     }
 
-    /// Waits until the process runs, or cannot be started.
+    /// Waits until the process runs, or cannot be started; bounded, because what was executed may be anything.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe, in that the tree is still known: end it.
     pub(crate) async fn started(&self) -> Result<(), Option<Refusal>> {
+        timeout(START, self.answered()).await.unwrap_or(Err(None))
+    }
+
+    async fn answered(&self) -> Result<(), Option<Refusal>> {
         while !self.outbox.lock().is_empty() {
             if self.socket.writable().await.is_err() || self.send().is_err() {
                 // The shim is gone; what it may have said before is still to be read.
@@ -124,6 +137,11 @@ impl Shim {
     /// How the main process ended, if it has.
     pub(crate) fn status(&self) -> Option<Status> {
         self.news.borrow().exited
+    }
+
+    /// Whether it was the shim that killed the main process.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.news.borrow().killed
     }
 
     /// Waits until the whole tree has ended, or cannot be ended.
@@ -153,7 +171,9 @@ impl Shim {
         let mut over = timeout(SILENCE, self.over()).await.ok();
         if over.is_none() {
             self.signal(Signal::CONT).await;
-            over = timeout(PATIENCE + MARGIN, self.over()).await.ok();
+            let has_spoken = self.news.borrow().started.is_some();
+            let patience = if has_spoken { PATIENCE + MARGIN } else { FIRST_WORD };
+            over = timeout(patience, self.over()).await.ok();
         }
         let remains = match over {
             Some(Over::Gone) => Remains::default(),
@@ -162,36 +182,60 @@ impl Shim {
             None => self.silent().await,
         };
         // It has closed its socket and is about to exit, or was killed: reaping it takes a moment only.
-        let _ = timeout(MARGIN, async { self.child.lock().await.wait().await }).await;
+        self.reap(MARGIN).await;
         remains
     }
 
+    /// Waits for the end of the shim itself; says whether it has come.
+    async fn reap(&self, patience: Duration) -> bool {
+        timeout(patience, async { self.child.lock().await.wait().await }).await.is_ok()
+    }
+
     fn gave_up(&self, survivors: &[Survivor]) -> Remains {
-        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
         let seconds = PATIENCE.as_secs();
-        let note = format!("some processes of `{}` could not be killed within {seconds} s", self.name);
-        Remains { leaked, notes: vec![note], ..Remains::NONE }
+        self.leaked(survivors, format!("some processes of `{}` could not be killed within {seconds} s", self.name))
     }
 
     /// The shim was killed. The main process has died with it; others may live on.
     async fn lost(&self) -> Remains {
-        let survivors = self.traces().end(LAST_LOOK).await;
-        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
-        let note = format!(
-            "the shim of `{}` was killed: its processes were stopped by best effort, by session, environment and cgroup; \
-             one that has left all of these could live on",
-            self.name
-        );
-        Remains { leaked, notes: vec![note], ..Remains::NONE }
+        if !self.reap(FIRST_WORD).await {
+            // It speaks no more and lives: then it was no shim.
+            self.signal(Signal::KILL).await;
+        }
+        let survivors = self.end_orphans(self.traces()).await;
+        let name = &self.name;
+        let note = if adopt::has_begun() {
+            format!("the shim of `{name}` was killed: what it left was adopted by this program and ended")
+        } else {
+            format!(
+                "the shim of `{name}` was killed: its processes were stopped by best effort, by session, environment and \
+                 cgroup; one that has left all of these could live on"
+            )
+        };
+        self.leaked(&survivors, note)
     }
 
     /// The shim lives and does not answer: its tree is ended from here, and it with it.
     async fn silent(&self) -> Remains {
         let under = self.child.lock().await.id().map(u32::cast_signed);
-        let survivors = Traces { under, ..self.traces() }.end(LAST_LOOK).await;
+        let mut survivors = Traces { under, ..self.traces() }.end(LAST_LOOK).await;
         self.signal(Signal::KILL).await;
-        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
+        if adopt::has_begun() {
+            survivors = self.end_orphans(self.traces()).await;
+        }
         let note = format!("the shim of `{}` did not answer: its processes were stopped by best effort", self.name);
+        self.leaked(&survivors, note)
+    }
+
+    /// Ends what a dead shim has left, by its traces and, if this process adopts orphans, also those that left none.
+    async fn end_orphans(&self, traces: Traces) -> Vec<Survivor> {
+        // Its socket is closed a moment before its children get their new parent. When it can be reaped they have it.
+        self.reap(LAST_LOOK / 2).await;
+        Traces { orphans: adopt::has_begun(), ..traces }.end(LAST_LOOK).await
+    }
+
+    fn leaked(&self, survivors: &[Survivor], note: String) -> Remains {
+        let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
         Remains { leaked, notes: vec![note], ..Remains::NONE }
     }
 
@@ -273,6 +317,10 @@ impl Shim {
                 news.over = Some(Over::Gone);
             }
             Word::Exited(status) => news.exited = Some(status),
+            Word::Killed => {
+                news.exited = Some(Status::Signal(SIGKILL));
+                news.killed = true;
+            }
             Word::Gone => news.over = Some(Over::Gone),
             Word::GaveUp(survivors) => news.over = Some(Over::GaveUp(survivors)),
         });

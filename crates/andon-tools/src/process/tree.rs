@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use andon::Remains;
 use andon_shim::Status;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -63,8 +64,8 @@ impl Tree {
             process.kill();
         }
         let mut remains = Remains::default();
-        for process in processes {
-            let Remains { leaked, notes, .. } = process.end().await;
+        // All together, so that many take no longer than one.
+        for Remains { leaked, notes, .. } in join_all(processes.iter().map(|process| process.end())).await {
             remains.leaked.extend(leaked);
             remains.notes.extend(notes);
         }
@@ -111,6 +112,14 @@ impl Process {
             #[cfg(target_os = "linux")]
             Self::Shim(shim) => shim.status(),
             Self::Bare(bare) => bare.status(),
+        }
+    }
+
+    fn was_killed(&self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Shim(shim) => shim.was_killed(),
+            Self::Bare(bare) => bare.was_killed(),
         }
     }
 
@@ -178,6 +187,11 @@ impl Running {
     /// How the main process ended, if it is known to have ended.
     pub fn status(&self) -> Option<Status> {
         self.process.status()
+    }
+
+    /// Whether the main process was killed from here or by its shim, and not by itself or by somebody else.
+    pub fn was_killed(&self) -> bool {
+        self.process.was_killed()
     }
 
     /// Waits until all of its processes have ended, or are known not to end: [`Tree::end`] says which.

@@ -17,6 +17,7 @@ use crate::world::{Token, block_on, now};
 
 tests![
     the_model_is_told_the_output_and_the_exit_code,
+    a_command_that_we_have_killed_is_not_said_to_have_used_too_much_memory,
     a_command_that_is_not_found_is_an_error,
     a_command_that_begins_with_a_dash_is_a_command,
     what_is_printed_is_shown_while_it_runs,
@@ -37,7 +38,7 @@ fn with_token(script: &str, token: Token) -> String {
     format!("exec sh -c '{}' {token}", script.replace('\'', r"'\''"))
 }
 
-fn agent(shell: Shell, command: &str) -> Agent {
+pub(crate) fn agent(shell: Shell, command: &str) -> Agent {
     Agent::builder().model(asks(command)).tool(shell).build().unwrap()
 }
 
@@ -72,6 +73,16 @@ fn the_model_is_told_the_output_and_the_exit_code() {
         assert_eq!(answer("exit 3").await, ("[exit code 3]".to_owned(), false));
         let killed = "[ended by signal 11 (SIGSEGV: it touched memory that is not its own)]";
         assert_eq!(answer("kill -SEGV $$").await, (killed.to_owned(), true));
+    });
+}
+
+fn a_command_that_we_have_killed_is_not_said_to_have_used_too_much_memory() {
+    block_on(async {
+        // It tells its own supervisor to end, which ends it.
+        let ended = "up\n[it was ended by force: its supervisor was told to end]";
+        assert_eq!(answer("echo up; kill -TERM $PPID; sleep 1000000").await, (ended.to_owned(), true));
+        let killed = "[ended by signal 9 (SIGKILL: killed; perhaps it used too much memory)]";
+        assert_eq!(answer("kill -KILL $$").await, (killed.to_owned(), true));
     });
 }
 

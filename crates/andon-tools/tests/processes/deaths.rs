@@ -2,6 +2,7 @@
 //!
 //! What a user loses if one of these fails: processes that nobody owns any more, or the truth about them.
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use andon_shim::proc;
@@ -16,9 +17,11 @@ use crate::world::{Token, block_on, never, sh, shims, shims_of, unprivileged, un
 tests![
     a_host_that_is_killed_takes_its_trees_with_it,
     a_host_that_is_killed_right_after_the_start_takes_its_trees_with_it,
+    a_host_that_is_killed_while_its_shim_is_stopped_takes_its_tree_with_it,
     a_shim_that_is_told_to_end_ends_its_tree,
     a_shim_that_is_killed_takes_its_tool_with_it_and_the_rest_is_found,
     a_daemon_that_outlives_its_shim_is_found_by_its_cgroup,
+    what_outlives_its_shim_is_adopted_by_a_program_that_asked_for_it,
     a_shim_that_was_stopped_is_woken,
     a_shim_that_never_answers_is_ended_with_its_tree,
     who_cannot_be_killed_is_named,
@@ -57,6 +60,22 @@ fn a_host_that_is_killed_right_after_the_start_takes_its_trees_with_it() {
             until(|| (shims_of(host.id()).is_empty() && token.processes().is_empty()).then_some(())).await;
         });
     }
+}
+
+fn a_host_that_is_killed_while_its_shim_is_stopped_takes_its_tree_with_it() {
+    let token = Token::new();
+    let mut host = roles::host("runs a daemon", token).spawn().unwrap();
+    block_on(async {
+        let known = token.at_least(5).await;
+        let shim = shims_of(host.id())[0].clone();
+        // As the tool itself could.
+        signal(shim.pid, Signal::STOP);
+        until(|| proc::look(shim.pid).filter(|shim| shim.state == 'T')).await;
+        signal(host.id() as i32, Signal::KILL);
+        host.wait().unwrap();
+        until(|| (shims_of(host.id()).is_empty() && token.processes().is_empty()).then_some(())).await;
+        token.assert_none_lives(&known);
+    });
 }
 
 fn a_shim_that_is_told_to_end_ends_its_tree() {
@@ -113,6 +132,33 @@ fn a_daemon_that_outlives_its_shim_is_found_by_its_cgroup() {
     });
 }
 
+fn what_outlives_its_shim_is_adopted_by_a_program_that_asked_for_it() {
+    // As root, where a cgroup may help, and as somebody who has none.
+    for words in [Vec::new(), unprivileged()] {
+        let token = Token::new();
+        let folder = open_folder();
+        let copy = folder.path().join("host");
+        std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+        let played = roles::host("adopts orphans", token);
+        let mut host = std::process::Command::new(words.first().map_or(copy.as_os_str(), OsStr::new));
+        host.args(words.iter().skip(1)).args(words.first().map(|_| &copy)).args(played.get_args()).current_dir("/");
+        let output = host.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        token.assert_none_lives(&[]);
+        assert!(said.contains("what it left was adopted by this program and ended"), "{said}");
+        assert!(said.contains("children left: []"), "{said}");
+    }
+}
+
+/// A folder that everybody may enter.
+fn open_folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
 fn a_shim_that_was_stopped_is_woken() {
     let token = Token::new();
     block_on(async {
@@ -161,8 +207,7 @@ fn who_cannot_be_killed_is_named() {
     }
     use std::os::unix::fs::PermissionsExt;
     let token = Token::new();
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = open_folder();
     let (copy, to_root) = (folder.path().join("host"), folder.path().join("to-root"));
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     std::fs::copy("/usr/bin/setpriv", &to_root).unwrap();

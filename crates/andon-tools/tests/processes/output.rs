@@ -16,6 +16,7 @@ tests![
     a_gigabyte_is_read_and_little_of_it_is_kept,
     what_is_no_utf8_is_kept_in_a_form_that_can_be_read_back,
     text_for_it_to_read_arrives_and_then_ends,
+    a_process_that_closes_its_outputs_can_still_read,
     a_process_that_does_not_read_its_text_is_no_error,
     it_reads_nothing_unless_it_is_given_something,
     somebody_who_holds_the_pipe_does_not_keep_the_call,
@@ -70,6 +71,17 @@ fn text_for_it_to_read_arrives_and_then_ends() {
     let command = sh("wc -c; cat", Token::new()).stdin(Stdin::Text(text.clone().into_bytes()));
     let (finished, _) = block_on(run(command));
     assert_eq!(finished.stdout.into_text().trim(), text.len().to_string());
+}
+
+fn a_process_that_closes_its_outputs_can_still_read() {
+    // More than a pipe holds, and it is read only when nothing can be printed any more.
+    let folder = tempfile::tempdir().unwrap();
+    let script = "exec > file 2>&1; sleep 0.1; exec cat";
+    let command = sh(script, Token::new()).cwd(folder.path()).stdin(Stdin::Text(vec![b'x'; 1_000_000]));
+    let (finished, _) = block_on(async { tokio::time::timeout(Duration::from_secs(10), run(command)).await })
+        .expect("the call hangs for ever");
+    assert_eq!(finished.status, Some(Status::Code(0)));
+    assert_eq!(std::fs::metadata(folder.path().join("file")).unwrap().len(), 1_000_000);
 }
 
 fn a_process_that_does_not_read_its_text_is_no_error() {

@@ -1,12 +1,16 @@
 //! Hosts that this program plays for its own tests: to be killed, to have secrets, to have no shim.
 
 use std::process::{Command as Process, Stdio, exit};
+use std::time::Duration;
 
-use andon_shim::proc::Process as Found;
-use andon_tools::process::{Command, Tree};
+use andon::Cancel;
+use andon_shim::proc::{self, Process as Found};
+use andon_tools::Shell;
+use andon_tools::process::{Command, Status, Tree};
+use tokio::time::timeout;
 
 use crate::ends::{DAEMON, GROUP};
-use crate::world::{Token, block_on, never, sh, shims, until};
+use crate::world::{Token, block_on, never, now, sh, shims, until};
 
 const ROLE: &str = "play-the-host";
 
@@ -43,6 +47,8 @@ pub(crate) fn play_if_asked() {
             end_and_tell(&script, token, |found| found.iter().any(|one| one.name == "sleep"));
         }
         "no helper" => try_helpers_that_are_none(),
+        "adopts orphans" => adopt_orphans(token),
+        "a helper that hangs" => try_a_helper_that_hangs(token),
         other => panic!("no such role: {other}"),
     }
     exit(0);
@@ -88,5 +94,78 @@ fn try_helpers_that_are_none() {
             println!("{}", Command::new("true").run(&tree, &never(), |_| {}).await.unwrap_err());
             println!("{:?}", tree.end().await);
         });
+    }
+}
+
+fn try_a_helper_that_hangs(token: Token) {
+    andon_shim::set_helper(std::env::var("HELPER").unwrap());
+    let nothing = || Command::new("true");
+    block_on(async {
+        let agent = crate::agents::agent(Shell::new().grace(Duration::from_millis(300)), "true");
+        let run = agent.start("go").unwrap();
+        token.at_least(1).await;
+        let begun = now();
+        run.cancel(Cancel::graceful());
+        let outcome = run.outcome().await;
+        println!("a stop took {}", begun.elapsed().as_millis());
+        println!("{:?}", outcome.receipt);
+
+        let tree = Tree::new();
+        for _ in 0..5 {
+            assert!(timeout(Duration::from_millis(20), nothing().start(&tree)).await.is_err());
+        }
+        let begun = now();
+        let remains = tree.end().await;
+        println!("the end of five together took {}", begun.elapsed().as_millis());
+        println!("{remains:?}");
+
+        let tree = Tree::new();
+        let begun = now();
+        let error = nothing().start(&tree).await.unwrap_err();
+        println!("a start was given up after {}", begun.elapsed().as_millis());
+        println!("{error} {:?}", tree.end().await);
+    });
+}
+
+/// A tool that kills its shim, again and again, while other tools do their work.
+fn adopt_orphans(token: Token) {
+    // Was here before: the child of a program that this one has replaced.
+    let mut earlier = Process::new("sleep").arg("1000").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    andon_shim::init();
+    andon_tools::process::adopt_orphans();
+    block_on(async {
+        let (tree, other) = (Tree::new(), Token::new());
+        let bystander = sh(GROUP, other).start(&tree).await.unwrap();
+        let known = other.at_least(8).await;
+        let work = async {
+            for _ in 0..60 {
+                let finished = Command::new("true").run(&Tree::new(), &never(), |_| {}).await.unwrap();
+                assert_eq!(finished.status, Some(Status::Code(0)), "somebody else's tool");
+            }
+        };
+        tokio::join!(work, kill_shims(token));
+        assert!(earlier.try_wait().unwrap().is_none() && bystander.status().is_none());
+        assert!(known.iter().all(|one| proc::lives(one.pid, one.start)), "a tool that had done nothing");
+        assert!(tree.end().await.is_none());
+    });
+    earlier.kill().unwrap();
+    earlier.wait().unwrap();
+    let own = std::process::id() as i32;
+    println!("children left: {:?}", proc::all().into_iter().filter(|one| one.parent == own).collect::<Vec<_>>());
+}
+
+async fn kill_shims(token: Token) {
+    // At once, and when the daemon is up and has nothing left to be known by.
+    for pause in ["", "sleep 0.02;", "sleep 0.1;"] {
+        for _ in 0..4 {
+            let command = format!(
+                "(env -i setsid sh -c 'sleep {token} & exec sleep {token}' &); {pause} kill -9 $PPID; sleep {token}"
+            );
+            let agent = crate::agents::agent(Shell::new(), &command);
+            let outcome = agent.run("go").await.unwrap();
+            token.assert_none_lives(&[]);
+            assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
+            println!("{:?}", outcome.receipt.calls[0].notes);
+        }
     }
 }
