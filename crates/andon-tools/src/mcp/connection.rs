@@ -12,11 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use andon::BoxFuture;
-use rmcp::model::{
-    ClientCapabilities, ClientConfig, ErrorData, Implementation, ListRootsRequestMethod, ProtocolVersion,
-    TASKS_EXTENSION_ID,
-};
-use rmcp::service::{ClientInitializeError, RequestContext, RunningService, serve_client_with_lifecycle};
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion, TASKS_EXTENSION_ID};
+use rmcp::service::{ClientInitializeError, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient};
 use tokio::runtime::Handle;
@@ -110,8 +107,8 @@ impl Drop for Connection {
     }
 }
 
-/// What a server may know about us. Nothing is advertised that a person would have to answer, so requests for it are
-/// declined.
+/// What a server may know about us. Nothing is advertised that a person would have to answer; requests for it are declined
+/// before they come here, by [`Tap`].
 struct Client(ClientConfig);
 
 impl Client {
@@ -124,15 +121,9 @@ impl Client {
     }
 }
 
-#[expect(deprecated, reason = "roots are on their way out of the protocol, and servers still ask for them")]
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         self.0.clone()
-    }
-
-    /// rmcp declines everything else by itself. To this it would say that there are none, which is another thing.
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListRootsRequestMethod>())
     }
 }
 
