@@ -42,6 +42,8 @@ pub(super) struct Connection {
     lost: Arc<AtomicBool>,
     end: CancellationToken,
     ended: CancellationToken,
+    /// Pulled when its program and all that it has started have ended, for which there is proof.
+    gone: CancellationToken,
 }
 
 /// What decides how a cancel is told, and how one knows that it was heard.
@@ -90,14 +92,16 @@ impl Connection {
         self.ended.cancelled().await;
     }
 
-    /// Ends it and lets go of it.
-    pub(super) async fn close_at_once(self) {
-        self.close().await;
-    }
-
     /// Waits until nothing of it is left.
     pub(super) async fn ended(&self) {
         self.ended.cancelled().await;
+    }
+
+    /// Lets go of it, and waits until its program has ended. That happens only if nobody else uses it.
+    pub(super) async fn gone(self: Arc<Self>) {
+        let gone = self.gone.clone();
+        drop(self);
+        gone.cancelled().await;
     }
 }
 
@@ -163,8 +167,16 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
     let way = Way { http: matches!(server.reach, Reach::Http { .. }), modern };
     let closed = wire.closed.clone();
     let lost = Arc::new(AtomicBool::new(false));
-    let connection =
-        Connection { peer, wire: Arc::clone(&wire), way, lost: Arc::clone(&lost), end: end.clone(), ended };
+    let gone = CancellationToken::new();
+    let connection = Connection {
+        peer,
+        wire: Arc::clone(&wire),
+        way,
+        lost: Arc::clone(&lost),
+        end: end.clone(),
+        ended,
+        gone: gone.clone(),
+    };
     // If whoever wanted it is gone, the handle is dropped here, and with it all.
     let _ = ready.send(Ok(connection));
     tokio::select! {
@@ -173,7 +185,7 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
     }
     // One that did not heed a cancel is not asked again.
     let patience = if lost.load(Ordering::Acquire) { Duration::ZERO } else { PATIENCE };
-    close(serving, program, patience, &wire).await;
+    close(serving, program, patience, &wire, &gone).await;
 }
 
 /// Starts what has to be started, and shakes hands.
@@ -244,14 +256,22 @@ fn handshake_words(error: &ClientInitializeError) -> String {
     }
 }
 
-async fn close(mut serving: Serving, program: Program, patience: Duration, wire: &Wire) {
+async fn close(mut serving: Serving, program: Program, patience: Duration, wire: &Wire, gone: &CancellationToken) {
     // What rmcp says about its end is of no use to anybody; that it is bounded matters.
     let rmcp = serving.close_with_timeout(CLOSING);
-    let (_, ()) = tokio::join!(rmcp, end_program(program, patience, wire));
+    let end = async {
+        if end_program(program, patience, wire).await {
+            gone.cancel();
+        }
+    };
+    let (_, ()) = tokio::join!(rmcp, end);
 }
 
-async fn end_program(program: Program, patience: Duration, wire: &Wire) {
-    if let Some(how) = program.end(patience).await {
+/// Ends the program, and notes how. Whether nothing of it is left.
+async fn end_program(program: Program, patience: Duration, wire: &Wire) -> bool {
+    let (how, gone) = program.end(patience).await;
+    if let Some(how) = how {
         wire.note_end(&how);
     }
+    gone
 }
