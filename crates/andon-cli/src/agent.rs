@@ -9,6 +9,7 @@ use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 use anyhow::{Context, bail};
 
 use crate::args::{BuiltIn, Options};
+use crate::show::{Style, plain};
 use crate::tools;
 
 /// Its name: the app of its sessions.
@@ -59,6 +60,11 @@ async fn tools_of(server: &str, folder: &Path) -> anyhow::Result<Vec<McpTool>> {
         McpServer::stdio(program, args).cwd(folder)
     };
     let toolset = named.connect().await.with_context(|| format!("the MCP server {server:?} cannot be used"))?;
+    for (tool, why) in toolset.unusable() {
+        let line = plain(&format!("the tool `{tool}` of the MCP server `{}` is left out: {why}", toolset.server()));
+        let stop = Style::STOP;
+        anstream::eprintln!("{stop}warning:{stop:#} {line}");
+    }
     Ok(toolset.tools())
 }
 

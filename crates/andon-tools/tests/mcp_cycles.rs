@@ -5,7 +5,8 @@
 mod common;
 
 use andon::Cancel;
-use andon_tools::mcp::McpProtocol;
+use andon::core::message::ResultStatus;
+use andon_tools::mcp::{McpProtocol, McpToolset};
 use serde_json::json;
 
 use common::*;
@@ -81,4 +82,50 @@ async fn servers_that_are_started_stopped_and_let_go_leave_no_process() {
     let (descriptors, _) = before.unwrap();
     let settled = until(|| (entries("/proc/self/fd") <= descriptors + 4).then_some(())).await;
     assert!(settled.is_some(), "{descriptors} descriptors became {}", entries("/proc/self/fd"));
+}
+
+/// A figure from this process's status, in MiB.
+fn mebibytes(what: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+/// Calls a tool that sends requests without end, and gives by how many MiB the most memory in use grew.
+async fn nagged(toolset: &McpToolset, kind: &str) -> u64 {
+    // The peak is counted from here.
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = mebibytes("VmRSS");
+    let (agent, run) = start(tool(toolset, "nag"), json!({"kind": kind}));
+    let ended = tokio::time::timeout(millis(10_000), result(&agent, &run)).await;
+    let grown = mebibytes("VmHWM") - before;
+    let (_, lost) = ended.unwrap_or_else(|_| panic!("{kind} went on and on; memory grew by {grown} MiB"));
+    assert_eq!(lost.status, ResultStatus::Error, "{lost:?}");
+    assert!(words(&lost).contains("requests of its own"), "{lost:?}");
+    let said = call(toolset, "echo", json!({"text": "well"})).await;
+    assert_eq!(words(&said), "well", "{said:?}");
+    grown
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_asks_without_end_is_hung_up_on_before_memory_grows() {
+    let _turn = TURN.lock().await;
+    for protocol in BOTH {
+        let python = Python::new();
+        let toolset = python.stdio(protocol).connect().await.unwrap();
+        let http_python = Python::new();
+        let http = http_python.http(&[]).await;
+        let http_toolset = http.server(protocol).connect().await.unwrap();
+        for kind in ["ping", "sampling/createMessage"] {
+            for (way, toolset) in [("lines", &toolset), ("HTTP", &http_toolset)] {
+                let grown = nagged(toolset, kind).await;
+                println!("{kind} over {way} by {protocol:?}: {grown} MiB");
+                assert!(grown < 100, "{kind} over {way} by {protocol:?}: {grown} MiB");
+            }
+        }
+        // Each flood ended the program that sent it.
+        let pids = python.log.pids();
+        assert_eq!(pids.len(), 3);
+        assert!(!is_alive(pids[0]) && !is_alive(pids[1]));
+    }
 }

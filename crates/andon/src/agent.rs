@@ -69,8 +69,8 @@ pub enum BuildError {
     /// A tool's name is none that every provider takes.
     #[error("{0:?} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'")]
     BadToolName(String),
-    /// A tool's schema does not describe an object.
-    #[error("the schema of tool {tool:?} must describe an object: {why}")]
+    /// A tool's schema does not describe an object, or is no schema.
+    #[error("the schema of tool {tool:?} cannot be used: {why}")]
     BadSchema {
         /// The tool.
         tool: String,
@@ -418,7 +418,7 @@ impl fmt::Debug for AgentBuilder {
 }
 
 /// Makes the guard that checks a tool's arguments.
-fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
+pub(crate) fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if spec.name.is_empty() || spec.name.len() > 64 || !spec.name.bytes().all(is_plain) {
         return Err(BuildError::BadToolName(spec.name.clone()));
@@ -426,7 +426,7 @@ fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
     let bad = |why: String| BuildError::BadSchema { tool: spec.name.clone(), why };
     let describes_object = spec.schema.get("type").and_then(Value::as_str) == Some("object");
     if !describes_object {
-        return Err(bad("write {\"type\": \"object\", \"properties\": {..}}".to_owned()));
+        return Err(bad("it must describe an object: write {\"type\": \"object\", \"properties\": {..}}".to_owned()));
     }
     jsonschema::validator_for(&spec.schema).map_err(|error| bad(error.to_string()))
 }

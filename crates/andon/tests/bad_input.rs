@@ -68,8 +68,8 @@ async fn two_tools_of_one_name_cannot_be_told_apart() {
 
 #[tokio::test]
 async fn a_schema_that_describes_no_object_is_refused() {
-    let expected =
-        "the schema of tool \"look\" must describe an object: write {\"type\": \"object\", \"properties\": {..}}";
+    let expected = "the schema of tool \"look\" cannot be used: \
+                    it must describe an object: write {\"type\": \"object\", \"properties\": {..}}";
     for schema in [json!({"type": "string"}), json!(true), json!({}), json!([]), json!({"type": ["object", "null"]})] {
         assert_eq!(build_error(plain().tool(tool("look", schema))), expected);
     }
@@ -77,8 +77,11 @@ async fn a_schema_that_describes_no_object_is_refused() {
 
 #[tokio::test]
 async fn a_schema_that_is_itself_wrong_is_refused() {
-    let error = build_error(plain().tool(tool("look", json!({"type": "object", "properties": {"n": {"type": "no"}}}))));
-    assert!(error.starts_with("the schema of tool \"look\" must describe an object: "), "{error}");
+    let wrong = tool("look", json!({"type": "object", "properties": {"n": {"type": "no"}}}));
+    let checked = wrong.spec().check().unwrap_err().to_string();
+    let error = build_error(plain().tool(wrong));
+    assert_eq!(checked, error, "what is checked beforehand is what an agent wants");
+    assert!(error.starts_with("the schema of tool \"look\" cannot be used: "), "{error}");
     assert!(error.contains("no"), "{error}");
 }
 

@@ -40,7 +40,7 @@ impl Style {
 }
 
 /// A text that does nothing to a terminal but be shown: what was stored may be anybody's.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let harmless = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
     text.chars().map(harmless).collect()
 }

@@ -43,9 +43,9 @@ use super::wire::{Answer, LateAnswer, Steps, StepsOf};
 
 /// What the cleanup of a call may take, by the tool's specification.
 pub(super) const CLEANUP: Duration = Duration::from_millis(500);
-/// What it takes at most to tell a server there, so that it ends within its budget.
+/// What it takes at most to tell a server there over HTTP, so that it ends within its budget.
 const TELLING: Duration = Duration::from_millis(400);
-/// How long a server is waited for there that was told and then cut off, and how long its end may take.
+/// How long a program is waited for there, to be told or to have heard, and how long its end may take.
 const HEARING: Duration = Duration::from_millis(150);
 const ENDING: Duration = Duration::from_millis(300);
 /// After a cancel was heard, an answer that was on its way already has so long to come.
@@ -276,15 +276,11 @@ impl Call {
                         What::Task(id) => cancel_task(&connection, id).await,
                     }
                 };
-                match tokio::time::timeout(TELLING, telling).await {
+                let within = if connection.way.http { TELLING } else { HEARING };
+                match tokio::time::timeout(within, telling).await {
                     Ok(Ok(())) => remains.notes.push(format!("the MCP server `{server}` was told: {}", self.words())),
                     Ok(Err(_)) => self.session.lose(&connection),
-                    Err(_) => {
-                        self.session.lose(&connection);
-                        remains
-                            .leaked
-                            .push(format!("`{}` at the MCP server `{server}`, which could not be told", self.tool));
-                    }
+                    Err(_) => self.give_up(connection, "could not be told", &mut remains).await,
                 }
             }
             // Told, and then cut off by a harder stop: it may have heard by now.
@@ -292,12 +288,7 @@ impl Call {
                 remains.notes.push(format!("the MCP server `{server}` was told: {}", self.words()));
             }
             Stage::Told(Asked { connection, what: What::Request(_) }) => {
-                self.session.lose(&connection);
-                if self.ends_with_us(connection).await {
-                    remains.notes.push(format!("the MCP server `{server}` did not heed the stop and was ended"));
-                } else {
-                    remains.leaked.push(format!("`{}` at the MCP server `{server}`, which was told", self.tool));
-                }
+                self.give_up(connection, "was told and did not say that it has heard", &mut remains).await;
             }
             Stage::Told(Asked { what: What::Task(id), .. }) => {
                 remains.leaked.push(format!("the task `{id}` at the MCP server `{server}`, which was told"));
@@ -315,15 +306,18 @@ impl Call {
         }
     }
 
-    /// A program that does not heed ends with the last call that uses it. Whether that was this one.
-    async fn ends_with_us(&self, connection: Arc<Connection>) -> bool {
+    /// What becomes of a server that does not heed. A program of ours ends with the last call that uses it, and is leaked
+    /// if that cannot be seen. What another machine does is not ours: it is noted.
+    async fn give_up(&self, connection: Arc<Connection>, what: &str, remains: &mut Remains) {
+        let (tool, server) = (&self.tool, &self.session.server.name);
+        self.session.lose(&connection);
         if connection.way.http {
-            return false;
-        }
-        match Arc::try_unwrap(connection) {
-            // Over its budget the end goes on by itself; it is bounded, too.
-            Ok(connection) => tokio::time::timeout(ENDING, connection.close_at_once()).await.is_ok(),
-            Err(_) => false,
+            remains.notes.push(format!("the MCP server `{server}` {what}; `{tool}` may go on there"));
+        // Over its budget the end goes on by itself; it is bounded, too.
+        } else if tokio::time::timeout(ENDING, connection.gone()).await.is_ok() {
+            remains.notes.push(format!("the MCP server `{server}` did not heed the stop and was ended"));
+        } else {
+            remains.leaked.push(format!("`{tool}` at the MCP server `{server}`, which {what}"));
         }
     }
 }

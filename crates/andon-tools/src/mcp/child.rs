@@ -50,8 +50,9 @@ impl Program {
         Ok((stdout, stdin))
     }
 
-    /// Waits for its end for a while, then ends it and all that it has started. Says how it ended, if it had started.
-    pub(super) async fn end(self, patience: Duration) -> Option<String> {
+    /// Waits for its end for a while, then ends it and all that it has started. Says how it ended, if it had started, and
+    /// whether nothing of it is left.
+    pub(super) async fn end(self, patience: Duration) -> (Option<String>, bool) {
         let how = match &self.running {
             None => None,
             Some(running) => Some(match tokio::time::timeout(patience, running.exited()).await {
@@ -62,9 +63,9 @@ impl Program {
         };
         let left = self.tree.end().await.leaked;
         if left.is_empty() {
-            how
+            (how, true)
         } else {
-            Some(format!("these of its processes could not be ended: {}", left.join(", ")))
+            (Some(format!("these of its processes could not be ended: {}", left.join(", "))), false)
         }
     }
 }

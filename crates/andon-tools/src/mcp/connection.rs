@@ -12,11 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use andon::BoxFuture;
-use rmcp::model::{
-    ClientCapabilities, ClientConfig, ErrorData, Implementation, ListRootsRequestMethod, ProtocolVersion,
-    TASKS_EXTENSION_ID,
-};
-use rmcp::service::{ClientInitializeError, RequestContext, RunningService, serve_client_with_lifecycle};
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion, TASKS_EXTENSION_ID};
+use rmcp::service::{ClientInitializeError, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient};
 use tokio::runtime::Handle;
@@ -45,6 +42,8 @@ pub(super) struct Connection {
     lost: Arc<AtomicBool>,
     end: CancellationToken,
     ended: CancellationToken,
+    /// Pulled when its program and all that it has started have ended, for which there is proof.
+    gone: CancellationToken,
 }
 
 /// What decides how a cancel is told, and how one knows that it was heard.
@@ -93,14 +92,16 @@ impl Connection {
         self.ended.cancelled().await;
     }
 
-    /// Ends it and lets go of it.
-    pub(super) async fn close_at_once(self) {
-        self.close().await;
-    }
-
     /// Waits until nothing of it is left.
     pub(super) async fn ended(&self) {
         self.ended.cancelled().await;
+    }
+
+    /// Lets go of it, and waits until its program has ended. That happens only if nobody else uses it.
+    pub(super) async fn gone(self: Arc<Self>) {
+        let gone = self.gone.clone();
+        drop(self);
+        gone.cancelled().await;
     }
 }
 
@@ -110,8 +111,8 @@ impl Drop for Connection {
     }
 }
 
-/// What a server may know about us. Nothing is advertised that a person would have to answer, so requests for it are
-/// declined.
+/// What a server may know about us. Nothing is advertised that a person would have to answer; requests for it are declined
+/// before they come here, by [`Tap`].
 struct Client(ClientConfig);
 
 impl Client {
@@ -124,15 +125,9 @@ impl Client {
     }
 }
 
-#[expect(deprecated, reason = "roots are on their way out of the protocol, and servers still ask for them")]
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         self.0.clone()
-    }
-
-    /// rmcp declines everything else by itself. To this it would say that there are none, which is another thing.
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListRootsRequestMethod>())
     }
 }
 
@@ -172,8 +167,16 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
     let way = Way { http: matches!(server.reach, Reach::Http { .. }), modern };
     let closed = wire.closed.clone();
     let lost = Arc::new(AtomicBool::new(false));
-    let connection =
-        Connection { peer, wire: Arc::clone(&wire), way, lost: Arc::clone(&lost), end: end.clone(), ended };
+    let gone = CancellationToken::new();
+    let connection = Connection {
+        peer,
+        wire: Arc::clone(&wire),
+        way,
+        lost: Arc::clone(&lost),
+        end: end.clone(),
+        ended,
+        gone: gone.clone(),
+    };
     // If whoever wanted it is gone, the handle is dropped here, and with it all.
     let _ = ready.send(Ok(connection));
     tokio::select! {
@@ -182,7 +185,7 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
     }
     // One that did not heed a cancel is not asked again.
     let patience = if lost.load(Ordering::Acquire) { Duration::ZERO } else { PATIENCE };
-    close(serving, program, patience, &wire).await;
+    close(serving, program, patience, &wire, &gone).await;
 }
 
 /// Starts what has to be started, and shakes hands.
@@ -253,14 +256,22 @@ fn handshake_words(error: &ClientInitializeError) -> String {
     }
 }
 
-async fn close(mut serving: Serving, program: Program, patience: Duration, wire: &Wire) {
+async fn close(mut serving: Serving, program: Program, patience: Duration, wire: &Wire, gone: &CancellationToken) {
     // What rmcp says about its end is of no use to anybody; that it is bounded matters.
     let rmcp = serving.close_with_timeout(CLOSING);
-    let (_, ()) = tokio::join!(rmcp, end_program(program, patience, wire));
+    let end = async {
+        if end_program(program, patience, wire).await {
+            gone.cancel();
+        }
+    };
+    let (_, ()) = tokio::join!(rmcp, end);
 }
 
-async fn end_program(program: Program, patience: Duration, wire: &Wire) {
-    if let Some(how) = program.end(patience).await {
+/// Ends the program, and notes how. Whether nothing of it is left.
+async fn end_program(program: Program, patience: Duration, wire: &Wire) -> bool {
+    let (how, gone) = program.end(patience).await;
+    if let Some(how) = how {
         wire.note_end(&how);
     }
+    gone
 }

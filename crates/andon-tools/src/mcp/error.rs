@@ -32,14 +32,14 @@ pub enum McpError {
         /// What it did instead, if anything was seen; begins with a comma.
         why: String,
     },
-    /// One of its tools has a name that no model may use. Leave it out, or choose another prefix.
+    /// A tool that was asked for by name cannot be had.
     #[error("the tool `{tool}` of the MCP server `{server}` cannot be offered: {why}")]
     Name {
         /// The server's name.
         server: String,
-        /// The tool's own name.
+        /// The name that was asked for.
         tool: String,
-        /// What is wrong with it.
+        /// What is wrong with it, and which tools there are.
         why: String,
     },
     /// The toolset was closed.

@@ -6,7 +6,8 @@
 //! 2. A message is written whole or not at all, whoever stops waiting for it.
 //! 3. Memory is bounded: a line longer than [`MAX_MESSAGE`] is thrown away as it comes. If it was an answer, its request
 //!    fails; if nobody can say what it was, the connection ends.
-//! 4. Lines that are no messages are skipped, up to [`MAX_GARBAGE`] in a row, and what they said is noted.
+//! 4. No more than [`OUTBOX`] messages wait to be written; one more is an error.
+//! 5. Lines that are no messages are skipped, up to [`MAX_GARBAGE`] in a row, and what they said is noted.
 
 use std::io;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::wire::Wire;
@@ -23,6 +25,8 @@ use super::wire::Wire;
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 /// So many lines in a row that are no messages end the connection.
 const MAX_GARBAGE: u32 = 1_000;
+/// So many messages may wait for a server that does not read. More than the answers to it that may, see `wire`.
+const OUTBOX: usize = 2_048;
 /// How much of a message that is too large is looked at, to find out which request it answers.
 const HEAD: usize = 512;
 /// A buffer that has grown larger is given back.
@@ -39,14 +43,14 @@ pub(super) struct Lines<R> {
     /// Set while the rest of a line that is too long is thrown away.
     discarding: bool,
     garbage: u32,
-    outbox: Option<mpsc::UnboundedSender<(Vec<u8>, Written)>>,
+    outbox: Option<mpsc::Sender<(Vec<u8>, Written)>>,
     wire: Arc<Wire>,
 }
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
     /// Must be called within a runtime; the writer runs there.
     pub(super) fn new(reader: R, writer: impl AsyncWrite + Send + Unpin + 'static, wire: Arc<Wire>) -> Self {
-        let (outbox, letters) = mpsc::unbounded_channel();
+        let (outbox, letters) = mpsc::channel(OUTBOX);
         drop(tokio::runtime::Handle::current().spawn(write_all(writer, letters)));
         let reader = BufReader::with_capacity(64 * 1024, reader);
         Self { reader, line: Vec::new(), discarding: false, garbage: 0, outbox: Some(outbox), wire }
@@ -130,7 +134,10 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for Lines<R> {
         let queued = serde_json::to_vec(&message).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
             let outbox = self.outbox.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-            outbox.send((line, written)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+            outbox.try_send((line, written)).map_err(|error| match error {
+                TrySendError::Full(_) => io::Error::new(io::ErrorKind::WouldBlock, "it does not read what it is sent"),
+                TrySendError::Closed(_) => io::ErrorKind::BrokenPipe.into(),
+            })
         });
         async move {
             queued?;
@@ -168,10 +175,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for Lines<R> {
     }
 }
 
-async fn write_all(
-    mut writer: impl AsyncWrite + Send + Unpin,
-    mut letters: mpsc::UnboundedReceiver<(Vec<u8>, Written)>,
-) {
+async fn write_all(mut writer: impl AsyncWrite + Send + Unpin, mut letters: mpsc::Receiver<(Vec<u8>, Written)>) {
     while let Some((line, written)) = letters.recv().await {
         let mut result = writer.write_all(&line).await;
         if result.is_ok() {

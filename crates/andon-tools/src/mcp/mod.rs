@@ -30,8 +30,9 @@
 //!
 //! A server that hangs costs its call's grace, and is then replaced: the next call gets a new process or session. One that
 //! dies fails the calls it had, and the next call starts it again, bounded by
-//! [`connect_timeout`](McpServer::connect_timeout) and by the cord. Progress without end, lines that are no messages,
-//! lists of tools without end and messages over 16 MiB are bounded, and the error says what was wrong.
+//! [`connect_timeout`](McpServer::connect_timeout) and by the cord. Progress without end, requests
+//! without end, lines that are no messages, lists of tools without end and messages over 16 MiB are bounded, and the error
+//! says what was wrong.
 //!
 //! # Where a connection lives
 //!

@@ -8,7 +8,6 @@ use rmcp::model::Tool as Listed;
 use serde_json::Value;
 
 use super::call;
-use super::error::McpError;
 use super::server::McpServer;
 use super::session::Session;
 
@@ -34,7 +33,7 @@ impl McpTool {
         &self.remote
     }
 
-    pub(super) fn new(session: &Arc<Session>, listed: Listed) -> Result<Self, McpError> {
+    pub(super) fn new(session: &Arc<Session>, listed: Listed) -> Result<Self, String> {
         let server = &session.server;
         let remote = listed.name.to_string();
         let name = local_name(server, &remote)?;
@@ -67,19 +66,18 @@ impl fmt::Debug for McpTool {
 }
 
 /// The name for the model: the prefix and the server's name, in which whatever a model may not write is an underscore.
-fn local_name(server: &McpServer, remote: &str) -> Result<String, McpError> {
+fn local_name(server: &McpServer, remote: &str) -> Result<String, String> {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let mapped = remote.chars().map(|letter| if allowed(letter) { letter } else { '_' });
     let name: String = server.wanted.prefix.chars().chain(mapped).collect();
-    let wrong = |why: String| McpError::Name { server: server.name.clone(), tool: remote.to_owned(), why };
     if remote.is_empty() {
-        return Err(wrong("it has no name".to_owned()));
+        return Err("it has no name".to_owned());
     }
     if !server.wanted.prefix.chars().all(allowed) {
-        return Err(wrong(format!("the prefix `{}` has other letters than a-z, 0-9, _ and -", server.wanted.prefix)));
+        return Err(format!("the prefix `{}` has other letters than a-z, 0-9, _ and -", server.wanted.prefix));
     }
     if name.len() > MAX_NAME {
-        return Err(wrong(format!("with its prefix the name is longer than {MAX_NAME} letters")));
+        return Err(format!("with its prefix the name is longer than {MAX_NAME} letters"));
     }
     Ok(name)
 }

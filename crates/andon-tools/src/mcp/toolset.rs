@@ -13,6 +13,9 @@ use super::server::McpServer;
 use super::session::Session;
 use super::tool::McpTool;
 
+/// So many of a server's tools are named in an error.
+const NAMED: usize = 20;
+
 /// The tools of a server. The server is let go when this and all tools from it are dropped, or by [`close`](Self::close).
 pub struct McpToolset {
     session: Arc<Session>,
@@ -21,6 +24,7 @@ pub struct McpToolset {
 
 struct List {
     tools: Vec<McpTool>,
+    unusable: Vec<(String, String)>,
     /// Where the list came from: it says when it has changed.
     from: std::sync::Weak<Connection>,
 }
@@ -32,9 +36,21 @@ impl McpToolset {
         Ok(Self { session, listed: Mutex::new(list) })
     }
 
+    /// The server's name, as in errors and receipts.
+    pub fn server(&self) -> &str {
+        &self.session.server.name
+    }
+
     /// The tools, as they were when last listed.
     pub fn tools(&self) -> Vec<McpTool> {
         self.listed.lock().tools.clone()
+    }
+
+    /// The tools that were left out when the list was last read, by the server's own names, and why: a name that no
+    /// provider takes, a schema that is none, or a name here that another of its tools has. One bad tool does not cost the
+    /// others. Those that were not wanted are not among them.
+    pub fn unusable(&self) -> Vec<(String, String)> {
+        self.listed.lock().unusable.clone()
     }
 
     /// Whether the server has said since then that its tools have changed (`notifications/tools/list_changed`). An agent
@@ -69,20 +85,42 @@ async fn read(session: &Arc<Session>) -> Result<List, McpError> {
     let (connection, listed) = session.list().await?;
     let server = &session.server;
     let names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_ref()).collect();
+    if names.is_empty() {
+        return Err(McpError::Unusable { server: server.name.clone(), why: "it has no tools".to_owned() });
+    }
     if let Some(missing) = server.wanted.missing(&names) {
-        let why = "the server has no such tool".to_owned();
+        let why = format!("the server has no such tool; it has {}", in_words(&names));
         return Err(McpError::Name { server: server.name.clone(), tool: missing.to_owned(), why });
     }
     let wanted = listed.into_iter().filter(|tool: &Listed| server.wanted.wants(&tool.name));
-    let mut tools = BTreeMap::new();
-    let mut order = Vec::new();
+    let mut taken = BTreeMap::new();
+    let mut list = List { tools: Vec::new(), unusable: Vec::new(), from: Arc::downgrade(&connection) };
     for listed in wanted {
-        let tool = McpTool::new(session, listed)?;
-        if let Some(other) = tools.insert(tool.spec.name.clone(), tool.remote.clone()) {
-            let why = format!("its name here would be that of `{other}`");
-            return Err(McpError::Name { server: server.name.clone(), tool: tool.remote, why });
+        let remote = listed.name.to_string();
+        match usable(session, listed, &mut taken) {
+            Ok(tool) => list.tools.push(tool),
+            Err(why) => list.unusable.push((remote, why)),
         }
-        order.push(tool);
     }
-    Ok(List { tools: order, from: Arc::downgrade(&connection) })
+    Ok(list)
+}
+
+/// The tool, or why no agent could have it. The first of two that would have one name here has it.
+fn usable(session: &Arc<Session>, listed: Listed, taken: &mut BTreeMap<String, String>) -> Result<McpTool, String> {
+    let tool = McpTool::new(session, listed)?;
+    tool.spec.check().map_err(|error| error.to_string())?;
+    if let Some(other) = taken.get(&tool.spec.name) {
+        return Err(format!("its name here would be that of `{other}`"));
+    }
+    taken.insert(tool.spec.name.clone(), tool.remote.clone());
+    Ok(tool)
+}
+
+/// As many names as are of use to a reader.
+fn in_words(names: &BTreeSet<&str>) -> String {
+    let mut words = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if let Some(more) = names.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        words = format!("{words} and {more} more");
+    }
+    words
 }

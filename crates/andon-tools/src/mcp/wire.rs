@@ -6,6 +6,9 @@
 //! 2. An answer to a cancelled request is given to the call that cancelled it, and to nobody else. rmcp forgets the
 //!    request once the cancel is sent.
 //! 3. Progress that no call asked for is thrown away, and a server that sends nothing else is hung up on.
+//! 4. Requests of the server are answered here: a ping with nothing, whatever else with a refusal. rmcp keeps a task for
+//!    each until its answer is sent, however many there are. A server that asks faster than it takes the answers is hung
+//!    up on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -14,16 +17,21 @@ use andon::Progress;
 use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta as _, ProgressNotificationParam, ProgressToken, RequestId,
-    ServerJsonRpcMessage, ServerNotification, ServerResult,
+    ClientJsonRpcMessage, ClientRequest, ClientResult, ErrorCode, ErrorData, GetMeta as _, ProgressNotificationParam,
+    ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification, ServerRequest, ServerResult,
 };
 use rmcp::transport::Transport;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// So much unasked progress in a row ends the connection.
 const STRAYS: u32 = 10_000;
-/// After so much progress in a row the loop above gets its turn, in which a cancel goes out.
+/// So many requests of a server whose answers it has not taken end the connection.
+const UNANSWERED: usize = 1_000;
+/// A request whose id is longer is not answered: the answers that wait are bounded in size, too.
+const LONGEST_ID: usize = 256;
+/// After so much in a row that is not for the loop above it gets its turn, in which a cancel goes out.
 const IN_A_ROW: u32 = 32;
 
 /// What a server answered to one request.
@@ -134,7 +142,10 @@ impl Wire {
                 Some(late) => give(late, Err(error.error)),
                 None => for_rmcp(ServerJsonRpcMessage::Error(error)),
             },
-            request @ ServerJsonRpcMessage::Request(_) => for_rmcp(request),
+            ServerJsonRpcMessage::Request(request) => match request.id {
+                RequestId::String(id) if id.len() > LONGEST_ID => Came::Taken,
+                id => Came::Asked(Box::new(reply(&request.request, id))),
+            },
         }
     }
 
@@ -176,6 +187,17 @@ impl Wire {
     }
 }
 
+/// What a server gets when it asks for something. Nothing was advertised that it could ask for.
+fn reply(request: &ServerRequest, id: RequestId) -> ClientJsonRpcMessage {
+    match request {
+        ServerRequest::PingRequest(_) => ClientJsonRpcMessage::response(ClientResult::empty(()), id),
+        _ => {
+            let refusal = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this client does not offer that", None);
+            ClientJsonRpcMessage::error(refusal, Some(id))
+        }
+    }
+}
+
 fn for_rmcp(message: ServerJsonRpcMessage) -> Came {
     Came::ForRmcp(Box::new(message))
 }
@@ -196,6 +218,8 @@ enum Sense {
 enum Came {
     ForRmcp(Box<ServerJsonRpcMessage>),
     Taken,
+    /// The server has asked for something; this is what it gets.
+    Asked(Box<ClientJsonRpcMessage>),
     Flood,
 }
 
@@ -231,11 +255,30 @@ pub(super) struct Tap<T> {
     transport: T,
     wire: Arc<Wire>,
     in_a_row: u32,
+    /// Answers to the server's own requests, on their way out. They end with the connection.
+    replies: JoinSet<()>,
 }
 
 impl<T> Tap<T> {
     pub(super) fn new(transport: T, wire: Arc<Wire>) -> Self {
-        Self { transport, wire, in_a_row: 0 }
+        Self { transport, wire, in_a_row: 0, replies: JoinSet::new() }
+    }
+}
+
+impl<T: Transport<RoleClient>> Tap<T> {
+    /// Sends a reply, unless too many are still on their way. Whether it may go on.
+    fn reply(&mut self, reply: ClientJsonRpcMessage) -> bool {
+        while self.replies.try_join_next().is_some() {}
+        if self.replies.len() >= UNANSWERED {
+            self.wire.note("it sent requests of its own without end and did not take the answers");
+            return false;
+        }
+        let sending = self.transport.send(reply);
+        self.replies.spawn(async move {
+            // A server that cannot be answered is no longer there, and that is seen elsewhere.
+            let _ = sending.await;
+        });
+        true
     }
 }
 
@@ -269,9 +312,16 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                     return Some(*message);
                 }
                 Came::Taken => self.in_a_row += 1,
+                Came::Asked(reply) => {
+                    self.in_a_row += 1;
+                    if !self.reply(*reply) {
+                        break;
+                    }
+                }
                 Came::Flood => break,
             }
         }
+        self.replies.abort_all();
         self.wire.closed.cancel();
         None
     }

@@ -182,3 +182,63 @@ async fn a_dropped_connect_leaves_no_process() {
     }
     until_gone(python.log.pids()[0]).await;
 }
+
+/// A server that says that these are its tools, and nothing else.
+fn listing(tools: serde_json::Value) -> McpServer {
+    McpServer::stream("list", move || {
+        let (here, there) = tokio::io::duplex(64 * 1024);
+        let tools = tools.clone();
+        drop(tokio::runtime::Handle::current().spawn(async move {
+            let (reader, mut writer) = tokio::io::split(there);
+            let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(reader));
+            while let Some(line) = lines.next_line().await.unwrap() {
+                let asked: serde_json::Value = serde_json::from_str(&line).unwrap();
+                let result = match asked["method"].as_str().unwrap() {
+                    "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                        "serverInfo": {"name": "list", "version": "1"}}),
+                    "tools/list" => json!({"tools": tools}),
+                    _ => continue,
+                };
+                let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
+                writer.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+            }
+        }));
+        here
+    })
+    .protocol(McpProtocol::Only2025)
+}
+
+#[tokio::test]
+async fn a_tool_that_no_agent_could_have_is_left_out_with_the_reason_and_the_others_are_there() {
+    let good = json!({"type": "object"});
+    let toolset = listing(json!([
+        {"name": "good", "inputSchema": good},
+        {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}},
+        {"name": "", "inputSchema": good},
+        {"name": "x".repeat(65), "inputSchema": good},
+        {"name": "a.b", "inputSchema": good},
+        {"name": "a/b", "inputSchema": good},
+    ]))
+    .connect()
+    .await
+    .unwrap();
+    let names: Vec<_> = toolset.tools().iter().map(|tool| tool.name().to_owned()).collect();
+    assert_eq!(names, ["good", "a_b"]);
+    let unusable = toolset.unusable();
+    let left_out: Vec<_> = unusable.iter().map(|(tool, _)| tool.clone()).collect();
+    assert_eq!(left_out, ["bad", "", &"x".repeat(65), "a/b"]);
+    assert!(unusable[0].1.contains("the schema of tool \"bad\" cannot be used: "), "{unusable:?}");
+    assert!(unusable[0].1.contains("nonsense"), "{unusable:?}");
+    assert!(unusable[3].1.contains("`a.b`"), "{unusable:?}");
+    let model = andon_testkit::ScriptedModel::new([[andon_testkit::Act::end()]]);
+    andon::Agent::builder().model(model).tools(toolset.tools()).build().unwrap();
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_an_error_that_names_those_that_are() {
+    let tools = json!([{"name": "read", "inputSchema": {"type": "object"}}, {"name": "write", "inputSchema": {}}]);
+    let error = listing(tools).only(["raed"]).connect().await.unwrap_err();
+    assert!(error.to_string().contains("`raed`") && error.to_string().contains("`read`, `write`"), "{error}");
+    let error = listing(json!([])).connect().await.unwrap_err();
+    assert!(error.to_string().contains("it has no tools"), "{error}");
+}

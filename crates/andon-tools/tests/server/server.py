@@ -191,6 +191,23 @@ async def flood(ctx: Context) -> str:
             await ctx.report_progress(step, None, "x" * 200)
 
 
+def requests(kind: str, first: int) -> list[str]:
+    """A hundred requests of the server's own."""
+    params = {"messages": [], "maxTokens": 1} if kind == "sampling/createMessage" else {}
+    numbers = range(first, first + 100)
+    return [json.dumps({"jsonrpc": "2.0", "id": f"own {n}", "method": kind, "params": params}) for n in numbers]
+
+
+@server.tool()
+async def nag(kind: str = "ping") -> str:
+    """Requests without end, and no ear for the answers. Over HTTP it is done by the doorkeeper."""
+    note("nag started")
+    first = 0
+    while True:
+        os.write(wire, ("\n".join(requests(kind, first)) + "\n").encode())
+        first += 100
+
+
 @server.tool()
 async def huge(mebibytes: int) -> str:
     """A large answer."""
@@ -302,7 +319,37 @@ class Doorkeeper:
             return message
 
         note("http", http=scope["method"], method=headers.get("mcp-method"), session=headers.get("mcp-session-id"))
-        await self.app(scope, watched, send)
+        if scope["method"] != "POST":
+            await self.app(scope, watched, send)
+            return
+        body, more = b"", True
+        while more:
+            message = await watched()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        if b'"name":"nag"' in body:
+            await self.nag(body, receive, send)
+            return
+        read = False
+
+        async def again() -> Any:
+            nonlocal read
+            if read:
+                return await watched()
+            read = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self.app(scope, again, send)
+
+    async def nag(self, body: bytes, receive: Any, send: Any) -> None:
+        """Requests without end in the stream of a call; the end comes when memory would show it."""
+        note("nag started")
+        kind = json.loads(body)["params"]["arguments"]["kind"]
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        for first in range(0, 500_000, 100):
+            events = "".join(f"data: {request}\n\n" for request in requests(kind, first))
+            await send({"type": "http.response.body", "body": events.encode(), "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 async def serve_http() -> None:
