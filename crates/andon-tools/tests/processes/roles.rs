@@ -10,7 +10,7 @@ use andon_tools::process::{Command, Status, Tree};
 use tokio::time::timeout;
 
 use crate::ends::{DAEMON, GROUP};
-use crate::world::{Token, block_on, never, now, sh, shims, until};
+use crate::world::{Token, block_on, never, now, sh, until};
 
 const ROLE: &str = "play-the-host";
 
@@ -72,14 +72,9 @@ fn end_and_tell(script: &str, token: Token, is_up: impl Fn(&[Found]) -> bool) {
 fn show_environment() {
     andon_shim::init();
     block_on(async {
+        let script = r#"env; echo "the shim's environment: $(wc -c < /proc/$PPID/environ) bytes""#;
+        let command = Command::new("sh").args(["-c", script]).env("SET", "by hand").pass("NAMED");
         let tree = Tree::new();
-        // It waits for its input as long as its shim is looked at.
-        let waiting = Command::new("sh").args(["-c", "read end"]).stdin(andon_tools::process::Stdin::Open);
-        let running = waiting.start(&tree).await.unwrap();
-        let bytes = std::fs::read(format!("/proc/{}/environ", shims()[0].pid)).unwrap();
-        println!("the shim's environment: {} bytes", bytes.len());
-        drop(running);
-        let command = Command::new("env").env("SET", "by hand").pass("NAMED");
         let finished = command.run(&tree, &never(), |_| {}).await.unwrap();
         println!("{}", finished.stdout.into_text());
         tree.end().await;
