@@ -49,8 +49,14 @@ async fn what_was_ended_with_its_program_is_not_called_leaked() {
         let ((one, _), (two, _)) = tokio::join!(result(&first_agent, &first), result(&second_agent, &second));
         assert_eq!(one.receipt.leaked, Vec::<String>::new(), "{cancel:?}");
         assert_eq!(two.receipt.leaked, Vec::<String>::new(), "{cancel:?}");
-        assert!(!is_alive(python.log.pids()[0]), "the runs have settled, and the server lives on");
-        works(&toolset).await;
+        // With force `now` the cancel may have been written before the pipe was full: then it was told, and may live.
+        let account = format!("{:?} {:?}", one.receipt.calls, two.receipt.calls);
+        let ended = account.contains("did not heed the stop and was ended");
+        assert!(ended || cancel.force == andon::Force::Now && account.contains("was told"), "{account}");
+        if ended {
+            assert!(!is_alive(python.log.pids()[0]), "{cancel:?}: the runs have settled, and the server lives on");
+            works(&toolset).await;
+        }
     }
 }
 
