@@ -78,7 +78,7 @@ async fn a_schema_that_describes_no_object_is_refused() {
 #[tokio::test]
 async fn a_schema_that_is_itself_wrong_is_refused() {
     let wrong = tool("look", json!({"type": "object", "properties": {"n": {"type": "no"}}}));
-    let checked = wrong.spec().check().unwrap_err().to_string();
+    let checked = andon::Tool::spec(&wrong).check().unwrap_err().to_string();
     let error = build_error(plain().tool(wrong));
     assert_eq!(checked, error, "what is checked beforehand is what an agent wants");
     assert!(error.starts_with("the schema of tool \"look\" cannot be used: "), "{error}");

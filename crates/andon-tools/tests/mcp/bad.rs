@@ -36,7 +36,7 @@ async fn a_server_that_hangs_costs_its_grace_and_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_ended_with_its_program_is_not_called_leaked() {
-    for cancel in [Cancel::graceful(), Cancel::now()] {
+    for (cancel, by_force) in [(Cancel::graceful(), false), (Cancel::now(), true)] {
         let python = Python::new();
         let toolset = python.stdio(McpProtocol::Newest).grace(millis(300)).connect().await.unwrap();
         let (first_agent, first) = start(tool(&toolset, "freeze"), json!({}));
@@ -49,8 +49,14 @@ async fn what_was_ended_with_its_program_is_not_called_leaked() {
         let ((one, _), (two, _)) = tokio::join!(result(&first_agent, &first), result(&second_agent, &second));
         assert_eq!(one.receipt.leaked, Vec::<String>::new(), "{cancel:?}");
         assert_eq!(two.receipt.leaked, Vec::<String>::new(), "{cancel:?}");
-        assert!(!is_alive(python.log.pids()[0]), "the runs have settled, and the server lives on");
-        works(&toolset).await;
+        // With force `now` the cancel may have been written before the pipe was full: then it was told, and may live.
+        let account = format!("{:?} {:?}", one.receipt.calls, two.receipt.calls);
+        let ended = account.contains("did not heed the stop and was ended");
+        assert!(ended || by_force && account.contains("was told"), "{account}");
+        if ended {
+            assert!(!is_alive(python.log.pids()[0]), "{cancel:?}: the runs have settled, and the server lives on");
+            works(&toolset).await;
+        }
     }
 }
 

@@ -230,7 +230,7 @@ async fn a_tool_that_no_agent_could_have_is_left_out_with_the_reason_and_the_oth
     assert!(unusable[0].1.contains("the schema of tool \"bad\" cannot be used: "), "{unusable:?}");
     assert!(unusable[0].1.contains("nonsense"), "{unusable:?}");
     assert!(unusable[3].1.contains("`a.b`"), "{unusable:?}");
-    let model = andon_testkit::ScriptedModel::new([[andon_testkit::Act::end()]]);
+    let model = andon_testkit::ScriptedModel::new([vec![andon_testkit::Act::end()]]);
     andon::Agent::builder().model(model).tools(toolset.tools()).build().unwrap();
 }
 
