@@ -59,7 +59,8 @@ async fn tools_of(server: &str, folder: &Path) -> anyhow::Result<Vec<McpTool>> {
         let (program, args) = words.split_first().context("--mcp needs a command or an address")?;
         McpServer::stdio(program, args).cwd(folder)
     };
-    let toolset = named.connect().await.with_context(|| format!("the MCP server {server:?} cannot be used"))?;
+    // Its words name the server without what may be secret in its address.
+    let toolset = named.connect().await?;
     for (tool, why) in toolset.unusable() {
         let line = plain(&format!("the tool `{tool}` of the MCP server `{}` is left out: {why}", toolset.server()));
         let stop = Style::STOP;

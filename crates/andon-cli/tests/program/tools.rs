@@ -80,7 +80,7 @@ fn a_folder_or_a_server_that_is_not_there_is_said_before_anything_runs() {
         (["--folder", "/nowhere/at/all"], "/nowhere/at/all is no folder: name one with --folder"),
         (["--mcp", "andon-no-such-command"], "there is no command `andon-no-such-command`"),
         (["--mcp", "'half"], "has a quote that is not closed"),
-        (["--mcp", "http://127.0.0.1:1/mcp"], "the MCP server \"http://127.0.0.1:1/mcp\" cannot be used"),
+        (["--mcp", "http://127.0.0.1:1/mcp"], "the MCP server `http://127.0.0.1:1/mcp` cannot be used"),
         (["--tool", "hammer"], "[possible values: shell, read_file, write_file, http_get]"),
     ];
     for (words, expected) in cases {
