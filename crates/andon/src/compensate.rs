@@ -209,7 +209,7 @@ struct AtIt {
 impl AtIt {
     fn begin(live: &Arc<Live>, call: &CallId) -> Result<Self, CompensateError> {
         let key = (live.id.clone(), call.clone());
-        if live.runtime.compensating.lock().insert(key.clone(), ()).is_some() {
+        if !live.runtime.compensating.lock().insert(key.clone()) {
             return Err(CompensateError::InProgress(call.clone()));
         }
         Ok(Self { live: Arc::clone(live), key })

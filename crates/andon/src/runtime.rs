@@ -27,7 +27,7 @@ use crate::registry::Registry;
 use crate::run::Run;
 use crate::session::SessionCore;
 use crate::sessions::{RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
-use crate::sync::{AtomicU64, HashMap, Mutex, Ordering};
+use crate::sync::{AtomicU64, HashMap, HashSet, Mutex, Ordering};
 
 /// What runs have in common. Cheap to clone.
 ///
@@ -52,9 +52,9 @@ pub(crate) struct RuntimeCore {
     /// The agents of each name, the one that was built last at the end. Weak: an agent holds its runtime.
     names: Mutex<HashMap<Arc<str>, Vec<Weak<AgentCore>>>>,
     /// Runs that wait for an agent of their name to be there.
-    parked: Mutex<HashMap<RunId, ()>>,
+    parked: Mutex<HashSet<RunId>>,
     /// Calls that are being compensated.
-    pub(crate) compensating: Mutex<HashMap<(RunId, CallId), ()>>,
+    pub(crate) compensating: Mutex<HashSet<(RunId, CallId)>>,
     /// Held by whoever recovers.
     pub(crate) recovering: tokio::sync::Mutex<()>,
 }
@@ -314,7 +314,7 @@ impl RuntimeCore {
     }
 
     pub(crate) fn park(&self, run: &RunId) {
-        self.parked.lock().insert(run.clone(), ());
+        self.parked.lock().insert(run.clone());
     }
 
     pub(crate) fn unpark(&self, run: &RunId) {
@@ -322,7 +322,7 @@ impl RuntimeCore {
     }
 
     fn is_parked(&self, run: &RunId) -> bool {
-        self.parked.lock().contains_key(run)
+        self.parked.lock().contains(run)
     }
 
     pub(crate) fn agent_named(&self, name: &str) -> Option<Arc<AgentCore>> {

@@ -3,6 +3,9 @@
 /// A table with a quick hash. Nothing depends on its order.
 pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
+/// A set with the same hash.
+pub(crate) type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;
+
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use parking_lot::Mutex;
 #[cfg(not(feature = "shuttle"))]

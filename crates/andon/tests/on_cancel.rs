@@ -32,14 +32,6 @@ fn one_tool(tool: FnTool) -> Agent {
     agent(&model).tool(tool).build().unwrap()
 }
 
-/// Starts a run and waits until its tools are at work.
-async fn at_work(agent: &Agent) -> Run {
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
-    settle_down().await;
-    run
-}
-
 fn verdict(receipt: &Receipt, call: &str) -> Verdict {
     receipt.calls.iter().find(|account| account.call.as_str() == call).expect("the call has an account").verdict
 }

@@ -5,9 +5,7 @@ mod common;
 
 use andon::core::event::{Event, Learnt};
 use andon::core::message::{Content, ResultStatus, ToolResult};
-use andon::{
-    Agent, Cancel, Effect, FnTool, OnCancel, Reason, Receipt, Run, Runtime, TestClock, ToolSpec, Verdict, Work,
-};
+use andon::{Agent, Cancel, Effect, FnTool, OnCancel, Reason, Receipt, Runtime, TestClock, ToolSpec, Verdict, Work};
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{ScriptedModel, TestJournal};
 use serde_json::json;
@@ -28,13 +26,6 @@ fn result(status: ResultStatus, texts: &[&str]) -> ToolResult {
 
 fn one_tool(tool: FnTool) -> Agent {
     agent(&ScriptedModel::new([calls(&[("c", "tool")]), says("Well.")])).tool(tool).build().unwrap()
-}
-
-async fn at_work(agent: &Agent) -> Run {
-    let run = agent.start("Go.").unwrap();
-    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
-    settle_down().await;
-    run
 }
 
 fn verdict(receipt: &Receipt, call: &str) -> Verdict {

@@ -106,6 +106,14 @@ pub(crate) async fn until_tool_started(run: &Run, call: &str) {
     until(run, |event| matches!(event, Event::ToolStarted { call: started, .. } if started.as_str() == call)).await;
 }
 
+/// Starts a run and waits until its tools are at work.
+pub(crate) async fn at_work(agent: &Agent) -> Run {
+    let run = agent.start("Go.").unwrap();
+    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    settle_down().await;
+    run
+}
+
 /// Lets everything that is ready come to rest, without a moment passing.
 pub(crate) async fn settle_down() {
     for _ in 0..64 {
