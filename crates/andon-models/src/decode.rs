@@ -1,0 +1,44 @@
+//! From a provider's stream to pieces, without I/O and without a clock: what can be tested byte by byte.
+//!
+//! # Invariants
+//!
+//! 1. What a decoder knows depends only on the frames that it was given, never on how their bytes were cut into packets.
+//! 2. [`Decode::usage`] is right after every frame: the latest figure that is not null, field by field, and unknown where
+//!    the provider has said nothing yet.
+//! 3. [`Piece::End`] comes once, last, and only if the provider said that the answer is over.
+
+use std::collections::VecDeque;
+
+use andon::{ModelError, Piece};
+use andon_core::usage::Usage;
+
+/// One message of a provider's stream: an SSE event, or a line of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The SSE event's name; empty if it has none.
+    pub event: &'a str,
+    /// Its data.
+    pub data: &'a str,
+}
+
+/// Turns a provider's frames into pieces.
+pub trait Decode: Send + 'static {
+    /// Takes the next frame. Frames behind the end are ignored.
+    fn frame(&mut self, frame: Frame<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError>;
+
+    /// The stream is over. An error if the answer is not: it broke off.
+    fn finish(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError>;
+
+    /// What the provider has reported so far.
+    fn usage(&self) -> Usage;
+
+    /// The exact model that answers, as the provider names it.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    /// The provider's id for this answer, by which it can be looked up.
+    fn id(&self) -> Option<&str> {
+        None
+    }
+}

@@ -1,0 +1,6 @@
+//! Models for [Andon](andon): the providers, closed the moment a run is stopped, and honest figures for a stream that
+//! was cut.
+
+pub mod decode;
+pub mod meter;
+pub mod render;

@@ -1,0 +1,1 @@
+//! The meter: the best figure there is for what a model call used.
