@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Seq;
 use crate::id::CallId;
-use crate::message::{Part, ToolCall};
+use crate::message::{Part, Signature, ToolCall};
 use crate::outcome::ModelStop;
 use crate::usage::Usage;
 
@@ -31,7 +31,7 @@ pub enum Piece {
     /// The thought is whole; some providers sign it.
     ThinkingEnd {
         /// The provider's seal.
-        signature: Option<String>,
+        signature: Option<Signature>,
     },
     /// A tool call begins. The first in an answer has index 0, the next 1, and so on.
     Call {
@@ -101,7 +101,7 @@ pub enum What {
     /// The thought is whole.
     ThinkingEnded {
         /// The provider's seal.
-        signature: Option<String>,
+        signature: Option<Signature>,
     },
     /// The call of this index is whole.
     CallEnded {
@@ -309,7 +309,7 @@ impl Assembly {
         self.parts.push(Part::ToolCall(ToolCall { id: head.id.clone(), name: head.name.clone(), arguments }));
     }
 
-    fn end_thought(&mut self, seal: Option<String>) {
+    fn end_thought(&mut self, seal: Option<Signature>) {
         match self.parts.last_mut() {
             Some(Part::Thinking { signature, .. }) if self.thought_is_open => *signature = seal,
             // A provider may sign a thought of which it shows nothing: the seal alone is then the thought.
@@ -396,10 +396,10 @@ mod tests {
         span.push(&Kind::Thinking, "hm");
         let cut = vec![Part::Thinking { text: "hm".into(), signature: None }];
         assert_eq!(assemble([&span], AnswerEnd::Cut), cut);
-        span.mark(What::ThinkingEnded { signature: Some("sig".into()) });
+        span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "sig")) });
         span.push(&Kind::Thinking, "more");
         let whole = vec![
-            Part::Thinking { text: "hm".into(), signature: Some("sig".into()) },
+            Part::Thinking { text: "hm".into(), signature: Some(Signature::new("maker", "sig")) },
             Part::Thinking { text: "more".into(), signature: None },
         ];
         assert_eq!(assemble([&span], AnswerEnd::Cut), whole);
@@ -409,9 +409,9 @@ mod tests {
     fn a_sealed_thought_keeps_its_seal_when_its_end_is_told_again() {
         let mut span = Span::new(0);
         span.push(&Kind::Thinking, "hm");
-        span.mark(What::ThinkingEnded { signature: Some("sig".into()) });
+        span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "sig")) });
         span.mark(What::ThinkingEnded { signature: None });
-        let sealed = vec![Part::Thinking { text: "hm".into(), signature: Some("sig".into()) }];
+        let sealed = vec![Part::Thinking { text: "hm".into(), signature: Some(Signature::new("maker", "sig")) }];
         assert_eq!(assemble([&span], AnswerEnd::Cut), sealed);
     }
 

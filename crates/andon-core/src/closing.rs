@@ -12,7 +12,7 @@ use crate::id::CallId;
 use crate::message::{Content, Cut, Message, ResultStatus, Role, ToolResult};
 use crate::outcome::Failure;
 use crate::progress::{Call, CallState, OpenModel, Progress};
-use crate::usage::{Usage, Used};
+use crate::usage::{Awaited, Usage, Used};
 
 /// Why everything open is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +57,11 @@ pub fn close_model<'a>(
     number: u32,
     spans: impl IntoIterator<Item = &'a Span>,
     used: Used,
+    pending: Option<Awaited>,
     first_piece_us: Option<u64>,
     why: &Why,
 ) -> Vec<Event> {
-    let usage = Event::Usage { call: number, used: Box::new(used) };
+    let usage = Event::Usage { call: number, used: Box::new(used), pending };
     let finished = Event::ModelFinished { call: number, end: why.model_end(), first_piece_us };
     cut_answer(spans, [usage, finished], why)
 }
@@ -133,7 +134,7 @@ fn close_lost_model(model: &OpenModel) -> Vec<Event> {
     let usage = (!model.accounted).then(|| {
         let reported = model.spans.iter().filter_map(Span::reported).reduce(Usage::corrected_by);
         let used = reported.map_or(Used::UNKNOWN, |usage| Used::cut(usage.running()));
-        Event::Usage { call: model.number, used: Box::new(used) }
+        Event::usage(model.number, used)
     });
     let finished = Event::ModelFinished { call: model.number, end: ModelEnd::Lost, first_piece_us: None };
     let end = usage.into_iter().chain([finished]);

@@ -13,10 +13,10 @@ use crate::cancel::CancelRequest;
 use crate::digest::Digest;
 use crate::id::{CallId, RunId, SessionKey};
 use crate::limits::Limits;
-use crate::message::{Content, Message, ToolResult};
+use crate::message::{Content, Message, Part, ToolResult};
 use crate::outcome::{Ending, Failure, ModelStop};
 use crate::time::Stamp;
-use crate::usage::Used;
+use crate::usage::{Awaited, Used};
 
 /// An event's place in its run's journal, from 1 without a gap.
 pub type Seq = u64;
@@ -82,6 +82,9 @@ pub enum Event {
         call: u32,
         /// The figures.
         used: Box<Used>,
+        /// A better figure is on its way.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pending: Option<Awaited>,
     },
     /// A model call is over and its connection closed.
     ModelFinished {
@@ -175,6 +178,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// What a model call used, as far as it will be known.
+    pub fn usage(call: u32, used: Used) -> Self {
+        Self::Usage { call, used: Box::new(used), pending: None }
+    }
+
     /// The word for what happened, as in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -440,7 +448,14 @@ pub enum Learnt {
         /// What it returned.
         result: Arc<ToolResult>,
     },
-    /// A better figure for a model call.
+    /// The model went on behind the cut. Nobody was shown this, and it is no part of the conversation.
+    Undelivered {
+        /// The model call's number.
+        call: u32,
+        /// What it wrote.
+        parts: Vec<Part>,
+    },
+    /// The last word on what a model call used; the same figures if nothing better was found.
     UsageCorrected {
         /// The call's number.
         call: u32,

@@ -7,6 +7,8 @@
 //! 2. An answer that did not come to its end says so in [`Message::cut`], beside the words and never among them.
 //! 3. A tool call in a stored assistant message has exactly one [`ToolResult`] in the tool message that follows it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Reason;
@@ -66,12 +68,28 @@ pub enum Part {
         text: String,
         /// The provider's seal on the whole thought. A thought that was cut has none and is not sent back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        signature: Option<String>,
+        signature: Option<Signature>,
     },
     /// The model asks for a tool.
     ToolCall(ToolCall),
     /// A tool's answer to one call.
     ToolResult(ToolResult),
+}
+
+/// A provider's seal on a thought. Only who made it takes it back: a session may change its model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// Who made it, as its adapter calls itself.
+    pub by: Arc<str>,
+    /// The seal, which nobody else reads.
+    pub value: String,
+}
+
+impl Signature {
+    /// A seal made by `by`.
+    pub fn new(by: impl Into<Arc<str>>, value: impl Into<String>) -> Self {
+        Self { by: by.into(), value: value.into() }
+    }
 }
 
 /// An image, by reference.

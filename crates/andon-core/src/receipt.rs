@@ -12,7 +12,7 @@ use crate::id::{CallId, RunId, SessionKey};
 use crate::outcome::Ending;
 use crate::progress::Phase;
 use crate::time::Wall;
-use crate::usage::Used;
+use crate::usage::{Awaited, Used};
 
 use fold::{Fold, Instant};
 
@@ -105,6 +105,9 @@ pub struct ModelAccount {
     pub first_piece_us: Option<u64>,
     /// How long it took, in microseconds; unknown while it is open, and if it was closed after its process had died.
     pub took_us: Option<u64>,
+    /// A better figure is on its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Awaited>,
 }
 
 /// How long a stop took from the request to each instant, in microseconds.

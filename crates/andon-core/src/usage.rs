@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::Wall;
+
 /// How a figure came to be known, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -166,6 +168,20 @@ impl Usage {
         }
     }
 
+    /// The same figures, each replaced where `other` knows it by a better way; of two ways that are equally good, the
+    /// later one is believed.
+    #[must_use]
+    pub fn refined_by(self, other: Self) -> Self {
+        let better = |old: Figure, new: Figure| if new.provenance <= old.provenance { new } else { old };
+        Self {
+            input: better(self.input, other.input),
+            cache_read: better(self.cache_read, other.cache_read),
+            cache_write: better(self.cache_write, other.cache_write),
+            output: better(self.output, other.output),
+            reasoning: better(self.reasoning, other.reasoning),
+        }
+    }
+
     /// Tokens that surely were used, for limits: all that was read and all that was written.
     pub fn at_least(&self) -> u64 {
         [self.input, self.cache_read, self.cache_write, self.output]
@@ -205,11 +221,38 @@ impl Used {
         Self { delivered, billed }
     }
 
+    /// The same, with what was learnt later: see [`Usage::refined_by`].
+    #[must_use]
+    pub fn refined_by(self, later: Self) -> Self {
+        Self { delivered: self.delivered.refined_by(later.delivered), billed: self.billed.refined_by(later.billed) }
+    }
+
     /// The sum of two.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { delivered: self.delivered.plus(other.delivered), billed: self.billed.plus(other.billed) }
     }
+}
+
+/// What is done, after a call was cut, to learn more about what it used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pending {
+    /// Closing the connection would not have stopped the bill: the rest of the answer is read, and shown to nobody.
+    Draining,
+    /// The provider is asked what it will charge.
+    LookingUp,
+    /// The provider is asked to count what it was sent.
+    Counting,
+}
+
+/// A better figure is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Awaited {
+    /// How it is found.
+    pub what: Pending,
+    /// It is given up at this time. If it has not come by then, it will not.
+    pub until: Wall,
 }
 
 #[cfg(test)]
@@ -233,6 +276,16 @@ mod tests {
         let estimate = Figure { value: Some(5), provenance: Provenance::Estimated, low: Some(4), high: Some(6) };
         let sum = Figure::reported(7).plus(estimate);
         assert_eq!(sum, Figure { value: Some(12), provenance: Provenance::Estimated, low: Some(11), high: Some(13) });
+    }
+
+    #[test]
+    fn a_better_way_of_knowing_replaces_a_worse_one_and_never_the_other_way_round() {
+        let counted = Usage { input: Figure::exact(9, Provenance::Counted), ..Usage::UNKNOWN };
+        let guessed = Usage { input: Figure::exact(7, Provenance::Estimated), ..Usage::reported(1, 4) };
+        assert_eq!(Usage { output: Figure::UNKNOWN, ..guessed }.refined_by(counted).input, counted.input);
+        assert_eq!(guessed.refined_by(counted).output, Figure::reported(4));
+        assert_eq!(counted.refined_by(guessed).input, counted.input);
+        assert_eq!(counted.refined_by(Usage::UNKNOWN), counted);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use andon_core::event::{
 };
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::limits::Limits;
-use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_core::receipt::Receipt;
 use andon_core::time::{Stamp, Wall};
@@ -60,7 +60,7 @@ fn failure() -> Failure {
 fn cut_answer() -> Message {
     let call = ToolCall { id: id("a"), name: "look".into(), arguments: "{\"b\": 1, \"a\":".into() };
     let parts = vec![
-        Part::Thinking { text: "Hm.".into(), signature: Some("seal".into()) },
+        Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new("maker", "seal")) },
         Part::Thinking { text: "Or".into(), signature: None },
         Part::text("So"),
         Part::Image(image()),
@@ -120,7 +120,7 @@ fn events() -> Vec<Event> {
         Event::Message { message: Arc::new(cut_answer()) },
         Event::Message { message: Arc::new(Message { cut: Some(Cut::Broken), ..cut_answer() }) },
         Event::Message { message: Arc::new(Message { cut: None, ..cut_answer() }) },
-        Event::Usage { call: 1, used: Box::new(used()) },
+        Event::usage(1, used()),
         model_finished(ModelEnd::Answered { stop: ModelStop::EndTurn }),
         model_finished(ModelEnd::Cut),
         model_finished(ModelEnd::Failed { failure: Box::new(failure()) }),
@@ -216,7 +216,7 @@ fn a_lump_comes_back_with_its_version_and_joins_to_the_same_span() {
     let head = Arc::new(CallHead { index: 0, id: id("a"), name: "look".into() });
     let mut span = Span::new(3);
     span.push(&Kind::Thinking, "Hm å");
-    span.mark(What::ThinkingEnded { signature: Some("seal".into()) });
+    span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) });
     span.push(&Kind::Text, "So");
     span.push(&Kind::ToolInput(head), "{}");
     span.mark(What::CallEnded { index: 0 });

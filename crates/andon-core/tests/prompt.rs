@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use andon_core::cancel::Reason;
 use andon_core::id::CallId;
-use andon_core::message::{Content, Cut, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon_core::message::{Content, Cut, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 use andon_core::prompt::prompt;
 use proptest::prelude::*;
 
@@ -18,14 +18,14 @@ fn assistant(parts: Vec<Part>, cut: Option<Cut>) -> Message {
 }
 
 fn thought(signature: Option<&str>) -> Part {
-    Part::Thinking { text: "hm".into(), signature: signature.map(str::to_owned) }
+    Part::Thinking { text: "hm".into(), signature: signature.map(|seal| Signature::new("maker", seal)) }
 }
 
 /// A piece of an answer. A call gets its id later, so that all ids of a history differ.
 #[derive(Debug, Clone)]
 enum Said {
     Text(String),
-    Thought { text: String, signature: Option<String> },
+    Thought { text: String, signature: Option<Signature> },
     Call { arguments: String },
 }
 
@@ -45,7 +45,7 @@ fn arguments() -> impl Strategy<Value = String> {
 }
 
 fn said() -> impl Strategy<Value = Said> {
-    let seal = proptest::option::of(Just("seal".to_owned()));
+    let seal = proptest::option::of(Just(Signature::new("maker", "seal")));
     prop_oneof![
         text().prop_map(Said::Text),
         (text(), seal).prop_map(|(text, signature)| Said::Thought { text, signature }),

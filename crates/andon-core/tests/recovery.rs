@@ -11,7 +11,7 @@ use andon_core::cancel::Force;
 use andon_core::closing::{close_lost, refuse, refuse_with};
 use andon_core::event::{Approval, Entry, Event, HookPoint, Refusal, Seq};
 use andon_core::id::CallId;
-use andon_core::message::{Cut, Message, Part, ResultStatus};
+use andon_core::message::{Cut, Message, Part, ResultStatus, Signature};
 use andon_core::outcome::{Ending, ModelStop};
 use andon_core::progress::{CallState, Progress, State};
 use andon_core::usage::{Usage, Used};
@@ -28,7 +28,7 @@ fn first_answer(after: Seq) -> Vec<Lump> {
     };
     span.push(&Kind::Thinking, "Hm.");
     lump(&span);
-    span.mark(What::ThinkingEnded { signature: Some("seal".into()) });
+    span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) });
     span.push(&Kind::Text, "Lookin");
     lump(&span);
     span.push(&Kind::Text, "g.");
@@ -66,7 +66,7 @@ fn whole_journal() -> Vec<Entry> {
         refuse(id("c"), Refusal::DeniedByPerson),
         tool_finished("a"),
         model_started(2),
-        Event::Usage { call: 2, used: Box::new(Used::NONE) },
+        Event::usage(2, Used::NONE),
         failed(2),
         backoff_started(),
         Event::BackoffFinished,
@@ -149,7 +149,7 @@ fn after_a_crash_in_an_answer_all_text_that_was_journaled_is_kept_and_marked() {
         let progress = Progress::fold(&journal[..length]).unwrap();
         let progress = recovered(&progress, &close_lost(&progress));
         let answer = progress.last_answer().unwrap();
-        let seal = (length > 6).then(|| "seal".to_owned());
+        let seal = (length > 6).then(|| Signature::new("maker", "seal"));
         assert_eq!(answer.parts[0], Part::Thinking { text: "Hm.".into(), signature: seal });
         assert_eq!((answer.text().as_str(), answer.calls().count(), answer.cut), (text, calls, Some(Cut::Lost)));
     }
@@ -173,7 +173,7 @@ fn after_a_crash_in_an_answer_its_usage_is_what_was_reported_so_far_or_unknown()
         let progress = Progress::fold(&journal[..length]).unwrap();
         let closing = close_lost(&progress);
         let usage: Vec<_> = closing.iter().filter(|event| matches!(event, Event::Usage { .. })).collect();
-        assert_eq!(usage, [&Event::Usage { call: 1, used: Box::new(expected) }]);
+        assert_eq!(usage, [&Event::usage(1, expected)]);
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use andon::core::outcome::ModelStop;
 use andon::core::usage::Usage;
-use andon::{Answer, Model, ModelError, Piece, Probe, Request};
+use andon::{Answer, Model, ModelError, Piece, Probe, Request, Signature};
 use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
 
@@ -45,7 +45,7 @@ impl Act {
 
     /// The end of a thought, signed.
     pub fn signed() -> Self {
-        Self::Piece(Piece::ThinkingEnd { signature: Some("c2VhbA==".to_owned()) })
+        Self::Piece(Piece::ThinkingEnd { signature: Some(Signature::new("scripted", "c2VhbA==")) })
     }
 
     /// A whole tool call in one go.

@@ -64,11 +64,11 @@ pub use andon_core::digest::Digest;
 pub use andon_core::event::{Effect, Event, Record, Remains};
 pub use andon_core::id::{CallId, IdError, RunId, SessionId, SessionKey};
 pub use andon_core::limits::Limits;
-pub use andon_core::message::{Content, Message, Part, Role, ToolCall, ToolResult};
+pub use andon_core::message::{Content, Message, Part, Role, Signature, ToolCall, ToolResult};
 pub use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop, Outcome};
 pub use andon_core::progress::State;
 pub use andon_core::receipt::{Receipt, Verdict};
-pub use andon_core::usage::{Figure, Provenance, Usage, Used};
+pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
 pub use clock::{Clock, SystemClock, TestClock};
 pub use compensate::{CompensateError, Compensated};
@@ -80,7 +80,9 @@ pub use journal::{Append, AppendDone, Batch, Journal, JournalError, Requested, S
 pub use limits::Retry;
 pub use live::{DecideError, Passed};
 pub use memory::MemoryJournal;
-pub use model::{Answer, Model, ModelError, ModelErrorKind, Request};
+pub use model::{
+    Afterwards, Anchor, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request, Sighting,
+};
 pub use practice::Practice;
 pub use probe::Probe;
 pub use prompt::{Prompt, StartError};

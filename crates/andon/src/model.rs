@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use andon_core::answer::Piece;
 use andon_core::id::RunId;
-use andon_core::message::Message;
+use andon_core::message::{Message, Part};
 use andon_core::outcome::FailureKind;
 use andon_core::prompt::prompt;
-use andon_core::usage::Usage;
+use andon_core::usage::{Pending, Usage, Used};
 
-use crate::tool::ToolSpec;
+use crate::tool::{BoxFuture, ToolSpec};
 
 /// A language model.
 ///
@@ -24,6 +24,11 @@ pub trait Model: Send + Sync + 'static {
 
     /// Begins a call. Nothing happens before the answer is polled; dropping the answer closes the connection.
     fn call(&self, request: Request) -> Box<dyn Answer>;
+
+    /// What makes the figures of its calls as good as they can be. Without one there are those that the provider reports.
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        None
+    }
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
@@ -33,6 +38,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
         (**self).call(request)
+    }
+
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        (**self).meter()
     }
 }
 
@@ -51,6 +60,89 @@ pub trait Answer: Send + 'static {
     fn usage_so_far(&self) -> Usage {
         Usage::UNKNOWN
     }
+
+    /// The exact model that answers, as the provider names it, once that is known.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    /// Ends an answer that has not come to its end. The connection is closed at once; where closing would not stop the
+    /// bill it may be kept, to be drained. What can still be learnt about the call is the [`Afterwards`].
+    fn cut(self: Box<Self>) -> Option<Afterwards> {
+        None
+    }
+}
+
+/// What can be learnt about a call after it was cut. The run does not wait for it; what comes of it is an addendum.
+pub struct Afterwards {
+    /// What is done to learn it.
+    pub what: Pending,
+    /// It is given up after this long.
+    pub within: Duration,
+    /// The work itself. Dropping it closes whatever it has open.
+    pub work: BoxFuture<Learned>,
+}
+
+impl fmt::Debug for Afterwards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Afterwards").field("what", &self.what).field("within", &self.within).finish_non_exhaustive()
+    }
+}
+
+/// What was learnt about a call after it was cut.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Learned {
+    /// The figures that are better than those in the receipt, the others unknown.
+    pub used: Used,
+    /// What the model wrote behind the cut, and nobody was shown.
+    pub undelivered: Vec<Part>,
+}
+
+/// What makes the figures of a model's calls as good as they can be.
+///
+/// No method may block or take more than a few milliseconds.
+pub trait Meter: Send + Sync + 'static {
+    /// The best figures for a call that did not come to its end, of which the provider had reported `known`.
+    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used;
+
+    /// Learns from a call that came to its end with these figures. Returns what is to be kept for the next process.
+    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson>;
+
+    /// Takes back what was kept, by this process or an earlier one.
+    fn recall(&self, lessons: Vec<Lesson>);
+}
+
+/// What a meter has learnt, to be kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lesson {
+    /// Of what: the exact model.
+    pub about: String,
+    /// What.
+    pub page: serde_json::Value,
+}
+
+/// A model call as it is seen from here.
+#[derive(Debug, Clone, Copy)]
+pub struct Sighting<'a> {
+    /// What was asked.
+    pub request: &'a Request,
+    /// The exact model that answered, if the provider named it.
+    pub model: Option<&'a str>,
+    /// The answer as far as it came, half calls included.
+    pub answer: &'a [Part],
+    /// From the call to its first piece.
+    pub first_piece: Option<Duration>,
+    /// From the call to its end.
+    pub took: Duration,
+}
+
+/// The last call of a conversation whose figures the provider has reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    /// What it used.
+    pub usage: Usage,
+    /// How many messages it was asked with. Its answer is the message behind them.
+    pub messages: usize,
 }
 
 /// What a model is asked.
@@ -66,6 +158,8 @@ pub struct Request {
     pub history: Vec<Arc<Message>>,
     /// The tools that the model may ask for.
     pub tools: Arc<[Arc<ToolSpec>]>,
+    /// The call before this one in the same conversation, if its figures are known: what a meter measures from.
+    pub anchor: Option<Anchor>,
 }
 
 impl Request {

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use andon::core::event::Event;
-use andon::core::message::{Cut, Message, Part, Role};
+use andon::core::message::{Cut, Message, Part, Role, Signature};
 use andon::core::progress::Phase;
 use andon::{Cancel, Decision, ModelError, Piece, Reason};
 use andon_testkit::tools::{self, ToolLog};
@@ -102,7 +102,7 @@ async fn cancel_behind_signed_thinking_keeps_the_thought_whole() {
     until_shown(&run, "It is").await;
     run.cancel(Cancel::graceful());
     let outcome = cancelled(&agent, &run).await;
-    let thought = Part::Thinking { text: "Two.".into(), signature: Some("c2VhbA==".into()) };
+    let thought = Part::Thinking { text: "Two.".into(), signature: Some(Signature::new("scripted", "c2VhbA==")) };
     assert_eq!(outcome.message.as_deref(), Some(&cut(vec![thought, Part::text("It is")])));
 }
 

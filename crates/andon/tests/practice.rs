@@ -31,6 +31,7 @@ fn request(prompt: &str) -> Request {
         instructions: None,
         history: vec![Arc::new(Message::user(prompt))],
         tools: [spec("slow_count"), spec("dice")].into(),
+        anchor: None,
     }
 }
 
@@ -125,7 +126,7 @@ async fn a_thought_comes_first_for_several_seconds_and_is_signed_at_its_end() {
         }
     };
     assert!(began.elapsed() > Duration::from_secs(4), "{:?}", began.elapsed());
-    assert!(signature.is_some_and(|seal| !seal.is_empty()) && thought.contains("Think about it"));
+    assert!(signature.is_some_and(|seal| !seal.value.is_empty()) && thought.contains("Think about it"));
     assert!(matches!(next(&mut answer).await, Some(Piece::Text(_) | Piece::Usage(_))));
 }
 

@@ -23,7 +23,7 @@ use crate::id::CallId;
 use crate::message::{Message, ToolResult};
 use crate::outcome::Ending;
 use crate::time::Stamp;
-use crate::usage::Used;
+use crate::usage::{Awaited, Used};
 
 /// The same events, with the `type` apart from the fields. The compiler sees to it that they are the same.
 #[derive(Deserialize)]
@@ -50,6 +50,8 @@ enum Form {
     Usage {
         call: u32,
         used: Box<Used>,
+        #[serde(default)]
+        pending: Option<Awaited>,
     },
     ModelFinished {
         call: u32,

@@ -115,7 +115,7 @@ impl Progress {
             Event::HookFinished { point, end } => self.finish_hook(*point, *end),
             Event::ModelStarted { call, .. } => self.start_model(*call),
             Event::Message { message } => self.take_answer(message),
-            Event::Usage { call, used } => self.account(*call, **used),
+            Event::Usage { call, used, .. } => self.account(*call, **used),
             Event::ModelFinished { call, end, .. } => self.finish_model(*call, end),
             Event::BackoffStarted { .. } => self.start_backoff(),
             Event::BackoffFinished => self.finish_backoff(),

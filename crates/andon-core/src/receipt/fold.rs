@@ -8,7 +8,7 @@ use crate::id::CallId;
 use crate::message::ResultStatus;
 use crate::progress::Progress;
 use crate::time::Stamp;
-use crate::usage::Used;
+use crate::usage::{Awaited, Used};
 
 use super::{CallAccount, Compensation, ModelAccount, Receipt, Verdict};
 
@@ -81,7 +81,7 @@ impl Fold {
                 self.receipt.run_us = now.roughly_since(self.began);
             }
             Event::ModelStarted { model, .. } => self.model_start = Some((Arc::clone(model), now)),
-            Event::Usage { call, used } => self.usage(*call, used),
+            Event::Usage { call, used, pending } => self.usage(*call, used, *pending),
             Event::ModelFinished { call, first_piece_us, .. } => self.model_finished(*call, *first_piece_us, now),
             Event::ToolStarted { call, effect_id, .. } => {
                 self.tool_starts.push(Started { call: call.clone(), at: now, effect_id: effect_id.clone() });
@@ -129,10 +129,10 @@ impl Fold {
         self.receipt.cut_in = Some(self.progress.phase());
     }
 
-    fn usage(&mut self, call: u32, used: &Used) {
+    fn usage(&mut self, call: u32, used: &Used, pending: Option<Awaited>) {
         self.receipt.usage = self.receipt.usage.plus(*used);
         let model = self.model_start.as_ref().map_or_else(|| "?".into(), |(model, _)| Arc::clone(model));
-        let account = ModelAccount { call, model, usage: *used, first_piece_us: None, took_us: None };
+        let account = ModelAccount { call, model, usage: *used, first_piece_us: None, took_us: None, pending };
         self.receipt.model_calls.push(account);
     }
 
@@ -212,10 +212,13 @@ impl Fold {
                 };
                 self.compensation(call, compensation);
             }
+            // The addendum itself says it.
+            Learnt::Undelivered { .. } => {}
             Learnt::UsageCorrected { call, used } => {
                 let account = self.receipt.model_calls.iter_mut().find(|account| account.call == *call);
                 if let Some(account) = account {
                     account.usage = **used;
+                    account.pending = None;
                 }
                 self.receipt.usage =
                     self.receipt.model_calls.iter().fold(Used::NONE, |sum, account| sum.plus(account.usage));

@@ -64,7 +64,7 @@ pub(crate) fn reported() -> Used {
 }
 
 pub(crate) fn usage(call: u32) -> Event {
-    Event::Usage { call, used: Box::new(reported()) }
+    Event::usage(call, reported())
 }
 
 pub(crate) fn backoff_started() -> Event {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use andon::core::answer::{Kind, What};
 use andon::core::event::{Entry, Event, ToolEnd};
-use andon::core::message::{ResultStatus, ToolResult};
+use andon::core::message::{ResultStatus, Signature, ToolResult};
 use andon::core::outcome::ModelStop;
 use andon::core::usage::Usage;
 use andon::{Cursor, Delta, Effect, FeedItem, Runtime};
@@ -18,7 +18,7 @@ fn told(story: &mut Story) -> Vec<Entry> {
     entries.push(story.model_started());
     entries.push(story.streamed(&Kind::Thinking, "så "));
     entries.push(story.streamed(&Kind::Thinking, "här: 日"));
-    entries.push(story.marked(What::ThinkingEnded { signature: Some("seal".to_owned()) }));
+    entries.push(story.marked(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) }));
     entries.push(story.marked(What::Used(Box::new(Usage::reported(2, 1)))));
     entries.push(story.streamed(&Kind::Text, "gör "));
     entries.push(story.streamed(&Kind::Text, "vi 🙂🙂"));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use andon::JournalError;
 use andon::core::answer::{Kind, What};
 use andon::core::event::{Entry, Record};
+use andon::core::message::Signature;
 use andon::core::outcome::ModelStop;
 use andon::core::usage::Usage;
 
@@ -32,7 +33,7 @@ pub(super) async fn lumps_stand_between_the_facts_where_they_belong(subject: Sub
     let mut batches = vec![story.begun()];
     batches.push(vec![story.model_started(), story.streamed(&Kind::Thinking, "så här")]);
     // Marks without a byte, several at one place, each a lump of its own.
-    batches.push(vec![story.marked(What::ThinkingEnded { signature: Some("seal".to_owned()) })]);
+    batches.push(vec![story.marked(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) })]);
     batches.push(vec![story.marked(What::Used(Box::new(Usage::reported(1, 1))))]);
     batches.push(vec![story.marked(What::Used(Box::new(Usage::reported(1, 2))))]);
     batches.push(vec![story.streamed(&Kind::Text, "gör "), story.streamed(&Kind::Text, "vi 🙂")]);

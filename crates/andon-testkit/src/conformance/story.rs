@@ -165,11 +165,11 @@ impl Story {
     pub(super) fn answered(&mut self, stop: ModelStop) -> Vec<Entry> {
         let parts = assemble(self.spans.iter().chain([&self.span]), AnswerEnd::Whole(stop));
         let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
-        let (call, used) = (self.model_calls, Box::new(Used::whole(Usage::reported(3, 5))));
+        let (call, used) = (self.model_calls, Used::whole(Usage::reported(3, 5)));
         let end = ModelEnd::Answered { stop };
         vec![
             self.fact(Event::Message { message }),
-            self.fact(Event::Usage { call, used }),
+            self.fact(Event::usage(call, used)),
             self.fact(Event::ModelFinished { call, end, first_piece_us: Some(4) }),
         ]
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::image::{Source, in_words, source};
 use super::names::{wire_id, wire_name};
-use super::prepare::{Thoughts, prepare, push_turn};
+use super::prepare::{Thoughts, prepare, push_turn, value_of};
 use super::rules::{
     Mention, Turn, check_id, check_name, check_object, check_pairs, check_roles, check_text, check_tool_names, list,
     word,
@@ -59,7 +59,7 @@ fn block(part: &Part, role: Role) -> Value {
         Part::Image(image) if role == Role::Assistant => json!({"text": in_words(image)}),
         Part::Image(image) => image_block(image),
         Part::Thinking { text, signature } => {
-            json!({"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}})
+            json!({"reasoningContent": {"reasoningText": {"text": text, "signature": value_of(signature.as_ref())}}})
         }
         Part::ToolCall(call) => json!({"toolUse": {
             "toolUseId": wire_id(call.id.as_str(), MAX_ID),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::image::{Source, in_words, source};
 use super::names::wire_name;
-use super::prepare::{Thoughts, contents_in_words, prepare, push_turn};
+use super::prepare::{Thoughts, contents_in_words, prepare, push_turn, value_of};
 use super::rules::{check_name, check_object, check_roles, check_text, check_tool_names, list, word};
 use super::violation::Violations;
 use super::{ToolDef, Violation};
@@ -53,12 +53,12 @@ fn begins_well(name: &str) -> bool {
 
 /// The parts of one message. A thought's seal travels on the part that follows it; its words stay here.
 fn parts(message: &Message, names: &HashMap<String, String>) -> Vec<Value> {
-    let mut seal: Option<&String> = None;
+    let mut seal: Option<&str> = None;
     let mut parts = Vec::new();
     for part in &message.parts {
         let mut rendered = match part {
             Part::Thinking { signature, .. } => {
-                seal = signature.as_ref();
+                seal = value_of(signature.as_ref());
                 continue;
             }
             Part::Text { text } => json!({"text": text}),
@@ -260,7 +260,8 @@ mod tests {
 
     #[test]
     fn a_seal_travels_on_the_part_behind_its_thought() {
-        let thought = Part::Thinking { text: "hm".into(), signature: Some("seal".into()) };
+        let thought =
+            Part::Thinking { text: "hm".into(), signature: Some(andon_core::message::Signature::new("maker", "seal")) };
         let answer = Message { role: Role::Assistant, parts: vec![thought, Part::text("So.")], cut: None };
         let body = render(None, &[Message::user("A"), answer, Message::user("B")], &[]);
         assert_eq!(body["contents"][1]["parts"], json!([{"text": "So.", "thoughtSignature": "seal"}]));

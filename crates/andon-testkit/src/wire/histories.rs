@@ -2,7 +2,7 @@
 
 use andon_core::cancel::Reason;
 use andon_core::id::CallId;
-use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn call() -> impl Strategy<Value = Said> {
 }
 
 fn said() -> impl Strategy<Value = Said> {
-    let seal = option::of(Just("seal".to_owned()));
+    let seal = option::of(Just(Signature::new("maker", "seal")));
     let thought = (text(), seal).prop_map(|(text, signature)| Part::Thinking { text, signature });
     let part = prop_oneof![4 => text().prop_map(Part::text), 4 => thought, 1 => image().prop_map(Part::Image)];
     prop_oneof![2 => part.prop_map(Said::Part), 1 => call()]

@@ -132,7 +132,7 @@ mod tests {
 
     use andon_core::cancel::Reason;
     use andon_core::id::CallId;
-    use andon_core::message::{Content, Cut, Image, Part, ResultStatus, Role, ToolCall, ToolResult};
+    use andon_core::message::{Content, Cut, Image, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 
     use super::*;
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn thought(signature: Option<&str>) -> Part {
-        Part::Thinking { text: "Let me see.".into(), signature: signature.map(str::to_owned) }
+        Part::Thinking { text: "Let me see.".into(), signature: signature.map(|seal| Signature::new("maker", seal)) }
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
@@ -200,7 +200,7 @@ mod tests {
             vec![thought(Some("seal")), Part::text("So"), thought(None)],
             vec![thought(Some("seal")), Part::text("So"), thought(Some("seal"))],
             vec![Part::text("So"), thought(Some("seal"))],
-            vec![Part::Thinking { text: String::new(), signature: Some("seal".into()) }],
+            vec![Part::Thinking { text: String::new(), signature: Some(Signature::new("maker", "seal")) }],
         ];
         for parts in pieces {
             assert_goes_on(&[Message::user("A"), assistant(parts.clone(), CANCELLED)]);

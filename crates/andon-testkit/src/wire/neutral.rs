@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use andon_core::cancel::Reason;
     use andon_core::id::CallId;
-    use andon_core::message::{Cut, ResultStatus, ToolCall, ToolResult};
+    use andon_core::message::{Cut, ResultStatus, Signature, ToolCall, ToolResult};
 
     fn call(id: &str, arguments: &str) -> Part {
         Part::ToolCall(ToolCall { id: CallId::new(id).unwrap(), name: "look".into(), arguments: arguments.into() })
@@ -162,7 +162,9 @@ mod tests {
             ("prompt[0].parts[0]", "5: no part", |prompt| prompt[0].parts[0] = Part::text(" ")),
             ("prompt[2].parts[0]", "5: no part", |prompt| prompt[2].parts[0] = result("a", "")),
             ("prompt[1]", "6: no answer ends", |prompt| {
-                prompt[1].parts.push(Part::Thinking { text: "hm".into(), signature: Some("seal".into()) });
+                prompt[1]
+                    .parts
+                    .push(Part::Thinking { text: "hm".into(), signature: Some(Signature::new("maker", "seal")) });
             }),
         ];
         for (path, words, change) in wrong {

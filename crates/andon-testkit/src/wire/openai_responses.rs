@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::image::{Source, in_words, source};
 use super::names::{wire_id, wire_name};
-use super::prepare::{Thoughts, contents_in_words, prepare};
+use super::prepare::{Thoughts, contents_in_words, prepare, value_of};
 use super::rules::{check_arguments, check_id, check_name, check_object, check_text, check_tool_names, list, word};
 use super::violation::Violations;
 use super::{ToolDef, Violation};
@@ -66,7 +66,7 @@ fn item(part: &Part) -> Value {
         Part::Image(image) => said(&in_words(image)),
         Part::Thinking { text, signature } => {
             let summary = if text.is_empty() { json!([]) } else { json!([{"type": "summary_text", "text": text}]) };
-            json!({"type": "reasoning", "summary": summary, "encrypted_content": signature})
+            json!({"type": "reasoning", "summary": summary, "encrypted_content": value_of(signature.as_ref())})
         }
         Part::ToolCall(call) => json!({
             "type": "function_call",

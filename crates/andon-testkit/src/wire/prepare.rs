@@ -7,7 +7,7 @@
 //!
 //! The rest is the prompt's own promise: whatever is taken from an answer here, its last part stays.
 
-use andon_core::message::{Content, Message, Part, Role, ToolResult};
+use andon_core::message::{Content, Message, Part, Role, Signature, ToolResult};
 use serde_json::{Map, Value, json};
 
 /// Which thoughts a provider takes back.
@@ -55,6 +55,11 @@ pub(super) fn push_turn(turns: &mut Vec<Value>, role: &str, field: &str, blocks:
     turns.push(Value::Object(Map::from_iter(turn)));
 }
 
+/// The seal on a thought, if there is one.
+pub(super) fn value_of(signature: Option<&Signature>) -> Option<&str> {
+    signature.map(|signature| signature.value.as_str())
+}
+
 /// What a tool returned, as one text for providers that take no more.
 pub(super) fn contents_in_words(result: &ToolResult) -> String {
     let words = result.content.iter().map(|content| match content {
@@ -71,7 +76,7 @@ mod tests {
     use andon_core::message::{Image, ResultStatus, ToolCall};
 
     fn thought(signature: Option<&str>) -> Part {
-        Part::Thinking { text: "hm".into(), signature: signature.map(str::to_owned) }
+        Part::Thinking { text: "hm".into(), signature: signature.map(|seal| Signature::new("maker", seal)) }
     }
 
     #[test]

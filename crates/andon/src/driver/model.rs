@@ -67,7 +67,7 @@ impl Driver {
 
     /// The pull came between the record of the call and the call: nothing was used.
     fn close_uncalled(&mut self, number: u32) -> Result<(), JournalError> {
-        self.stage(Event::Usage { call: number, used: Box::new(Used::NONE) });
+        self.stage(Event::usage(number, Used::NONE));
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Cut, first_piece_us: None });
         Ok(())
     }
@@ -80,6 +80,7 @@ impl Driver {
             instructions: self.agent.instructions.clone(),
             history: self.history.iter().chain(own).cloned().collect(),
             tools: Arc::clone(&self.agent.specs),
+            anchor: None,
         }
     }
 
@@ -152,8 +153,9 @@ impl Driver {
     fn stage_cut(&mut self, number: u32, reading: &Reading, usage: Usage, why: &Why) {
         let used = Used::cut(usage.running());
         let used = if planted(Fault::UnknownIsZero) { Used::NONE } else { used };
-        let close =
-            |spans: Vec<&andon_core::answer::Span>| close_model(number, spans, used, reading.first_piece_us(), why);
+        let close = |spans: Vec<&andon_core::answer::Span>| {
+            close_model(number, spans, used, None, reading.first_piece_us(), why)
+        };
         let mut events = self.live.with_log(|log| close(log.answer().collect()));
         self.plant_in_cut(&mut events);
         self.stage_all(events);
@@ -194,7 +196,7 @@ impl Driver {
         let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
         self.failed_attempts = 0;
         self.stage(Event::Message { message: Arc::clone(&message) });
-        self.stage(Event::Usage { call: number, used: Box::new(Used::whole(usage)) });
+        self.stage(Event::usage(number, Used::whole(usage)));
         let first_piece_us = reading.first_piece_us();
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
         self.triage(&message, &reading.duplicates);
@@ -256,7 +258,7 @@ impl Driver {
             tries => format!("{} (tried {tries} times)", error.message),
         };
         let failure = Box::new(Failure { error: error.failure_kind(), message });
-        self.stage(Event::Usage { call: number, used: Box::new(Used::cut(usage.running())) });
+        self.stage(Event::usage(number, Used::cut(usage.running())));
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Failed { failure }, first_piece_us: None });
         let Some(delay) = delay else { return Ok(()) };
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);

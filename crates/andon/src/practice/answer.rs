@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use andon_core::answer::Piece;
+use andon_core::message::Signature;
 use andon_core::outcome::ModelStop;
 use andon_core::usage::{Figure, Usage};
 use tokio::time::{Sleep, sleep};
@@ -114,7 +115,8 @@ impl Steps {
             for word in chunks(&thought) {
                 self.add_paced(Give::Thought(word.to_owned()));
             }
-            let signature = Some(format!("practice-{:016x}", self.chance.u64(..)));
+            let seal = format!("{:016x}", self.chance.u64(..));
+            let signature = Some(Signature::new("practice", seal));
             self.add(Duration::ZERO, Give::Mark(Piece::ThinkingEnd { signature }));
         }
         for word in chunks(&plan.text) {

@@ -23,7 +23,7 @@ pub(super) fn check_usage(run: &str, pages: &Pages, seen: &Seen) -> Vec<String> 
     let mut lost = BTreeSet::new();
     for event in pages.events() {
         match event {
-            Event::Usage { call, used } => recorded.entry(*call).or_default().push(used.delivered.output.value),
+            Event::Usage { call, used, .. } => recorded.entry(*call).or_default().push(used.delivered.output.value),
             Event::ModelFinished { call, end: ModelEnd::Lost, .. } => drop(lost.insert(*call)),
             _ => {}
         }
