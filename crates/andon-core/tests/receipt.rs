@@ -66,8 +66,14 @@ fn expected() -> Receipt {
         ..CallAccount::new(id("b"), "look", Verdict::NeverStarted)
     };
     let leaked = CallAccount { took_us: Some(500), ..CallAccount::new(id("a"), "look", Verdict::Leaked) };
-    let model =
-        ModelAccount { call: 1, model: "practice".into(), usage: used, first_piece_us: Some(42), took_us: Some(300) };
+    let model = ModelAccount {
+        call: 1,
+        model: "practice".into(),
+        usage: used,
+        first_piece_us: Some(42),
+        took_us: Some(300),
+        pending: None,
+    };
     Receipt {
         v: 1,
         run: RunId::new("r").unwrap(),

@@ -4,3 +4,4 @@
 pub mod decode;
 pub mod meter;
 pub mod render;
+pub mod settings;
