@@ -2,6 +2,7 @@
 //!
 //! - [`ScriptedModel`]: a model that does what a script says: streams, stays silent, floods, fails, breaks off.
 //! - [`tools`]: tools that are quick, slow, cooperative, stubborn, or panic.
+//! - [`figures`]: what a scripted model tells about its usage after a cut.
 //! - [`wire`]: strict validators of a conversation for each provider's rules.
 //! - [`mod@bench`]: benchmarks as a table.
 //! - [`conformance`]: what every journal promises, for whoever writes one.
@@ -12,6 +13,7 @@ pub mod bench;
 pub mod check;
 pub mod conformance;
 pub mod explore;
+pub mod figures;
 pub mod journal;
 pub mod model;
 pub mod scripts;
@@ -19,5 +21,6 @@ pub mod tools;
 pub mod wire;
 
 pub use check::assert_nothing_lost;
+pub use figures::{After, ScriptedMeter};
 pub use journal::TestJournal;
 pub use model::{Act, ScriptedModel};
