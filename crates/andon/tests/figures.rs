@@ -196,7 +196,7 @@ async fn what_was_learnt_is_kept_and_given_to_the_next_process() {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session() {
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
-    let asks = vec![Act::call(0, "a", "look", "{}"), vec![Act::usage(10, 3), Act::tool_use()]].concat();
+    let asks = [Act::call(0, "a", "look", "{}"), vec![Act::usage(10, 3), Act::tool_use()]].concat();
     let model = ScriptedModel::new([asks, whole("So.", 30, 4)]).metered(&meter);
     let log = ToolLog::default();
     let builder =
