@@ -107,7 +107,7 @@ pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterw
     let Afterwards { what, within, work } = afterwards;
     let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
     let until = Wall(live.now().wall.0.saturating_add(patience));
-    let (live, give_up) = (Arc::clone(live), live.runtime.give_up());
+    let (live, learning, give_up) = (Arc::clone(live), live.learning(), live.runtime.give_up());
     let door = &Arc::clone(&live.runtime).door;
     door.spawn(async move {
         let learned = give_up.run_until_cancelled(timeout(within, or_nothing(work))).await;
@@ -117,6 +117,7 @@ pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterw
         }
         live.hit("metering: learnt");
         tell(&live, call, used, learned).await;
+        drop(learning);
     });
     Awaited { what, until }
 }

@@ -58,9 +58,8 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
     assert_eq!(account.usage.billed.output.value, None, "what will be billed is not known yet");
     assert_eq!(model.open(), 1, "the connection is kept, because closing it would not stop the bill");
 
-    runtime.idle().await;
+    let receipt = run.last_word().await.unwrap();
     assert_eq!(model.open(), 0);
-    let receipt = run.receipt().unwrap();
     let account = &receipt.model_calls[0];
     assert_eq!((account.pending, account.usage.billed.output.value), (None, Some(70)));
     assert_eq!(account.usage.delivered.output.value, Some(0), "what was delivered is what it was");
