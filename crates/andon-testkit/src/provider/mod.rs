@@ -11,7 +11,7 @@
 //! 2. A request is [`Seen`] once it is whole, and gets exactly one [`Closed`], also if the provider itself is dropped.
 //! 3. By the time that [`Seen::closed`] returns, [`BadProvider::open_streams`] no longer counts that request.
 //! 4. Nothing outlives the provider: dropping it ends every task and closes every socket.
-//! 5. What counts as sent has been handed to the socket (HTTP/1.1), or to HTTP/2's writer within the client's window.
+//! 5. What counts as sent has been written to the socket, and a cut or a reset comes behind it, never before.
 
 mod board;
 mod dialect;

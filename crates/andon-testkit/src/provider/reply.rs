@@ -196,8 +196,9 @@ impl Reply {
             (UsageWhen::Early, Place::First) => Some(whole),
             (UsageWhen::Running, Place::First) => Some(self.so_far(whole, 0)),
             (UsageWhen::Running, Place::Piece(pieces)) => Some(self.so_far(whole, pieces)),
-            (UsageWhen::CorrectedDown, Place::First) => {
-                Some(Tokens { input: whole.input * 2 + 10, ..self.so_far(whole, 0) })
+            (UsageWhen::CorrectedDown, Place::First) => Some(too_much(self.so_far(whole, 0))),
+            (UsageWhen::CorrectedDown, Place::Piece(pieces)) if usual == UsageWhen::Running => {
+                Some(too_much(self.so_far(whole, pieces)))
             }
             (UsageWhen::Twice, Place::BeforeLast) => Some(whole),
             (UsageWhen::Never | UsageWhen::Early, _) => None,
@@ -211,4 +212,9 @@ impl Reply {
         let output = whole.output * pieces as u64 / self.pieces().max(1) as u64;
         Tokens { output, reasoning: whole.reasoning.min(output), ..whole }
     }
+}
+
+/// Input that will be corrected.
+fn too_much(tokens: Tokens) -> Tokens {
+    Tokens { input: tokens.input * 2 + 10, ..tokens }
 }

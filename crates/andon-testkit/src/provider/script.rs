@@ -220,7 +220,7 @@ impl Script {
         self.step(Step::Break(Break::Cut))
     }
 
-    /// Resets: TCP's RST; over HTTP/2, RST_STREAM(INTERNAL_ERROR).
+    /// Resets: TCP's RST, with which the client may lose what it had not read; over HTTP/2, RST_STREAM(INTERNAL_ERROR).
     #[must_use]
     pub fn reset(self) -> Self {
         self.reset_with(INTERNAL_ERROR)

@@ -83,17 +83,13 @@ fn chunk(reply: &Reply, part: &Value, stop: Option<&str>, usage: Option<&Value>)
 
 /// What a chunk tells. The last one's figures are the final ones, also if it is the first.
 fn figures_at(reply: &Reply, first: bool, last: bool, sent: usize) -> Option<Value> {
-    let at = |place| reply.usage_at(place, UsageWhen::Running);
-    let told = if last { at(Place::Last) } else { None };
-    let told = told.or_else(|| if first { at(Place::First).filter(|_| !running(reply)) } else { None });
-    let told = told.or_else(|| at(Place::Piece(sent)));
+    let first = first && !matches!(reply.usage_when, UsageWhen::AsUsual | UsageWhen::Running);
+    let mut places =
+        [last.then_some(Place::Last), first.then_some(Place::First), Some(Place::Piece(sent))].into_iter().flatten();
+    let told = places.find_map(|place| reply.usage_at(place, UsageWhen::Running));
     // Who tells only at the end has an object there before, with nothing in it that counts.
     let late = matches!(reply.usage_when, UsageWhen::Late | UsageWhen::Twice);
     told.map(figures).or_else(|| late.then(|| json!({"trafficType": "ON_DEMAND"})))
-}
-
-fn running(reply: &Reply) -> bool {
-    matches!(reply.usage_when, UsageWhen::AsUsual | UsageWhen::Running)
 }
 
 fn figures(tokens: Tokens) -> Value {

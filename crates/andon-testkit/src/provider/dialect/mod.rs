@@ -5,6 +5,8 @@ mod gemini;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -95,7 +97,7 @@ impl Dialect {
         }
     }
 
-    /// An error in the middle of a stream, in the provider's own form.
+    /// An error in the middle of a stream, in the provider's usual form.
     pub fn error_frame(self, refusal: Refusal) -> Frame {
         let body = self.error_body(refusal);
         match self {
@@ -105,6 +107,15 @@ impl Dialect {
             Self::Gemini => gemini::frame(&body),
             Self::Ollama => ollama::frame(&body),
         }
+    }
+
+    /// Every known form of an error in the middle of a stream, the usual one first. Most have one; Responses has three.
+    pub fn error_frames(self, refusal: Refusal) -> Vec<Frame> {
+        let mut frames = vec![self.error_frame(refusal)];
+        if self == Self::OpenAiResponses {
+            frames.extend(openai_responses::further_error_frames(refusal, &self.error_body(refusal)));
+        }
+        frames
     }
 
     /// The body of a refused request, in the provider's own form.

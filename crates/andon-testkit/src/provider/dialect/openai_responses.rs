@@ -33,14 +33,35 @@ pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
     stream.frames
 }
 
-/// An error event: unlike all others it is numbered only if the stream is, and this one stands alone.
+/// An error as it is documented: an event of its own, with everything at the top.
 pub(super) fn error_frame(refusal: Refusal) -> Frame {
     let (kind, code) = refusal.openai();
-    let code = code.unwrap_or(kind);
-    let data =
-        json!({"type": "error", "code": code, "message": refusal.message(), "param": null, "sequence_number": 99});
+    let (code, message) = (code.unwrap_or(kind), refusal.message());
+    let data = json!({"type": "error", "code": code, "message": message, "param": null, "sequence_number": 99});
     Frame::event("error", &data)
 }
+
+/// As it comes, too: with the error inside, as in a refused request; and as the end of the response.
+pub(super) fn further_error_frames(refusal: Refusal, body: &Value) -> [Frame; 2] {
+    let inside = with(&with(body, "type", json!("error")), "sequence_number", json!(99));
+    let (kind, code) = refusal.openai();
+    let error = json!({"code": code.unwrap_or(kind), "message": refusal.message()});
+    let response = json!({
+        "id": "resp_failed",
+        "object": "response",
+        "created_at": CREATED,
+        "status": "failed",
+        "error": error,
+        "incomplete_details": null,
+        "output": [],
+        "usage": null,
+    });
+    let failed = json!({"type": "response.failed", "sequence_number": 99, "response": response});
+    [Frame::event("error", &inside), Frame::event("response.failed", &failed)]
+}
+
+/// When everything was made.
+const CREATED: u64 = 1_893_456_000;
 
 fn stopped_early(reply: &Reply) -> Option<&'static str> {
     match reply.stop {
@@ -82,7 +103,7 @@ impl Stream<'_> {
         let response = json!({
             "id": self.reply.id,
             "object": "response",
-            "created_at": 1_893_456_000,
+            "created_at": CREATED,
             "status": status,
             "background": false,
             "error": null,

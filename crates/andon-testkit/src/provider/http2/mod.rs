@@ -3,7 +3,9 @@
 //! # Invariants
 //!
 //! 1. The connection is driven all the time, so that RST_STREAM, GOAWAY and the end of the connection are seen at once.
-//! 2. Nothing is sent beyond the client's window: what counts as sent is not waiting in a buffer for the client.
+//! 2. What counts as sent has been written to the socket; only then the next step begins. So a reset never overtakes data.
+
+mod tap;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,12 +23,14 @@ use super::play::{Ending, Wire, play};
 use super::request::Request;
 use super::script::{Break, Script};
 use super::seen::{ClosedHow, Hangup};
+use tap::{Ledger, Tap, Written};
 
 /// Headers that belong to a connection of HTTP/1.1 and that HTTP/2 forbids.
 const OF_CONNECTIONS: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "upgrade"];
 
 /// Answers requests until the connection is closed.
 pub(super) async fn serve(socket: TcpStream, connection: &Arc<Connection>) {
+    let (socket, ledger) = Tap::new(socket);
     let Ok(mut http2) = handshake(socket).await else { return };
     let mut streams = JoinSet::new();
     loop {
@@ -35,20 +39,20 @@ pub(super) async fn serve(socket: TcpStream, connection: &Arc<Connection>) {
             accepted = http2.accept() => accepted,
         };
         let Some(Ok((request, respond))) = accepted else { break };
-        streams.spawn(answer(request, respond, Arc::clone(connection)));
+        let wire = Http2 { id: respond.stream_id().as_u32(), respond, stream: None, sent: 0, ledger: ledger.clone() };
+        streams.spawn(answer(request, wire, Arc::clone(connection)));
     }
     // Each stream learns from the connection that it is over, and writes so on record itself.
     drop(http2);
     while streams.join_next().await.is_some() {}
 }
 
-async fn answer(request: http::Request<RecvStream>, respond: SendResponse<Bytes>, connection: Arc<Connection>) {
+async fn answer(request: http::Request<RecvStream>, mut wire: Http2, connection: Arc<Connection>) {
     let (head, body) = request.into_parts();
     // A client that goes away before its request is whole has asked nothing.
     let Some(body) = read(body).await else { return };
     let request = Request::new(head.method.as_str(), &head.uri, head.headers, body);
     let (record, script) = connection.begin(request);
-    let mut wire = Http2 { respond, stream: None };
     let ending = play(&script, &mut wire, &record).await;
     record.close(match ending {
         Ending::Whole => ClosedHow::Whole,
@@ -75,9 +79,14 @@ async fn read(mut body: RecvStream) -> Option<Bytes> {
 
 /// One stream.
 struct Http2 {
+    id: u32,
     respond: SendResponse<Bytes>,
     /// There once the headers are sent.
     stream: Option<SendStream<Bytes>>,
+    /// How much of the body has been given to the writer.
+    sent: u64,
+    /// What the writer has written.
+    ledger: Ledger,
 }
 
 impl Wire for Http2 {
@@ -95,7 +104,7 @@ impl Wire for Http2 {
             // It can only have failed because the stream is over.
             Err(_) => return Err(self.hung_up().await),
         }
-        Ok(())
+        self.written(|written| written.headers).await
     }
 
     async fn body(&mut self, mut bytes: Bytes) -> Result<(), Hangup> {
@@ -104,11 +113,13 @@ impl Wire for Http2 {
             let piece = bytes.split_to(window.min(bytes.len()));
             self.send(piece, false).await?;
         }
-        Ok(())
+        let sent = self.sent;
+        self.written(|written| written.body >= sent).await
     }
 
     async fn end(&mut self) -> Result<(), Hangup> {
-        self.send(Bytes::new(), true).await
+        self.send(Bytes::new(), true).await?;
+        self.written(|written| written.end).await
     }
 
     async fn hung_up(&mut self) -> Hangup {
@@ -143,12 +154,24 @@ impl Http2 {
         .await
     }
 
+    /// Gives a piece to the writer.
     async fn send(&mut self, bytes: Bytes, last: bool) -> Result<(), Hangup> {
+        self.sent += bytes.len() as u64;
         let sent = self.stream.as_mut().map(|stream| stream.send_data(bytes, last));
         match sent {
             Some(Ok(())) => Ok(()),
             // It can only have failed because the stream is over.
             Some(Err(_)) | None => Err(self.hung_up().await),
+        }
+    }
+
+    /// Waits until the writer has written enough (invariant 2).
+    async fn written(&mut self, enough: impl Fn(Written) -> bool + Send) -> Result<(), Hangup> {
+        let ledger = self.ledger.clone();
+        tokio::select! {
+            biased;
+            () = ledger.when(self.id, enough) => Ok(()),
+            hangup = self.hung_up() => Err(hangup),
         }
     }
 
