@@ -71,7 +71,7 @@ pub struct BadProvider {
 impl BadProvider {
     /// Starts one on the current runtime, of either kind.
     ///
-    /// Under a paused clock it works, but closing times mean nothing.
+    /// Not for a paused clock: a runtime that waits for a socket looks idle, and time jumps.
     ///
     /// # Panics
     ///

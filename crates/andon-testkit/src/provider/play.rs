@@ -93,8 +93,10 @@ async fn take(step: &Step, wire: &mut impl Wire, record: &Record) -> Result<(), 
         Step::Wait(duration) => unless_hung_up(wire, tokio::time::sleep(*duration)).await?,
         Step::Flood(frame) => {
             record.reached("flood");
+            // What an endless flood says has no place in a record.
+            let frame = Frame::raw(frame.bytes());
             loop {
-                send_frame(frame, wire, record).await?;
+                send_frame(&frame, wire, record).await?;
                 // A client on this thread must get its turn.
                 tokio::task::yield_now().await;
             }

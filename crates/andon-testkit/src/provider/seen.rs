@@ -42,7 +42,7 @@ pub struct Closed {
     pub sent_frames: usize,
     /// Bytes of the body that had been sent, without what HTTP adds. A write in which the client left does not count.
     pub sent_bytes: u64,
-    /// What the model had said in those whole frames: thinking, text and arguments, one behind the other.
+    /// What the model had said in those whole frames: thinking, text and arguments, one behind the other. A flood says nothing.
     pub said: String,
 }
 

@@ -52,19 +52,29 @@ impl Frame {
         &self.said
     }
 
-    fn saying(mut self, said: &str) -> Self {
-        said.clone_into(&mut self.said);
-        self
-    }
-
     /// An SSE event with a name.
-    fn event(name: &str, data: &Value) -> Self {
+    pub fn event(name: &str, data: &Value) -> Self {
         Self::raw(format!("event: {name}\ndata: {data}\n\n"))
     }
 
     /// An SSE event without a name.
-    fn data(data: &Value) -> Self {
+    pub fn data(data: &Value) -> Self {
         Self::raw(format!("data: {data}\n\n"))
+    }
+
+    /// A comment, with which routers keep an SSE stream open.
+    pub fn comment(text: &str) -> Self {
+        Self::raw(format!(": {text}\n\n"))
+    }
+
+    /// A line of JSON.
+    pub fn line(data: &Value) -> Self {
+        Self::raw(format!("{data}\n"))
+    }
+
+    fn saying(mut self, said: &str) -> Self {
+        said.clone_into(&mut self.said);
+        self
     }
 }
 
@@ -105,7 +115,7 @@ impl Dialect {
             Self::OpenAiChat => Frame::data(&body),
             Self::OpenAiResponses => openai_responses::error_frame(refusal),
             Self::Gemini => gemini::frame(&body),
-            Self::Ollama => ollama::frame(&body),
+            Self::Ollama => Frame::line(&body),
         }
     }
 

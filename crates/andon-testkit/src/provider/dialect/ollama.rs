@@ -8,11 +8,6 @@ use serde_json::{Value, json};
 use super::{Frame, object};
 use crate::provider::reply::{Place, Reply, Tokens, UsageWhen};
 
-/// A line.
-pub(super) fn frame(data: &Value) -> Frame {
-    Frame::raw(format!("{data}\n"))
-}
-
 pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
     let mut lines = Vec::new();
     for text in reply.thoughts() {
@@ -42,7 +37,7 @@ pub(super) fn frames(reply: &Reply) -> Vec<Frame> {
 }
 
 fn line(reply: &Reply, message: &Value, usage: Option<Tokens>) -> Frame {
-    frame(&told(json!({"model": reply.model, "created_at": CREATED, "message": message, "done": false}), usage))
+    Frame::line(&told(json!({"model": reply.model, "created_at": CREATED, "message": message, "done": false}), usage))
 }
 
 fn end(reply: &Reply) -> Frame {
@@ -61,7 +56,7 @@ fn end(reply: &Reply) -> Frame {
         "prompt_eval_duration": 60_000_000,
         "eval_duration": 1_100_000_000_u64,
     });
-    frame(&told(data, reply.usage_at(Place::Last, UsageWhen::Late)))
+    Frame::line(&told(data, reply.usage_at(Place::Last, UsageWhen::Late)))
 }
 
 const CREATED: &str = "2030-01-01T00:00:00.000000Z";

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
-use h2::server::{SendResponse, handshake};
+use h2::server::{Builder, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use tokio::net::TcpStream;
@@ -28,10 +28,16 @@ use tap::{Ledger, Tap, Written};
 /// Headers that belong to a connection of HTTP/1.1 and that HTTP/2 forbids.
 const OF_CONNECTIONS: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "upgrade"];
 
+/// More streams than any test opens.
+const MANY: u32 = 1 << 20;
+
 /// Answers requests until the connection is closed.
 pub(super) async fn serve(socket: TcpStream, connection: &Arc<Connection>) {
     let (socket, ledger) = Tap::new(socket);
-    let Ok(mut http2) = handshake(socket).await else { return };
+    let mut settings = Builder::new();
+    // A test may open and leave as many as it likes.
+    settings.max_concurrent_streams(MANY).max_pending_accept_reset_streams(MANY as usize);
+    let Ok(mut http2) = settings.handshake(socket).await else { return };
     let mut streams = JoinSet::new();
     loop {
         let accepted = tokio::select! {
