@@ -2,6 +2,7 @@
 //! was cut.
 
 pub mod decode;
+pub mod gauge;
 pub mod meter;
 pub mod render;
 pub mod settings;
