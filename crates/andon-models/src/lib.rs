@@ -2,6 +2,10 @@
 //! was cut.
 
 pub mod decode;
+pub mod lines;
 pub mod meter;
+pub mod refusal;
 pub mod render;
+pub mod secret;
 pub mod settings;
+pub mod sse;
