@@ -71,11 +71,12 @@ impl Tally {
     /// xAI counts the thinking beside the completion; the total shows it.
     fn output(&self) -> Option<u64> {
         let completion = self.completion?;
+        let beside = |parts: &[u64]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
         let apart = match (self.prompt, self.reasoning, self.total) {
-            (Some(prompt), Some(reasoning), Some(total)) if prompt + completion + reasoning == total => reasoning,
+            (Some(prompt), Some(reasoning), Some(total)) if beside(&[prompt, completion, reasoning]) == total => reasoning,
             _ => 0,
         };
-        Some(completion + apart)
+        Some(completion.saturating_add(apart))
     }
 
     /// The usage if it is worth telling again.
