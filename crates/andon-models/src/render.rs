@@ -1,8 +1,27 @@
 //! From a stored history to a request's body that its provider accepts: pure, one module a provider.
+//!
+//! # Invariants
+//!
+//! 1. The same history gives the same bytes each time, and what is appended to a history changes nothing before it:
+//!    prompt caches compare prefixes. Only the mark for the cache moves, with the last message.
+//! 2. A thought is sent back only to who sealed it (`NAME` of each module). Anybody else's is left out.
+//! 3. What the user has set as `extra` is merged last, and wins.
+
+pub mod anthropic;
+pub mod bedrock;
+mod claude;
+pub mod gemini;
+mod image;
+mod names;
+pub mod ollama;
+pub mod openai_chat;
+pub mod openai_responses;
+mod prepare;
 
 use andon::{Message, ToolSpec};
+use serde_json::{Map, Value};
 
-use crate::settings::Settings;
+use crate::settings::{Settings, Thinking};
 
 /// What a request is made from.
 #[derive(Debug, Clone, Copy)]
@@ -17,4 +36,103 @@ pub struct Ask<'a> {
     pub tools: &'a [std::sync::Arc<ToolSpec>],
     /// What the user has set.
     pub settings: &'a Settings,
+}
+
+impl<'a> Ask<'a> {
+    /// The instructions, if they say anything: no provider takes a blank text.
+    fn instructions(&self) -> Option<&'a str> {
+        self.instructions.filter(|text| !text.trim().is_empty())
+    }
+}
+
+/// A request's body while it is put together.
+struct Body(Map<String, Value>);
+
+impl Body {
+    fn new() -> Self {
+        Self(Map::new())
+    }
+
+    fn set(&mut self, field: &str, value: impl Into<Value>) {
+        self.0.insert(field.to_owned(), value.into());
+    }
+
+    fn set_some(&mut self, field: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.set(field, value);
+        }
+    }
+
+    /// Sets a list, unless it is empty: several providers refuse an empty one.
+    fn set_list(&mut self, field: &str, list: impl IntoIterator<Item = Value>) {
+        let list: Vec<Value> = list.into_iter().collect();
+        if !list.is_empty() {
+            self.set(field, list);
+        }
+    }
+
+    fn set_object(&mut self, field: &str, inner: Self) {
+        if !inner.0.is_empty() {
+            self.set(field, inner.0);
+        }
+    }
+
+    /// The body with what the user has set for it.
+    fn finish(mut self, settings: &Settings) -> Value {
+        merge(&mut self.0, &settings.extra);
+        Value::Object(self.0)
+    }
+}
+
+/// Merges `more` into `into`: objects field by field, all else replaced, and `null` takes a field away.
+fn merge(into: &mut Map<String, Value>, more: &Map<String, Value>) {
+    for (field, value) in more {
+        match (into.get_mut(field), value) {
+            (_, Value::Null) => drop(into.remove(field)),
+            (Some(Value::Object(inner)), Value::Object(more)) => merge(inner, more),
+            _ => drop(into.insert(field.clone(), value.clone())),
+        }
+    }
+}
+
+/// How long to think, in OpenAI's words. A number of tokens cannot be said there.
+fn effort(thinking: Thinking) -> Option<&'static str> {
+    match thinking {
+        Thinking::Off => Some("none"),
+        Thinking::Low => Some("low"),
+        Thinking::Medium => Some("medium"),
+        Thinking::High => Some("high"),
+        Thinking::Tokens(_) => None,
+    }
+}
+
+/// A number as people write it: `0.7`, not `0.699999988079071`.
+fn number(value: f32) -> Option<Value> {
+    value.to_string().parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_user_adds_is_merged_into_what_is_there_and_null_takes_a_field_away() {
+        let mut body = Body::new();
+        body.set("options", json!({"a": 1, "b": 2}));
+        body.set("stream", true);
+        body.set("kept", "yes");
+        let extra = json!({"options": {"b": 3, "c": {"d": 4}}, "stream": null, "new": [1]});
+        let settings = Settings { extra: extra.as_object().unwrap().clone(), ..Settings::default() };
+        let expected = json!({"options": {"a": 1, "b": 3, "c": {"d": 4}}, "kept": "yes", "new": [1]});
+        assert_eq!(body.finish(&settings), expected);
+    }
+
+    #[test]
+    fn a_temperature_is_sent_as_it_was_written() {
+        assert_eq!(number(0.7), Some(json!(0.7)));
+        assert_eq!(number(1.0), Some(json!(1.0)));
+        assert_eq!(number(f32::NAN), None);
+    }
 }

@@ -1,83 +1,15 @@
 //! Anthropic's Messages API.
 
-use andon_core::message::{Content, Image, Message, Part, Role};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::image::{Source, in_words, source};
-use super::names::{wire_id, wire_name};
-use super::prepare::{Thoughts, prepare, push_turn, value_of};
 use super::rules::{
-    Mention, Turn, check_id, check_name, check_object, check_pairs, check_roles, check_text, check_tool_names, list,
-    word,
+    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_pairs, check_roles, check_seal,
+    check_text, check_tool_names, list, word,
 };
-use super::violation::Violations;
-use super::{ToolDef, Violation};
+use super::violation::{Violation, Violations};
 
 const MAX_ID: usize = 64;
-
-/// Translates a prompt into the body of a request.
-pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
-    let mut messages = Vec::new();
-    for message in prepare(prompt, Thoughts::Signed) {
-        let role = match message.role {
-            Role::User | Role::Tool => "user",
-            Role::Assistant => "assistant",
-        };
-        push_turn(&mut messages, role, "content", message.parts.iter().map(|part| block(part, message.role)));
-    }
-    let mut body = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
-    if let Some(instructions) = instructions {
-        body.insert("system".to_owned(), json!(instructions));
-    }
-    if !tools.is_empty() {
-        body.insert("tools".to_owned(), tools.iter().map(tool).collect());
-    }
-    Value::Object(body)
-}
-
-fn tool(tool: &ToolDef) -> Value {
-    json!({"name": wire_name(&tool.name), "description": tool.description, "input_schema": tool.schema})
-}
-
-fn block(part: &Part, role: Role) -> Value {
-    match part {
-        Part::Text { text } => json!({"type": "text", "text": text}),
-        // Only a person's message can carry one.
-        Part::Image(image) if role == Role::Assistant => json!({"type": "text", "text": in_words(image)}),
-        Part::Image(image) => image_block(image),
-        Part::Thinking { text, signature } => {
-            json!({"type": "thinking", "thinking": text, "signature": value_of(signature.as_ref())})
-        }
-        Part::ToolCall(call) => json!({
-            "type": "tool_use",
-            "id": wire_id(call.id.as_str(), MAX_ID),
-            "name": wire_name(&call.name),
-            "input": call.input().unwrap_or_default(),
-        }),
-        Part::ToolResult(result) => {
-            let content = result.content.iter().map(|content| match content {
-                Content::Text { text } => json!({"type": "text", "text": text}),
-                Content::Image(image) => image_block(image),
-            });
-            json!({
-                "type": "tool_result",
-                "tool_use_id": wire_id(result.call.as_str(), MAX_ID),
-                "is_error": result.status.is_error(),
-                "content": content.collect::<Value>(),
-            })
-        }
-    }
-}
-
-fn image_block(image: &Image) -> Value {
-    match source(image) {
-        Source::Inline(base64) => {
-            json!({"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": base64}})
-        }
-        Source::Address(url) => json!({"type": "image", "source": {"type": "url", "url": url}}),
-        Source::Elsewhere => json!({"type": "text", "text": in_words(image)}),
-    }
-}
+const OWN: &str = "anthropic";
 
 /// Checks a body against the rules of the strictest server.
 pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
@@ -101,6 +33,8 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
         system => check_text("system", system, &mut violations),
     }
     check_tools(body, &mut violations);
+    check_cache_marks(body, "cache_control", &mut violations);
+    check_limits(body, &mut violations);
     violations.into_result()
 }
 
@@ -132,12 +66,10 @@ fn check_block(path: &str, block: &Value, role: &str, turn: &mut Turn, violation
         ("text", _) => check_text(&format!("{path}.text"), block.get("text"), violations),
         ("image" | "document", "user") => check_object(&format!("{path}.source"), block.get("source"), violations),
         ("thinking", "assistant") => {
-            let path = format!("{path}.signature");
-            violations.require(!word(block, "signature").is_empty(), &path, "a thinking block needs its signature");
+            check_seal(&format!("{path}.signature"), word(block, "signature"), OWN, violations);
         }
         ("redacted_thinking", "assistant") => {
-            let path = format!("{path}.data");
-            violations.require(!word(block, "data").is_empty(), &path, "a redacted thinking block needs its data");
+            check_seal(&format!("{path}.data"), word(block, "data"), OWN, violations);
         }
         ("tool_use", "assistant") => {
             let id = word(block, "id");
@@ -178,6 +110,27 @@ fn check_last(messages: &[Value], violations: &mut Violations) {
     violations.require(text.trim_end() == text, &path, "the last assistant text must not end with whitespace");
 }
 
+/// An answer has a limit, and thinking leaves room for it; a model that thinks sees its thoughts before its calls.
+fn check_limits(body: &Value, violations: &mut Violations) {
+    let max = body.get("max_tokens").and_then(Value::as_u64).unwrap_or(0);
+    violations.require(max > 0, "max_tokens", "an answer has a limit");
+    let Some(thinking) = body.get("thinking") else { return };
+    if let Some(budget) = thinking.get("budget_tokens").and_then(Value::as_u64) {
+        violations.require(
+            (1024..max).contains(&budget),
+            "thinking.budget_tokens",
+            "at least 1024 and under max_tokens",
+        );
+    }
+    violations.require(body.get("temperature").is_none(), "temperature", "a model that thinks takes no temperature");
+    let [.., answer, last] = list(body, "messages") else { return };
+    let first = |message: &Value| list(message, "content").first().map(|block| word(block, "type").to_owned());
+    if first(last).as_deref() == Some("tool_result") {
+        let thought = first(answer).is_some_and(|kind| matches!(kind.as_str(), "thinking" | "redacted_thinking"));
+        violations.require(thought, "thinking", "before calls with results stands the thought that led to them");
+    }
+}
+
 fn check_tools(body: &Value, violations: &mut Violations) {
     let tools = list(body, "tools");
     let names = tools.iter().enumerate().map(|(place, tool)| (format!("tools[{place}].name"), word(tool, "name")));
@@ -189,6 +142,8 @@ fn check_tools(body: &Value, violations: &mut Violations) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::wire::Provider;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
@@ -196,6 +151,7 @@ mod tests {
     fn good() -> Value {
         json!({
             "system": "Be brief.",
+            "max_tokens": 4096,
             "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}],
             "messages": [
                 {"role": "user", "content": [{"type": "text", "text": "Look."}]},
@@ -254,6 +210,35 @@ mod tests {
     }
 
     #[test]
+    fn every_broken_rule_of_caching_and_thinking_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("max_tokens", "limit", |body| body["max_tokens"] = json!(null)),
+            ("cache_control", "at most four", |body| {
+                let mark = json!({"type": "ephemeral"});
+                body["tools"][0]["cache_control"] = mark.clone();
+                body["messages"][0]["content"][0]["cache_control"] = mark.clone();
+                for place in 0..3 {
+                    body["messages"][2]["content"][place]["cache_control"] = mark.clone();
+                }
+            }),
+            ("messages[1].content[0].signature", "who gets it back", |body| {
+                body["messages"][1]["content"][0]["signature"] = json!("seal-of-gemini");
+            }),
+            ("thinking.budget_tokens", "at least 1024", |body| body["thinking"]["budget_tokens"] = json!(4096)),
+            ("temperature", "no temperature", |body| {
+                body["thinking"] = json!({"type": "adaptive"});
+                body["temperature"] = json!(0.5);
+            }),
+            ("thinking", "stands the thought", |body| {
+                body["thinking"] = json!({"type": "adaptive"});
+                body["messages"].as_array_mut().unwrap().pop();
+                body["messages"][1]["content"].as_array_mut().unwrap().remove(0);
+            }),
+        ];
+        assert_each_is_refused(Provider::Anthropic, &good(), &wrong);
+    }
+
+    #[test]
     fn every_broken_rule_of_a_block_is_refused_with_its_place() {
         let wrong: Vec<Wrong> = vec![
             ("messages[0].content", "at least one block", |body| body["messages"][0]["content"] = json!([])),
@@ -262,7 +247,7 @@ mod tests {
             ("messages[0].content[0]", "no block of type `tool_use`", |body| {
                 body["messages"][0]["content"][0] = body["messages"][1]["content"][1].clone();
             }),
-            ("messages[1].content[0].signature", "signature", |body| {
+            ("messages[1].content[0].signature", "needs its seal", |body| {
                 body["messages"][1]["content"][0].as_object_mut().unwrap().remove("signature");
             }),
             ("messages[1].content[1].id", "letters", |body| body["messages"][1]["content"][1]["id"] = json!("a.b")),

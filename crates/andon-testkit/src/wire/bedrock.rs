@@ -1,95 +1,14 @@
 //! Amazon Bedrock's Converse API.
 
-use std::collections::BTreeSet;
+use serde_json::Value;
 
-use andon_core::message::{Content, Image, Message, Part, Role};
-use serde_json::{Map, Value, json};
-
-use super::image::{Source, in_words, source};
-use super::names::{wire_id, wire_name};
-use super::prepare::{Thoughts, prepare, push_turn, value_of};
 use super::rules::{
-    Mention, Turn, check_id, check_name, check_object, check_pairs, check_roles, check_text, check_tool_names, list,
-    word,
+    Mention, Turn, check_cache_marks, check_id, check_name, check_object, check_pairs, check_roles, check_seal,
+    check_text, check_tool_names, list, word,
 };
-use super::violation::Violations;
-use super::{ToolDef, Violation};
+use super::violation::{Violation, Violations};
 
 const MAX_ID: usize = 64;
-
-/// Translates a prompt into the body of a request.
-pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
-    let mut messages = Vec::new();
-    for message in prepare(prompt, Thoughts::Signed) {
-        let role = match message.role {
-            Role::User | Role::Tool => "user",
-            Role::Assistant => "assistant",
-        };
-        push_turn(&mut messages, role, "content", message.parts.iter().map(|part| block(part, message.role)));
-    }
-    let mut body = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
-    if let Some(instructions) = instructions {
-        body.insert("system".to_owned(), json!([{"text": instructions}]));
-    }
-    let tools = tool_specs(prompt, tools);
-    if !tools.is_empty() {
-        body.insert("toolConfig".to_owned(), json!({"tools": tools}));
-    }
-    Value::Object(body)
-}
-
-/// The tools, or stand-ins for those that the conversation used: Converse takes no call where no tool is configured.
-fn tool_specs(prompt: &[Message], tools: &[ToolDef]) -> Vec<Value> {
-    if !tools.is_empty() {
-        return tools.iter().map(|tool| spec(&tool.name, &tool.description, &tool.schema)).collect();
-    }
-    let used: BTreeSet<String> = prompt.iter().flat_map(Message::calls).map(|call| wire_name(&call.name)).collect();
-    used.iter().map(|name| spec(name, "No longer there.", &json!({"type": "object"}))).collect()
-}
-
-fn spec(name: &str, description: &str, schema: &Value) -> Value {
-    let schema = json!({"json": schema});
-    json!({"toolSpec": {"name": wire_name(name), "description": description, "inputSchema": schema}})
-}
-
-fn block(part: &Part, role: Role) -> Value {
-    match part {
-        Part::Text { text } => json!({"text": text}),
-        // Only a person's message can carry one.
-        Part::Image(image) if role == Role::Assistant => json!({"text": in_words(image)}),
-        Part::Image(image) => image_block(image),
-        Part::Thinking { text, signature } => {
-            json!({"reasoningContent": {"reasoningText": {"text": text, "signature": value_of(signature.as_ref())}}})
-        }
-        Part::ToolCall(call) => json!({"toolUse": {
-            "toolUseId": wire_id(call.id.as_str(), MAX_ID),
-            "name": wire_name(&call.name),
-            "input": call.input().unwrap_or_default(),
-        }}),
-        Part::ToolResult(result) => {
-            let content = result.content.iter().map(|content| match content {
-                Content::Text { text } => json!({"text": text}),
-                Content::Image(image) => image_block(image),
-            });
-            json!({"toolResult": {
-                "toolUseId": wire_id(result.call.as_str(), MAX_ID),
-                "status": if result.status.is_error() { "error" } else { "success" },
-                "content": content.collect::<Value>(),
-            }})
-        }
-    }
-}
-
-fn image_block(image: &Image) -> Value {
-    match source(image) {
-        Source::Inline(base64) => {
-            let format = image.media_type.strip_prefix("image/").unwrap_or(&image.media_type);
-            json!({"image": {"format": format, "source": {"bytes": base64}}})
-        }
-        // Converse fetches nothing from the web.
-        Source::Address(_) | Source::Elsewhere => json!({"text": in_words(image)}),
-    }
-}
 
 /// Checks a body against the rules of the strictest server.
 pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
@@ -104,7 +23,9 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
     check_pairs(&turns, &mut violations);
     let ends_with_user = messages.last().is_none_or(|last| word(last, "role") == "user");
     violations.require(ends_with_user, "messages", "the conversation ends with a user message");
-    for (place, block) in list(body, "system").iter().enumerate() {
+    check_cache_marks(body, "cachePoint", &mut violations);
+    let system = list(body, "system").iter().enumerate().filter(|(_, block)| block.get("cachePoint").is_none());
+    for (place, block) in system {
         check_text(&format!("system[{place}].text"), block.get("text"), &mut violations);
     }
     check_tools(body, &turns, &mut violations);
@@ -155,11 +76,12 @@ fn check_block(path: &str, block: &Value, role: &str, turn: &mut Turn, violation
 
 fn check_reasoning(path: &str, reasoning: &Value, violations: &mut Violations) {
     if reasoning.get("redactedContent").is_some() {
-        return;
+        let path = format!("{path}.reasoningContent.redactedContent");
+        return check_seal(&path, word(reasoning, "redactedContent"), "bedrock", violations);
     }
     let signature = reasoning.get("reasoningText").map_or("", |text| word(text, "signature"));
     let path = format!("{path}.reasoningContent.reasoningText.signature");
-    violations.require(!signature.is_empty(), &path, "reasoning needs its signature");
+    check_seal(&path, signature, "bedrock", violations);
 }
 
 fn check_result(path: &str, result: &Value, violations: &mut Violations) {
@@ -193,6 +115,8 @@ fn check_tools(body: &Value, turns: &[Turn], violations: &mut Violations) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::wire::Provider;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
@@ -272,7 +196,15 @@ mod tests {
             ("messages[0].content[0]", "no block of kind `toolUse`", |body| {
                 body["messages"][0]["content"][0] = body["messages"][1]["content"][1].clone();
             }),
-            ("messages[1].content[0].reasoningContent.reasoningText.signature", "signature", |body| {
+            ("messages[1].content[0].reasoningContent.reasoningText.signature", "who gets it back", |body| {
+                let reasoning = &mut body["messages"][1]["content"][0]["reasoningContent"];
+                reasoning["reasoningText"]["signature"] = json!("seal-of-anthropic");
+            }),
+            ("cachePoint", "at most four", |body| {
+                let point = json!({"cachePoint": {"type": "default"}});
+                body["system"].as_array_mut().unwrap().extend([&point; 5].map(Clone::clone));
+            }),
+            ("messages[1].content[0].reasoningContent.reasoningText.signature", "needs its seal", |body| {
                 body["messages"][1]["content"][0] = json!({"reasoningContent": {"reasoningText": {"text": "hm"}}});
             }),
             ("messages[1].content[1].toolUse.toolUseId", "letters", |body| {
@@ -302,17 +234,5 @@ mod tests {
             }),
         ];
         assert_each_is_refused(Provider::Bedrock, &good(), &wrong);
-    }
-
-    #[test]
-    fn calls_to_tools_that_are_no_longer_there_still_get_a_configuration() {
-        let call = json!({"id": "c", "name": "gone away", "arguments": "{}"});
-        let call = Message {
-            role: Role::Assistant,
-            parts: vec![Part::ToolCall(serde_json::from_value(call).unwrap())],
-            cut: None,
-        };
-        let body = render(None, &[Message::user("Look."), call], &[]);
-        assert_eq!(body["toolConfig"]["tools"][0]["toolSpec"]["name"], json!("gone_away"));
     }
 }

@@ -1,92 +1,9 @@
 //! Google's Gemini API, `generateContent`.
 
-use std::collections::HashMap;
+use serde_json::Value;
 
-use andon_core::message::{Image, Message, Part, Role};
-use serde_json::{Map, Value, json};
-
-use super::image::{Source, in_words, source};
-use super::names::wire_name;
-use super::prepare::{Thoughts, contents_in_words, prepare, push_turn, value_of};
-use super::rules::{check_name, check_object, check_roles, check_text, check_tool_names, list, word};
-use super::violation::Violations;
-use super::{ToolDef, Violation};
-
-/// Translates a prompt into the body of a request.
-pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
-    let mut contents = Vec::new();
-    // A response carries its function's name: there need not be an id.
-    let mut names: HashMap<String, String> = HashMap::new();
-    for message in prepare(prompt, Thoughts::Signed) {
-        names.extend(message.calls().map(|call| (call.id.to_string(), gemini_name(&call.name))));
-        let role = match message.role {
-            Role::User | Role::Tool => "user",
-            Role::Assistant => "model",
-        };
-        push_turn(&mut contents, role, "parts", parts(&message, &names).into_iter());
-    }
-    let mut body = Map::from_iter([("contents".to_owned(), Value::Array(contents))]);
-    if let Some(instructions) = instructions {
-        body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": instructions}]}));
-    }
-    if !tools.is_empty() {
-        let declarations: Value = tools.iter().map(declaration).collect();
-        body.insert("tools".to_owned(), json!([{"functionDeclarations": declarations}]));
-    }
-    Value::Object(body)
-}
-
-fn declaration(tool: &ToolDef) -> Value {
-    let name = gemini_name(&tool.name);
-    json!({"name": name, "description": tool.description, "parametersJsonSchema": tool.schema})
-}
-
-/// A function's name begins with a letter or `_` here.
-fn gemini_name(name: &str) -> String {
-    let name = wire_name(name);
-    if begins_well(&name) { name } else { wire_name(&format!("_{name}")) }
-}
-
-fn begins_well(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-}
-
-/// The parts of one message. A thought's seal travels on the part that follows it; its words stay here.
-fn parts(message: &Message, names: &HashMap<String, String>) -> Vec<Value> {
-    let mut seal: Option<&str> = None;
-    let mut parts = Vec::new();
-    for part in &message.parts {
-        let mut rendered = match part {
-            Part::Thinking { signature, .. } => {
-                seal = value_of(signature.as_ref());
-                continue;
-            }
-            Part::Text { text } => json!({"text": text}),
-            Part::Image(image) => image_part(image),
-            Part::ToolCall(call) => {
-                json!({"functionCall": {"name": gemini_name(&call.name), "args": call.input().unwrap_or_default()}})
-            }
-            Part::ToolResult(result) => {
-                let said = if result.status.is_error() { "error" } else { "output" };
-                let name = names.get(result.call.as_str()).map_or("unnamed", String::as_str);
-                json!({"functionResponse": {"name": name, "response": {said: contents_in_words(result)}}})
-            }
-        };
-        if let (Some(seal), Some(part)) = (seal.take(), rendered.as_object_mut()) {
-            part.insert("thoughtSignature".to_owned(), json!(seal));
-        }
-        parts.push(rendered);
-    }
-    parts
-}
-
-fn image_part(image: &Image) -> Value {
-    match source(image) {
-        Source::Inline(base64) => json!({"inlineData": {"mimeType": image.media_type, "data": base64}}),
-        Source::Address(url) => json!({"fileData": {"mimeType": image.media_type, "fileUri": url}}),
-        Source::Elsewhere => json!({"text": in_words(image)}),
-    }
-}
+use super::rules::{check_name, check_object, check_roles, check_seal, check_text, check_tool_names, list, word};
+use super::violation::{Violation, Violations};
 
 /// Checks a body against the rules of the strictest server.
 pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
@@ -101,6 +18,7 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
         }
         let next = contents.get(place + 1).map_or(&[][..], |next| list(next, "parts"));
         check_responses(&path, parts, next, &mut violations);
+        check_first_call(&path, parts, &mut violations);
     }
     check_first(contents, &mut violations);
     let ends_with_user = contents.last().is_none_or(|last| word(last, "role") == "user");
@@ -119,8 +37,16 @@ fn check_part(path: &str, part: &Value, role: &str, violations: &mut Violations)
     let [kind] = kinds.as_slice() else {
         return violations.add(path, "a part has exactly one kind of content");
     };
+    if let Some(seal) = part.get("thoughtSignature") {
+        let path = format!("{path}.thoughtSignature");
+        check_seal(&path, seal.as_str().unwrap_or_default(), "gemini", violations);
+        violations.require(role == "model", &path, "only the model's parts bear a seal");
+    }
     let inner = part.get(kind).unwrap_or(&Value::Null);
     match (*kind, role) {
+        ("text", _) if part.get("thought") == Some(&Value::Bool(true)) => {
+            violations.add(path, "a thought's words are not sent back");
+        }
         ("text", _) => check_text(&format!("{path}.text"), Some(inner), violations),
         ("functionCall", "model") => {
             check_function_name(&format!("{path}.functionCall.name"), word(inner, "name"), violations);
@@ -140,8 +66,21 @@ fn check_function_name(path: &str, name: &str, violations: &mut Violations) {
     violations.require(begins_well(name), path, "a function's name begins with a letter or `_`");
 }
 
+fn begins_well(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
 fn names_of<'a>(parts: &'a [Value], kind: &str) -> Vec<&'a str> {
     parts.iter().filter_map(|part| part.get(kind)).map(|inner| word(inner, "name")).collect()
+}
+
+/// The third generation wants a seal on the first call of a step.
+fn check_first_call(path: &str, parts: &[Value], violations: &mut Violations) {
+    let first = parts.iter().enumerate().find(|(_, part)| part.get("functionCall").is_some());
+    if let Some((place, call)) = first {
+        let sealed = !word(call, "thoughtSignature").is_empty();
+        violations.require(sealed, &format!("{path}[{place}]"), "the first call of a step bears its thoughtSignature");
+    }
 }
 
 /// The turn behind a turn with calls answers each of them, in the same order; any other turn answers nothing.
@@ -172,6 +111,8 @@ fn check_tools(body: &Value, violations: &mut Violations) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::wire::Provider;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
@@ -242,6 +183,16 @@ mod tests {
             ("contents[1].parts[1].functionCall.name", "begins with a letter", |body| {
                 body["contents"][1]["parts"][1]["functionCall"]["name"] = json!("1st");
             }),
+            ("contents[1].parts[1]", "bears its thoughtSignature", |body| {
+                body["contents"][1]["parts"][1].as_object_mut().unwrap().remove("thoughtSignature");
+            }),
+            ("contents[1].parts[1].thoughtSignature", "who gets it back", |body| {
+                body["contents"][1]["parts"][1]["thoughtSignature"] = json!("seal-of-bedrock");
+            }),
+            ("contents[0].parts[0].thoughtSignature", "only the model's", |body| {
+                body["contents"][0]["parts"][0]["thoughtSignature"] = json!("seal");
+            }),
+            ("contents[1].parts[0]", "not sent back", |body| body["contents"][1]["parts"][0]["thought"] = json!(true)),
             ("contents[1].parts[1].functionCall.args", "object", |body| {
                 body["contents"][1]["parts"][1]["functionCall"]["args"] = json!("{}");
             }),
@@ -256,14 +207,5 @@ mod tests {
             }),
         ];
         assert_each_is_refused(Provider::Gemini, &good(), &wrong);
-    }
-
-    #[test]
-    fn a_seal_travels_on_the_part_behind_its_thought() {
-        let thought =
-            Part::Thinking { text: "hm".into(), signature: Some(andon_core::message::Signature::new("maker", "seal")) };
-        let answer = Message { role: Role::Assistant, parts: vec![thought, Part::text("So.")], cut: None };
-        let body = render(None, &[Message::user("A"), answer, Message::user("B")], &[]);
-        assert_eq!(body["contents"][1]["parts"], json!([{"text": "So.", "thoughtSignature": "seal"}]));
     }
 }

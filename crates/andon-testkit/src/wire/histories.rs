@@ -2,13 +2,13 @@
 
 use andon_core::cancel::Reason;
 use andon_core::id::CallId;
-use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
+use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::check_history;
+use super::{check_history, seal};
 
 /// A piece of an answer. A call gets its id later, so that all ids of a history differ.
 #[derive(Debug, Clone)]
@@ -53,7 +53,8 @@ fn call() -> impl Strategy<Value = Said> {
 }
 
 fn said() -> impl Strategy<Value = Said> {
-    let seal = option::of(Just(Signature::new("maker", "seal")));
+    let makers = vec!["anthropic", "bedrock", "gemini", "openai-responses", "somebody else"];
+    let seal = option::of(select(makers).prop_map(seal));
     let thought = (text(), seal).prop_map(|(text, signature)| Part::Thinking { text, signature });
     let part = prop_oneof![4 => text().prop_map(Part::text), 4 => thought, 1 => image().prop_map(Part::Image)];
     prop_oneof![2 => part.prop_map(Said::Part), 1 => call()]

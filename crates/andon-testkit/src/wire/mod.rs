@@ -1,30 +1,31 @@
 //! Strict stand-ins for the providers: what a stored history becomes on the wire, and whether its server would take it.
 //!
 //! Promise P2 says that a stored conversation can be sent to every supported provider as its next request. Here that is
-//! checked without a network: [`Provider::render`] translates a prompt in the plainest way, [`Provider::validate`]
-//! holds a body against the rules of the strictest known server of that form, and [`check_history`] does all of it for
-//! a history as a session stores it. A validator knows nothing of the translation: it can judge any adapter's body.
-//!
-//! What no validator can see from here: whether a thought's seal is from the provider that it is sent to.
+//! checked without a network: [`Provider::render`] translates a prompt as its adapter in [`andon_models`] does,
+//! [`Provider::validate`] holds a body against the rules of the strictest known server of that form, and
+//! [`check_history`] does all of it for a history as a session stores it. A validator knows nothing of the translation:
+//! it can judge any adapter's body.
 
 mod anthropic;
 mod bedrock;
 mod gemini;
 #[cfg(test)]
 mod histories;
-mod image;
-mod names;
 mod neutral;
+mod ollama;
 mod openai_chat;
 mod openai_responses;
-mod prepare;
 mod rules;
 mod violation;
 
 use std::borrow::Borrow;
+use std::sync::Arc;
 
-use andon_core::message::Message;
+use andon::ToolSpec;
+use andon_core::message::{Message, Signature};
 use andon_core::prompt::prompt;
+use andon_models::render::{self, Ask};
+use andon_models::settings::{Settings, Thinking};
 use serde_json::{Value, json};
 
 pub use neutral::{check_prompt, check_prompt_of};
@@ -43,22 +44,14 @@ pub enum Provider {
     Gemini,
     /// Amazon Bedrock's Converse API.
     Bedrock,
-}
-
-/// A tool as a model is told of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolDef {
-    /// Its name.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// The JSON schema of its arguments: an object.
-    pub schema: Value,
+    /// Ollama's own API.
+    Ollama,
 }
 
 impl Provider {
     /// Every provider.
-    pub const ALL: [Self; 5] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini, Self::Bedrock];
+    pub const ALL: [Self; 6] =
+        [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini, Self::Bedrock, Self::Ollama];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
@@ -68,20 +61,30 @@ impl Provider {
             Self::OpenAiResponses => "openai_responses",
             Self::Gemini => "gemini",
             Self::Bedrock => "bedrock",
+            Self::Ollama => "ollama",
         }
     }
 
-    /// Translates a prompt, as [`andon_core::prompt::prompt`] makes it, into the body of the next request.
-    ///
-    /// Blank instructions are left out, because no provider takes them.
-    pub fn render(self, instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
-        let instructions = instructions.filter(|text| !text.trim().is_empty());
+    /// A model of it that is as strict as any.
+    pub fn strictest_model(self) -> &'static str {
         match self {
-            Self::Anthropic => anthropic::render(instructions, prompt, tools),
-            Self::OpenAiChat => openai_chat::render(instructions, prompt, tools),
-            Self::OpenAiResponses => openai_responses::render(instructions, prompt, tools),
-            Self::Gemini => gemini::render(instructions, prompt, tools),
-            Self::Bedrock => bedrock::render(instructions, prompt, tools),
+            Self::Anthropic => "claude-sonnet-5",
+            Self::OpenAiChat | Self::OpenAiResponses => "gpt-5.2",
+            Self::Gemini => "gemini-3-pro-preview",
+            Self::Bedrock => "anthropic.claude-sonnet-4-5-20250929-v1:0",
+            Self::Ollama => "qwen3",
+        }
+    }
+
+    /// The body of the next request, as the provider's adapter makes it.
+    pub fn render(self, ask: &Ask<'_>) -> Value {
+        match self {
+            Self::Anthropic => render::anthropic::body(ask),
+            Self::OpenAiChat => render::openai_chat::body(ask),
+            Self::OpenAiResponses => render::openai_responses::body(ask),
+            Self::Gemini => render::gemini::body(ask),
+            Self::Bedrock => render::bedrock::body(ask),
+            Self::Ollama => render::ollama::body(ask),
         }
     }
 
@@ -93,24 +96,41 @@ impl Provider {
             Self::OpenAiResponses => openai_responses::validate(body),
             Self::Gemini => gemini::validate(body),
             Self::Bedrock => bedrock::validate(body),
+            Self::Ollama => ollama::validate(body),
         }
     }
 }
 
+/// What a seal begins with that [`seal`] made.
+const SEAL_OF: &str = "seal-of-";
+
+/// A seal that says in whose name it was made, in that provider's form. A real one only its maker can read: every
+/// validator refuses one of these that is somebody else's.
+pub fn seal(by: &str) -> Signature {
+    let sealed = format!("{SEAL_OF}{by}");
+    if by == render::openai_responses::NAME {
+        return render::openai_responses::seal("rs_1", &sealed);
+    }
+    Signature::new(by, sealed)
+}
+
 /// Checks that a stored history goes on: with one more user message it keeps the promises of [`andon_core::prompt`],
-/// and every provider takes it, with tools and without. Returns what does not hold, each with the name of who objects.
+/// and every provider takes it, with tools, thinking and caching, and without. Returns what does not hold, each with the name of who objects.
 pub fn check_history<M: Borrow<Message>>(history: &[M]) -> Vec<String> {
     let next = Message::user("Go on.");
     let history: Vec<&Message> = history.iter().map(Borrow::borrow).chain([&next]).collect();
     let prompt = prompt(history.iter().copied());
     let mut found = told("prompt", check_prompt(&prompt));
     found.extend(told("prompt", check_prompt_of(&history, &prompt)));
-    let schema = json!({"type": "object", "properties": {}});
-    let tool = ToolDef { name: "look".to_owned(), description: "Looks.".to_owned(), schema };
+    let tool = ToolSpec::new("look", "Looks.", json!({"type": "object", "properties": {}}));
+    let tools = [Arc::new(tool)];
+    let plain = Settings::default();
+    let rich = Settings { thinking: Some(Thinking::High), cache: true, ..Settings::default() };
     for provider in Provider::ALL {
-        for tools in [&[][..], std::slice::from_ref(&tool)] {
-            let body = provider.render(Some("Be brief."), &prompt, tools);
-            // With tools and without, most violations are the same ones.
+        for (tools, settings) in [(&[][..], &plain), (&tools[..], &rich)] {
+            let (model, instructions) = (provider.strictest_model(), Some("Be brief."));
+            let body = provider.render(&Ask { model, instructions, prompt: &prompt, tools, settings });
+            // Asked both ways, most violations are the same ones.
             for line in told(provider.name(), provider.validate(&body)) {
                 if !found.contains(&line) {
                     found.push(line);
@@ -128,11 +148,9 @@ fn told(who: &str, checked: Result<(), Vec<Violation>>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use andon_core::cancel::Reason;
     use andon_core::id::CallId;
-    use andon_core::message::{Content, Cut, Image, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
+    use andon_core::message::{Content, Cut, Image, Part, ResultStatus, Role, ToolCall, ToolResult};
 
     use super::*;
 
@@ -157,8 +175,8 @@ mod tests {
         Message { role: Role::Assistant, parts, cut }
     }
 
-    fn thought(signature: Option<&str>) -> Part {
-        Part::Thinking { text: "Let me see.".into(), signature: signature.map(|seal| Signature::new("maker", seal)) }
+    fn thought(by: Option<&str>) -> Part {
+        Part::Thinking { text: "Let me see.".into(), signature: by.map(seal) }
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
@@ -194,13 +212,13 @@ mod tests {
     fn an_answer_that_was_cut_while_thinking_goes_on_wherever_the_cut_was() {
         let pieces = [
             vec![thought(None)],
-            vec![thought(Some("seal"))],
-            vec![thought(Some("seal")), thought(None)],
-            vec![thought(Some("seal")), Part::text("So")],
-            vec![thought(Some("seal")), Part::text("So"), thought(None)],
-            vec![thought(Some("seal")), Part::text("So"), thought(Some("seal"))],
-            vec![Part::text("So"), thought(Some("seal"))],
-            vec![Part::Thinking { text: String::new(), signature: Some(Signature::new("maker", "seal")) }],
+            vec![thought(Some("anthropic"))],
+            vec![thought(Some("anthropic")), thought(None)],
+            vec![thought(Some("anthropic")), Part::text("So")],
+            vec![thought(Some("anthropic")), Part::text("So"), thought(None)],
+            vec![thought(Some("anthropic")), Part::text("So"), thought(Some("anthropic"))],
+            vec![Part::text("So"), thought(Some("anthropic"))],
+            vec![Part::Thinking { text: String::new(), signature: Some(seal("anthropic")) }],
         ];
         for parts in pieces {
             assert_goes_on(&[Message::user("A"), assistant(parts.clone(), CANCELLED)]);
@@ -232,7 +250,7 @@ mod tests {
         let statuses =
             [ResultStatus::Ok, ResultStatus::Error, ResultStatus::Refused, ResultStatus::Cut, ResultStatus::Unknown];
         let ids = ["a", "b", "c", "d", "e"];
-        let mut said = vec![thought(Some("seal")), Part::text("Looking.")];
+        let mut said = vec![thought(Some("anthropic")), Part::text("Looking.")];
         said.extend(ids.map(|id| call(id, "look", "{\"at\": 1}")));
         let ends = ids.into_iter().zip(statuses).map(|(id, status)| result(id, status)).collect();
         let turn = [Message::user("Look."), assistant(said, None), results(ends)];

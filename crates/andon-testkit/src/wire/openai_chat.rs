@@ -2,87 +2,12 @@
 
 use std::collections::HashSet;
 
-use andon_core::message::{Message, Part, Role, ToolCall};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::image::{Source, in_words, source};
-use super::names::{wire_id, wire_name};
-use super::prepare::{Thoughts, contents_in_words, prepare};
 use super::rules::{check_arguments, check_id, check_name, check_object, check_text, check_tool_names, list, word};
-use super::violation::Violations;
-use super::{ToolDef, Violation};
+use super::violation::{Violation, Violations};
 
 const MAX_ID: usize = 40;
-
-/// Translates a prompt into the body of a request.
-pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
-    let system = instructions.map(|text| json!({"role": "system", "content": text}));
-    let mut messages: Vec<Value> = system.into_iter().collect();
-    for message in prepare(prompt, Thoughts::Dropped) {
-        match message.role {
-            Role::User => messages.push(json!({"role": "user", "content": user_content(&message)})),
-            Role::Assistant => messages.push(assistant(&message)),
-            Role::Tool => messages.extend(message.results().map(|result| {
-                let id = wire_id(result.call.as_str(), MAX_ID);
-                json!({"role": "tool", "tool_call_id": id, "content": contents_in_words(result)})
-            })),
-        }
-    }
-    let mut body = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
-    if !tools.is_empty() {
-        body.insert("tools".to_owned(), tools.iter().map(tool).collect());
-    }
-    Value::Object(body)
-}
-
-fn tool(tool: &ToolDef) -> Value {
-    let name = wire_name(&tool.name);
-    let function = json!({"name": name, "description": tool.description, "parameters": tool.schema});
-    json!({"type": "function", "function": function})
-}
-
-/// One text where that is enough: some servers take nothing else.
-fn user_content(message: &Message) -> Value {
-    let is_text = |part: &Part| matches!(part, Part::Text { .. });
-    if message.parts.iter().all(is_text) {
-        return json!(words(message, "\n\n"));
-    }
-    let parts = message.parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(json!({"type": "text", "text": text})),
-        Part::Image(image) => Some(match source(image) {
-            Source::Inline(_) | Source::Address(_) => {
-                json!({"type": "image_url", "image_url": {"url": image.reference}})
-            }
-            Source::Elsewhere => json!({"type": "text", "text": in_words(image)}),
-        }),
-        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
-    });
-    parts.collect()
-}
-
-fn assistant(message: &Message) -> Value {
-    let text = words(message, "");
-    let call = |call: &ToolCall| {
-        let function = json!({"name": wire_name(&call.name), "arguments": call.arguments});
-        json!({"id": wire_id(call.id.as_str(), MAX_ID), "type": "function", "function": function})
-    };
-    let calls: Vec<Value> = message.calls().map(call).collect();
-    let content = if text.is_empty() { Value::Null } else { json!(text) };
-    if calls.is_empty() {
-        json!({"role": "assistant", "content": content})
-    } else {
-        json!({"role": "assistant", "content": content, "tool_calls": calls})
-    }
-}
-
-fn words(message: &Message, between: &str) -> String {
-    let words = message.parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.clone()),
-        Part::Image(image) => Some(in_words(image)),
-        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
-    });
-    words.collect::<Vec<_>>().join(between)
-}
 
 /// Checks a body against the rules of the strictest server.
 pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
@@ -201,6 +126,8 @@ impl<'a> Scan<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::wire::Provider;
     use crate::wire::tests::{Wrong, assert_each_is_refused};

@@ -2,85 +2,14 @@
 
 use std::collections::HashSet;
 
-use andon_core::message::{Message, Part, Role};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::image::{Source, in_words, source};
-use super::names::{wire_id, wire_name};
-use super::prepare::{Thoughts, contents_in_words, prepare, value_of};
-use super::rules::{check_arguments, check_id, check_name, check_object, check_text, check_tool_names, list, word};
-use super::violation::Violations;
-use super::{ToolDef, Violation};
+use super::rules::{
+    check_arguments, check_id, check_name, check_object, check_seal, check_text, check_tool_names, list, word,
+};
+use super::violation::{Violation, Violations};
 
 const MAX_ID: usize = 64;
-
-/// Translates a prompt into the body of a request.
-pub(super) fn render(instructions: Option<&str>, prompt: &[Message], tools: &[ToolDef]) -> Value {
-    let mut input: Vec<Value> = Vec::new();
-    for message in prepare(prompt, Thoughts::Signed) {
-        match message.role {
-            Role::User => {
-                let content: Value = message.parts.iter().map(user_part).collect();
-                input.push(json!({"type": "message", "role": "user", "content": content}));
-            }
-            Role::Assistant | Role::Tool => input.extend(message.parts.iter().map(item)),
-        }
-    }
-    let mut body = Map::from_iter([
-        ("input".to_owned(), Value::Array(input)),
-        ("store".to_owned(), json!(false)),
-        ("include".to_owned(), json!(["reasoning.encrypted_content"])),
-    ]);
-    if let Some(instructions) = instructions {
-        body.insert("instructions".to_owned(), json!(instructions));
-    }
-    if !tools.is_empty() {
-        body.insert("tools".to_owned(), tools.iter().map(tool).collect());
-    }
-    Value::Object(body)
-}
-
-fn tool(tool: &ToolDef) -> Value {
-    let name = wire_name(&tool.name);
-    json!({"type": "function", "name": name, "description": tool.description, "parameters": tool.schema})
-}
-
-fn user_part(part: &Part) -> Value {
-    match part {
-        Part::Image(image) => match source(image) {
-            Source::Inline(_) | Source::Address(_) => json!({"type": "input_image", "image_url": image.reference}),
-            Source::Elsewhere => json!({"type": "input_text", "text": in_words(image)}),
-        },
-        Part::Text { text } | Part::Thinking { text, .. } => json!({"type": "input_text", "text": text}),
-        Part::ToolCall(_) | Part::ToolResult(_) => item(part),
-    }
-}
-
-fn item(part: &Part) -> Value {
-    let said = |text: &str| {
-        let content = json!([{"type": "output_text", "text": text}]);
-        json!({"type": "message", "role": "assistant", "content": content})
-    };
-    match part {
-        Part::Text { text } => said(text),
-        Part::Image(image) => said(&in_words(image)),
-        Part::Thinking { text, signature } => {
-            let summary = if text.is_empty() { json!([]) } else { json!([{"type": "summary_text", "text": text}]) };
-            json!({"type": "reasoning", "summary": summary, "encrypted_content": value_of(signature.as_ref())})
-        }
-        Part::ToolCall(call) => json!({
-            "type": "function_call",
-            "call_id": wire_id(call.id.as_str(), MAX_ID),
-            "name": wire_name(&call.name),
-            "arguments": call.arguments,
-        }),
-        Part::ToolResult(result) => json!({
-            "type": "function_call_output",
-            "call_id": wire_id(result.call.as_str(), MAX_ID),
-            "output": contents_in_words(result),
-        }),
-    }
-}
 
 /// Checks a body against the rules of the strictest server.
 pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
@@ -95,6 +24,8 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
     scan.close_calls("the end of the input");
     scan.close_reasoning();
     let mut violations = scan.violations;
+    let stateless = body.get("store") == Some(&Value::Bool(false));
+    violations.require(stateless, "store", "nothing is kept on the server");
     if let Some(instructions) = body.get("instructions") {
         check_text("instructions", Some(instructions), &mut violations);
     }
@@ -178,9 +109,10 @@ impl<'a> Scan<'a> {
     }
 
     fn reasoning(&mut self, path: &str, item: &Value) {
-        let sealed = !word(item, "encrypted_content").is_empty();
-        let rule = "reasoning needs its encrypted content";
-        self.violations.require(sealed, &format!("{path}.encrypted_content"), rule);
+        let sealed = word(item, "encrypted_content");
+        check_seal(&format!("{path}.encrypted_content"), sealed, "openai-responses", &mut self.violations);
+        let named = !word(item, "id").is_empty();
+        self.violations.require(named, &format!("{path}.id"), "reasoning has the id that it came with");
         let summary = item.get("summary").is_some_and(Value::is_array);
         self.violations.require(summary, &format!("{path}.summary"), "reasoning has a summary, if only an empty one");
         self.reasoning = Some(path.to_owned());
@@ -201,6 +133,8 @@ impl<'a> Scan<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::wire::Provider;
     use crate::wire::tests::{Wrong, assert_each_is_refused};
@@ -208,13 +142,14 @@ mod tests {
     fn good() -> Value {
         json!({
             "instructions": "Be brief.",
+            "store": false,
             "tools": [
                 {"type": "function", "name": "look", "parameters": {"type": "object"}},
                 {"type": "function", "name": "ask", "parameters": {"type": "object"}},
             ],
             "input": [
                 {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look."}]},
-                {"type": "reasoning", "summary": [], "encrypted_content": "seal"},
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "seal"},
                 {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Looking."}]},
                 {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
                 {"type": "function_call", "call_id": "b", "name": "ask", "arguments": "{}"},
@@ -266,7 +201,14 @@ mod tests {
                 body["input"][2]["content"][0]["type"] = json!("input_text");
             }),
             ("input[7].content", "blank", |body| body["input"][7]["content"] = json!("")),
-            ("input[1].encrypted_content", "encrypted", |body| body["input"][1]["encrypted_content"] = json!(null)),
+            ("input[1].encrypted_content", "needs its seal", |body| {
+                body["input"][1]["encrypted_content"] = json!(null)
+            }),
+            ("input[1].encrypted_content", "who gets it back", |body| {
+                body["input"][1]["encrypted_content"] = json!("seal-of-anthropic");
+            }),
+            ("input[1].id", "id", |body| body["input"][1]["id"] = json!("")),
+            ("store", "server", |body| body["store"] = json!(true)),
             ("input[1].summary", "summary", |body| body["input"][1]["summary"] = json!(null)),
             ("input[3].call_id", "1 to 64", |body| body["input"][3]["call_id"] = json!("a".repeat(65))),
             ("input[3].name", "name", |body| body["input"][3]["name"] = json!("a b")),

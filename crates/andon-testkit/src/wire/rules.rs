@@ -4,8 +4,16 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::names::{MAX_NAME, is_plain};
 use super::violation::Violations;
+
+/// The longest tool name that every provider takes.
+const MAX_NAME: usize = 64;
+
+/// Whether a text has only letters, digits, `_` and `-`, at least one of them and at most `max`.
+fn is_plain(text: &str, max: usize) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !text.is_empty() && text.len() <= max && text.chars().all(plain)
+}
 
 /// The list in a field; nothing if there is none.
 pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
@@ -103,6 +111,29 @@ pub(super) fn check_arguments(path: &str, arguments: Option<&Value>, violations:
     };
     let is_object = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
     violations.require(is_object, path, "arguments must be the text of a JSON object");
+}
+
+/// A seal is there, and is not one that [`seal`](super::seal()) made in somebody else's name: its server could not read it.
+pub(super) fn check_seal(path: &str, seal: &str, own: &str, violations: &mut Violations) {
+    violations.require(!seal.is_empty(), path, "a thought needs its seal");
+    if let Some(maker) = seal.strip_prefix(super::SEAL_OF) {
+        violations.require(maker == own, path, "a thought is sealed by who gets it back");
+    }
+}
+
+/// No more than four places are marked for the cache, whatever the mark is called.
+pub(super) fn check_cache_marks(body: &Value, mark: &str, violations: &mut Violations) {
+    violations.require(count(body, mark) <= 4, mark, "at most four places are marked for the cache");
+}
+
+fn count(value: &Value, field: &str) -> usize {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().map(|(name, inner)| usize::from(name == field) + count(inner, field)).sum()
+        }
+        Value::Array(items) => items.iter().map(|item| count(item, field)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
 }
 
 /// No two tools have one name.

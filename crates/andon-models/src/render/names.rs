@@ -4,10 +4,10 @@
 //! alone, so a call and its result always agree, and the same history gives the same bytes each time.
 
 /// The longest tool name that every provider takes.
-pub(super) const MAX_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// Whether a text has only letters, digits, `_` and `-`, at least one of them and at most `max`.
-pub(super) fn is_plain(text: &str, max: usize) -> bool {
+fn is_plain(text: &str, max: usize) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !text.is_empty() && text.len() <= max && text.chars().all(plain)
 }

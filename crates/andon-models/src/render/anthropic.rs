@@ -1,0 +1,130 @@
+//! Anthropic's Messages API.
+//!
+//! A thought goes back as it came: `thinking` with its signature, or `redacted_thinking`, whose data is kept as a seal
+//! that begins with `redacted:`. It opens its message, or is left out.
+
+use andon::core::message::{Content, Image, Message, Part, Role};
+use serde_json::{Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::{wire_id, wire_name};
+use super::prepare::{Thoughts, prepare, push_turn};
+use super::{Ask, Body, claude};
+
+/// Who seals these thoughts.
+pub const NAME: &str = "anthropic";
+
+/// Begins the seal of a thought of which nothing is shown. A signature is base64 and has no colon.
+pub const REDACTED: &str = "redacted:";
+
+/// How long an answer may be if nobody has said: a request must say something. It is the most that every model of the
+/// fourth generation and later takes; a smaller number would cut answers short that nobody asked to be short.
+pub const DEFAULT_MAX_OUTPUT: u32 = 32_000;
+
+const MAX_ID: usize = 64;
+
+/// The body of a request to `POST /v1/messages`.
+pub fn body(ask: &Ask<'_>) -> Value {
+    let max_output = ask.settings.max_output.unwrap_or(DEFAULT_MAX_OUTPUT);
+    let mut body = Body::new();
+    body.set("model", ask.model);
+    body.set("stream", true);
+    body.set("max_tokens", max_output);
+    let mut messages = messages(ask.prompt);
+    let thinking = claude::thinking(ask.model, ask.settings, max_output).filter(|_| may_think(&messages));
+    body.set_some("temperature", claude::temperature(ask.model, ask.settings, thinking.is_some()));
+    if let Some(fields) = thinking {
+        body.set("thinking", fields.thinking);
+        body.set_some("output_config", fields.output_config);
+    }
+    body.set_list("stop_sequences", ask.settings.stop.iter().map(|stop| json!(stop)));
+    let mut system: Vec<Value> = ask.instructions().iter().map(|text| json!({"type": "text", "text": text})).collect();
+    let mut tools: Vec<Value> = ask.tools.iter().map(|tool| spec(tool)).collect();
+    if ask.settings.cache {
+        mark(system.last_mut());
+        mark(tools.last_mut());
+        mark(messages.last_mut().and_then(|last| last.get_mut("content")?.as_array_mut()?.last_mut()));
+    }
+    body.set_list("system", system);
+    body.set_list("tools", tools);
+    body.set("messages", messages);
+    body.finish(ask.settings)
+}
+
+/// Asks that everything up to here be cached.
+fn mark(block: Option<&mut Value>) {
+    if let Some(block) = block.and_then(Value::as_object_mut) {
+        block.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
+    }
+}
+
+fn messages(prompt: &[Message]) -> Vec<Value> {
+    let mut messages = Vec::new();
+    for message in prepare(prompt, Thoughts::Leading(NAME)) {
+        let role = match message.role {
+            Role::User | Role::Tool => "user",
+            Role::Assistant => "assistant",
+        };
+        push_turn(&mut messages, role, "content", message.parts.iter().map(|part| block(part, message.role)));
+    }
+    messages
+}
+
+/// Whether the model may think now. A model that thinks wants to see the thoughts before the calls whose results it is
+/// given; where they are somebody else's, or were never written, it is asked without thinking.
+fn may_think(messages: &[Value]) -> bool {
+    let kind = |message: &Value| -> Option<String> {
+        Some(message.get("content")?.as_array()?.first()?.get("type")?.as_str()?.to_owned())
+    };
+    let [.., answer, last] = messages else { return true };
+    let is_result = kind(last).is_some_and(|kind| kind == "tool_result");
+    !is_result || kind(answer).is_some_and(|kind| kind.ends_with("thinking"))
+}
+
+fn spec(tool: &andon::ToolSpec) -> Value {
+    json!({"name": wire_name(&tool.name), "description": tool.description, "input_schema": tool.schema})
+}
+
+fn block(part: &Part, role: Role) -> Value {
+    match part {
+        Part::Text { text } => json!({"type": "text", "text": text}),
+        // Only a person's message can carry one.
+        Part::Image(image) if role == Role::Assistant => json!({"type": "text", "text": in_words(image)}),
+        Part::Image(image) => image_block(image),
+        Part::Thinking { text, signature } => {
+            let seal = signature.as_ref().map_or("", |seal| seal.value.as_str());
+            match seal.strip_prefix(REDACTED) {
+                Some(data) => json!({"type": "redacted_thinking", "data": data}),
+                None => json!({"type": "thinking", "thinking": text, "signature": seal}),
+            }
+        }
+        Part::ToolCall(call) => json!({
+            "type": "tool_use",
+            "id": wire_id(call.id.as_str(), MAX_ID),
+            "name": wire_name(&call.name),
+            "input": call.input().unwrap_or_default(),
+        }),
+        Part::ToolResult(result) => {
+            let content = result.content.iter().map(|content| match content {
+                Content::Text { text } => json!({"type": "text", "text": text}),
+                Content::Image(image) => image_block(image),
+            });
+            json!({
+                "type": "tool_result",
+                "tool_use_id": wire_id(result.call.as_str(), MAX_ID),
+                "is_error": result.status.is_error(),
+                "content": content.collect::<Value>(),
+            })
+        }
+    }
+}
+
+fn image_block(image: &Image) -> Value {
+    match source(image) {
+        Source::Inline(base64) => {
+            json!({"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": base64}})
+        }
+        Source::Address(url) => json!({"type": "image", "source": {"type": "url", "url": url}}),
+        Source::Elsewhere => json!({"type": "text", "text": in_words(image)}),
+    }
+}

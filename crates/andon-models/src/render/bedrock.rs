@@ -1,0 +1,149 @@
+//! Amazon Bedrock's Converse API.
+//!
+//! Several makers' models speak through it. A thought goes back as it came: a text with its signature, or redacted
+//! content, whose base64 is kept as a seal that begins with `redacted:`.
+
+use std::collections::BTreeSet;
+
+use andon::core::message::{Content, Image, Message, Part, Role};
+use serde_json::{Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::{wire_id, wire_name};
+use super::prepare::{Thoughts, prepare, push_turn};
+use super::{Ask, Body, claude};
+
+/// Who seals these thoughts.
+pub const NAME: &str = "bedrock";
+
+/// Begins the seal of a thought of which nothing is shown.
+pub const REDACTED: &str = "redacted:";
+
+const MAX_ID: usize = 64;
+
+/// The body of a request to `POST /model/MODEL/converse-stream`. The model is in the address.
+pub fn body(ask: &Ask<'_>) -> Value {
+    let mut body = Body::new();
+    let is_claude = ask.model.contains("claude");
+    let max_output = ask.settings.max_output.unwrap_or(super::anthropic::DEFAULT_MAX_OUTPUT);
+    let mut messages = messages(ask.prompt);
+    let thinking = claude::thinking(ask.model, ask.settings, max_output).filter(|_| is_claude && may_think(&messages));
+    let mut config = Body::new();
+    // Other makers' models may answer with less; they are left to their own limits.
+    config.set_some("maxTokens", ask.settings.max_output.or(is_claude.then_some(max_output)));
+    config.set_some(
+        "temperature",
+        match is_claude {
+            true => claude::temperature(ask.model, ask.settings, thinking.is_some()),
+            false => ask.settings.temperature.and_then(super::number),
+        },
+    );
+    config.set_list("stopSequences", ask.settings.stop.iter().map(|stop| json!(stop)));
+    body.set_object("inferenceConfig", config);
+    if let Some(fields) = thinking {
+        let mut more = Body::new();
+        more.set("thinking", fields.thinking);
+        more.set_some("output_config", fields.output_config);
+        body.set_object("additionalModelRequestFields", more);
+    }
+    let mut system: Vec<Value> = ask.instructions().iter().map(|text| json!({"text": text})).collect();
+    let mut tools = tool_specs(ask);
+    if ask.settings.cache {
+        mark(&mut system);
+        mark(&mut tools);
+        if let Some(Value::Array(last)) = messages.last_mut().and_then(|last| last.get_mut("content")) {
+            mark(last);
+        }
+    }
+    body.set_list("system", system);
+    if !tools.is_empty() {
+        body.set("toolConfig", json!({"tools": tools}));
+    }
+    body.set("messages", messages);
+    body.finish(ask.settings)
+}
+
+/// Asks that everything up to here be cached.
+fn mark(blocks: &mut Vec<Value>) {
+    if !blocks.is_empty() {
+        blocks.push(json!({"cachePoint": {"type": "default"}}));
+    }
+}
+
+fn messages(prompt: &[Message]) -> Vec<Value> {
+    let mut messages = Vec::new();
+    for message in prepare(prompt, Thoughts::Leading(NAME)) {
+        let role = match message.role {
+            Role::User | Role::Tool => "user",
+            Role::Assistant => "assistant",
+        };
+        push_turn(&mut messages, role, "content", message.parts.iter().map(|part| block(part, message.role)));
+    }
+    messages
+}
+
+/// As with Anthropic: before calls whose results are given stand the model's own thoughts, or it is asked without.
+fn may_think(messages: &[Value]) -> bool {
+    let first = |message: &Value, kind: &str| {
+        message.get("content").and_then(|content| content.as_array()?.first()?.get(kind)).is_some()
+    };
+    let [.., answer, last] = messages else { return true };
+    !first(last, "toolResult") || first(answer, "reasoningContent")
+}
+
+/// The tools, or stand-ins for those that the conversation used: Converse takes no call where no tool is configured.
+fn tool_specs(ask: &Ask<'_>) -> Vec<Value> {
+    if !ask.tools.is_empty() {
+        return ask.tools.iter().map(|tool| spec(&tool.name, &tool.description, &tool.schema)).collect();
+    }
+    let used: BTreeSet<String> = ask.prompt.iter().flat_map(Message::calls).map(|call| wire_name(&call.name)).collect();
+    used.iter().map(|name| spec(name, "No longer there.", &json!({"type": "object"}))).collect()
+}
+
+fn spec(name: &str, description: &str, schema: &Value) -> Value {
+    let schema = json!({"json": schema});
+    json!({"toolSpec": {"name": wire_name(name), "description": description, "inputSchema": schema}})
+}
+
+fn block(part: &Part, role: Role) -> Value {
+    match part {
+        Part::Text { text } => json!({"text": text}),
+        // Only a person's message can carry one.
+        Part::Image(image) if role == Role::Assistant => json!({"text": in_words(image)}),
+        Part::Image(image) => image_block(image),
+        Part::Thinking { text, signature } => {
+            let seal = signature.as_ref().map_or("", |seal| seal.value.as_str());
+            match seal.strip_prefix(REDACTED) {
+                Some(data) => json!({"reasoningContent": {"redactedContent": data}}),
+                None => json!({"reasoningContent": {"reasoningText": {"text": text, "signature": seal}}}),
+            }
+        }
+        Part::ToolCall(call) => json!({"toolUse": {
+            "toolUseId": wire_id(call.id.as_str(), MAX_ID),
+            "name": wire_name(&call.name),
+            "input": call.input().unwrap_or_default(),
+        }}),
+        Part::ToolResult(result) => {
+            let content = result.content.iter().map(|content| match content {
+                Content::Text { text } => json!({"text": text}),
+                Content::Image(image) => image_block(image),
+            });
+            json!({"toolResult": {
+                "toolUseId": wire_id(result.call.as_str(), MAX_ID),
+                "status": if result.status.is_error() { "error" } else { "success" },
+                "content": content.collect::<Value>(),
+            }})
+        }
+    }
+}
+
+fn image_block(image: &Image) -> Value {
+    match source(image) {
+        Source::Inline(base64) => {
+            let format = image.media_type.strip_prefix("image/").unwrap_or(&image.media_type);
+            json!({"image": {"format": format, "source": {"bytes": base64}}})
+        }
+        // Converse fetches nothing from the web.
+        Source::Address(_) | Source::Elsewhere => json!({"text": in_words(image)}),
+    }
+}

@@ -1,0 +1,178 @@
+//! Google's Gemini API, `streamGenerateContent`.
+//!
+//! A thought's words stay here; its seal travels on the part that follows it. The third generation refuses a call of
+//! the present turn that has none: for calls that somebody else made there is a word that the server takes instead.
+
+use std::collections::HashMap;
+
+use andon::core::message::{Content, Image, Message, Part, Role, ToolResult};
+use serde_json::{Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::wire_name;
+use super::prepare::{Thoughts, contents_in_words, prepare, push_turn};
+use super::{Ask, Body};
+use crate::settings::Thinking;
+
+/// Who seals these thoughts.
+pub const NAME: &str = "gemini";
+
+/// Stands where the seal of a call would stand that was made by another model.
+pub const NO_SEAL: &str = "skip_thought_signature_validator";
+
+/// The body of a request to `POST /models/MODEL:streamGenerateContent`. The model is in the address.
+pub fn body(ask: &Ask<'_>) -> Value {
+    let mut body = Body::new();
+    body.set("contents", contents(ask));
+    body.set_some("systemInstruction", ask.instructions().map(|text| json!({"parts": [{"text": text}]})));
+    if !ask.tools.is_empty() {
+        let declarations: Value = ask.tools.iter().map(|tool| declaration(tool)).collect();
+        body.set("tools", json!([{"functionDeclarations": declarations}]));
+    }
+    let mut config = Body::new();
+    config.set_some("maxOutputTokens", ask.settings.max_output);
+    config.set_some("temperature", ask.settings.temperature.and_then(super::number));
+    config.set_list("stopSequences", ask.settings.stop.iter().map(|stop| json!(stop)));
+    config.set_some("thinkingConfig", ask.settings.thinking.and_then(|thinking| thinking_config(ask.model, thinking)));
+    body.set_object("generationConfig", config);
+    body.finish(ask.settings)
+}
+
+/// The third generation has levels, the one before a budget.
+fn thinking_config(model: &str, thinking: Thinking) -> Option<Value> {
+    let level = |level: &str| Some(json!({"includeThoughts": true, "thinkingLevel": level}));
+    let budget = |tokens: u32| Some(json!({"includeThoughts": true, "thinkingBudget": tokens}));
+    match (thinking, is_third(model)) {
+        // It cannot be told to one that has only levels, and not to every one that has a budget.
+        (Thinking::Off, true) => None,
+        (Thinking::Off, false) => Some(json!({"thinkingBudget": 0})),
+        (Thinking::Low, true) => level("low"),
+        (Thinking::Medium, true) => level("medium"),
+        (Thinking::High, true) => level("high"),
+        (Thinking::Low, false) => budget(2_048),
+        (Thinking::Medium, false) => budget(8_192),
+        (Thinking::High, false) => budget(24_576),
+        (Thinking::Tokens(tokens), _) => budget(tokens),
+    }
+}
+
+/// Whether the model is of the third generation or later: it wants its seals back.
+fn is_third(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let number = name.strip_prefix("gemini-").and_then(|rest| rest.split(['-', '.']).next()?.parse::<u32>().ok());
+    // `gemini-flash-latest` and its kind are the newest there are.
+    number.map_or_else(|| name.starts_with("gemini-"), |number| number >= 3)
+}
+
+fn contents(ask: &Ask<'_>) -> Vec<Value> {
+    let prompt = prepare(ask.prompt, Thoughts::Bound(NAME));
+    let third = is_third(ask.model);
+    let mut contents = Vec::new();
+    // A response carries its function's name: there need not be an id.
+    let mut names: HashMap<String, String> = HashMap::new();
+    for message in &prompt {
+        names.extend(message.calls().map(|call| (call.id.to_string(), gemini_name(&call.name))));
+        let role = match message.role {
+            Role::User | Role::Tool => "user",
+            Role::Assistant => "model",
+        };
+        let mut parts = parts(message, &names, third);
+        if third {
+            seal_first_call(&mut parts);
+        }
+        push_turn(&mut contents, role, "parts", parts.into_iter());
+    }
+    contents
+}
+
+/// The first call of a step bears a seal, whoever made it.
+fn seal_first_call(parts: &mut [Value]) {
+    let first = parts.iter_mut().find(|part| part.get("functionCall").is_some());
+    if let Some(call) = first.and_then(Value::as_object_mut) {
+        call.entry("thoughtSignature").or_insert_with(|| json!(NO_SEAL));
+    }
+}
+
+fn declaration(tool: &andon::ToolSpec) -> Value {
+    let name = gemini_name(&tool.name);
+    json!({"name": name, "description": tool.description, "parametersJsonSchema": tool.schema})
+}
+
+/// A function's name begins with a letter or `_` here.
+fn gemini_name(name: &str) -> String {
+    let name = wire_name(name);
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if begins_well { name } else { wire_name(&format!("_{name}")) }
+}
+
+fn parts(message: &Message, names: &HashMap<String, String>, third: bool) -> Vec<Value> {
+    let mut seal: Option<&str> = None;
+    let mut parts = Vec::new();
+    for part in &message.parts {
+        let mut rendered = match part {
+            Part::Thinking { signature, .. } => {
+                seal = signature.as_ref().map(|seal| seal.value.as_str());
+                continue;
+            }
+            Part::Text { text } => json!({"text": text}),
+            Part::Image(image) => image_part(image),
+            Part::ToolCall(call) => {
+                json!({"functionCall": {"name": gemini_name(&call.name), "args": call.input().unwrap_or_default()}})
+            }
+            Part::ToolResult(result) => {
+                response(result, names.get(result.call.as_str()).map_or("unnamed", String::as_str), third)
+            }
+        };
+        if let (Some(seal), Some(part)) = (seal.take(), rendered.as_object_mut()) {
+            part.insert("thoughtSignature".to_owned(), json!(seal));
+        }
+        parts.push(rendered);
+    }
+    parts
+}
+
+/// A function's response. Only the third generation takes images in it.
+fn response(result: &ToolResult, name: &str, third: bool) -> Value {
+    let said = if result.status.is_error() { "error" } else { "output" };
+    let images = result.content.iter().filter_map(|content| match content {
+        Content::Image(image) => inline(image),
+        Content::Text { .. } => None,
+    });
+    let images: Vec<Value> = if third { images.collect() } else { Vec::new() };
+    let response = json!({said: contents_in_words(result)});
+    if images.is_empty() {
+        json!({"functionResponse": {"name": name, "response": response}})
+    } else {
+        json!({"functionResponse": {"name": name, "response": response, "parts": images}})
+    }
+}
+
+fn inline(image: &Image) -> Option<Value> {
+    match source(image) {
+        Source::Inline(base64) => Some(json!({"inlineData": {"mimeType": image.media_type, "data": base64}})),
+        Source::Address(_) | Source::Elsewhere => None,
+    }
+}
+
+fn image_part(image: &Image) -> Value {
+    match source(image) {
+        Source::Inline(base64) => json!({"inlineData": {"mimeType": image.media_type, "data": base64}}),
+        Source::Address(url) => json!({"fileData": {"mimeType": image.media_type, "fileUri": url}}),
+        Source::Elsewhere => json!({"text": in_words(image)}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_models_generation_is_read_from_its_name() {
+        for model in ["gemini-3-pro-preview", "gemini-3.1-flash", "models/gemini-4-pro", "gemini-flash-latest"] {
+            assert!(is_third(model), "{model}");
+        }
+        for model in ["gemini-2.5-pro", "gemini-1.5-flash-8b", "gemma-3-27b-it"] {
+            assert!(!is_third(model), "{model}");
+        }
+    }
+}

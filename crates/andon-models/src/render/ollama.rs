@@ -1,0 +1,122 @@
+//! Ollama's own API, `/api/chat`.
+//!
+//! Arguments are an object here, not a text; an image is base64 beside the words; thoughts stay here.
+
+use std::collections::HashMap;
+
+use andon::core::message::{Content, Image, Message, Part, Role, ToolCall, ToolResult};
+use serde_json::{Map, Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::wire_name;
+use super::prepare::{Thoughts, contents_in_words, prepare};
+use super::{Ask, Body};
+use crate::settings::Thinking;
+
+/// The body of a request to `POST /api/chat`.
+pub fn body(ask: &Ask<'_>) -> Value {
+    let mut body = Body::new();
+    body.set("model", ask.model);
+    body.set("stream", true);
+    body.set_some("think", ask.settings.thinking.map(think));
+    let mut options = Body::new();
+    options.set_some("num_predict", ask.settings.max_output);
+    options.set_some("temperature", ask.settings.temperature.and_then(super::number));
+    options.set_list("stop", ask.settings.stop.iter().map(|stop| json!(stop)));
+    body.set_object("options", options);
+    body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
+    body.set("messages", messages(ask));
+    body.finish(ask.settings)
+}
+
+/// Most models know only whether; some know how much.
+fn think(thinking: Thinking) -> Value {
+    match thinking {
+        Thinking::Off => json!(false),
+        Thinking::Low => json!("low"),
+        Thinking::Medium => json!("medium"),
+        Thinking::High => json!("high"),
+        Thinking::Tokens(_) => json!(true),
+    }
+}
+
+fn messages(ask: &Ask<'_>) -> Vec<Value> {
+    let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
+    let mut messages: Vec<Value> = system.into_iter().collect();
+    // A result carries its tool's name: a call has no id of its own here.
+    let mut names: HashMap<String, String> = HashMap::new();
+    for message in prepare(ask.prompt, Thoughts::Dropped) {
+        names.extend(message.calls().map(|call| (call.id.to_string(), wire_name(&call.name))));
+        match message.role {
+            Role::User => messages.push(user(&message)),
+            Role::Assistant => messages.push(assistant(&message)),
+            Role::Tool => messages.extend(message.results().map(|result| answer(result, &names))),
+        }
+    }
+    messages
+}
+
+fn spec(tool: &andon::ToolSpec) -> Value {
+    let name = wire_name(&tool.name);
+    let function = json!({"name": name, "description": tool.description, "parameters": tool.schema});
+    json!({"type": "function", "function": function})
+}
+
+/// A message with its images beside the words.
+fn said(role: &str, words: &[String], images: Vec<&str>) -> Map<String, Value> {
+    let mut message = Map::new();
+    message.insert("role".to_owned(), json!(role));
+    message.insert("content".to_owned(), json!(words.join("\n\n")));
+    if !images.is_empty() {
+        message.insert("images".to_owned(), json!(images));
+    }
+    message
+}
+
+/// The bytes, if they are in the reference: the server fetches nothing.
+fn bytes(image: &Image) -> Option<&str> {
+    match source(image) {
+        Source::Inline(base64) => Some(base64),
+        Source::Address(_) | Source::Elsewhere => None,
+    }
+}
+
+fn user(message: &Message) -> Value {
+    let (mut words, mut images) = (Vec::new(), Vec::new());
+    for part in &message.parts {
+        match part {
+            Part::Text { text } => words.push(text.clone()),
+            Part::Image(image) => match bytes(image) {
+                Some(base64) => images.push(base64),
+                None => words.push(in_words(image)),
+            },
+            Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => {}
+        }
+    }
+    Value::Object(said("user", &words, images))
+}
+
+fn assistant(message: &Message) -> Value {
+    let words = super::openai_chat::words(message, "");
+    let mut said = said("assistant", &[words], Vec::new());
+    let call = |call: &ToolCall| {
+        let arguments = call.input().unwrap_or_default();
+        json!({"function": {"name": wire_name(&call.name), "arguments": arguments}})
+    };
+    let calls: Vec<Value> = message.calls().map(call).collect();
+    if !calls.is_empty() {
+        said.insert("tool_calls".to_owned(), json!(calls));
+    }
+    Value::Object(said)
+}
+
+fn answer(result: &ToolResult, names: &HashMap<String, String>) -> Value {
+    let images = result.content.iter().filter_map(|content| match content {
+        Content::Image(image) => bytes(image),
+        Content::Text { .. } => None,
+    });
+    let mut said = said("tool", &[contents_in_words(result)], images.collect());
+    let name = names.get(result.call.as_str()).map_or("unnamed", String::as_str);
+    said.insert("tool_name".to_owned(), json!(name));
+    Value::Object(said)
+}

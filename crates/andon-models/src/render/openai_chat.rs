@@ -1,0 +1,117 @@
+//! OpenAI's Chat Completions API, and the many servers that speak it.
+//!
+//! There is no place for a thought in it, and a tool's result is a text.
+
+use andon::core::message::{Message, Part, Role, ToolCall};
+use serde_json::{Value, json};
+
+use super::image::{Source, in_words, source};
+use super::names::{wire_id, wire_name};
+use super::prepare::{Thoughts, contents_in_words, prepare};
+use super::{Ask, Body, effort};
+
+const MAX_ID: usize = 40;
+
+/// The body of a request to `POST /chat/completions`.
+pub fn body(ask: &Ask<'_>) -> Value {
+    let mut body = Body::new();
+    body.set("model", ask.model);
+    body.set("stream", true);
+    body.set("stream_options", json!({"include_usage": true}));
+    body.set_some(max_field(ask.model), ask.settings.max_output);
+    body.set_some("temperature", ask.settings.temperature.and_then(super::number));
+    body.set_some("reasoning_effort", ask.settings.thinking.and_then(effort));
+    body.set_list("stop", ask.settings.stop.iter().map(|stop| json!(stop)));
+    body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
+    body.set("messages", messages(ask));
+    body.finish(ask.settings)
+}
+
+/// What the limit of an answer is called: OpenAI's own models refuse the old name, other servers know no other.
+fn max_field(model: &str) -> &'static str {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let is_numbered = name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_openai = is_numbered || ["gpt-", "chatgpt-", "codex-"].iter().any(|known| name.starts_with(known));
+    if is_openai { "max_completion_tokens" } else { "max_tokens" }
+}
+
+fn messages(ask: &Ask<'_>) -> Vec<Value> {
+    let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
+    let mut messages: Vec<Value> = system.into_iter().collect();
+    for message in prepare(ask.prompt, Thoughts::Dropped) {
+        match message.role {
+            Role::User => messages.push(json!({"role": "user", "content": user_content(&message)})),
+            Role::Assistant => messages.push(assistant(&message)),
+            Role::Tool => messages.extend(message.results().map(|result| {
+                let id = wire_id(result.call.as_str(), MAX_ID);
+                json!({"role": "tool", "tool_call_id": id, "content": contents_in_words(result)})
+            })),
+        }
+    }
+    messages
+}
+
+fn spec(tool: &andon::ToolSpec) -> Value {
+    let name = wire_name(&tool.name);
+    let function = json!({"name": name, "description": tool.description, "parameters": tool.schema});
+    json!({"type": "function", "function": function})
+}
+
+/// One text where that is enough: some servers take nothing else.
+fn user_content(message: &Message) -> Value {
+    let is_text = |part: &Part| matches!(part, Part::Text { .. });
+    if message.parts.iter().all(is_text) {
+        return json!(words(message, "\n\n"));
+    }
+    let parts = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(json!({"type": "text", "text": text})),
+        Part::Image(image) => Some(match source(image) {
+            Source::Inline(_) | Source::Address(_) => {
+                json!({"type": "image_url", "image_url": {"url": image.reference}})
+            }
+            Source::Elsewhere => json!({"type": "text", "text": in_words(image)}),
+        }),
+        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    parts.collect()
+}
+
+fn assistant(message: &Message) -> Value {
+    let text = words(message, "");
+    let call = |call: &ToolCall| {
+        let function = json!({"name": wire_name(&call.name), "arguments": call.arguments});
+        json!({"id": wire_id(call.id.as_str(), MAX_ID), "type": "function", "function": function})
+    };
+    let calls: Vec<Value> = message.calls().map(call).collect();
+    let content = if text.is_empty() { Value::Null } else { json!(text) };
+    if calls.is_empty() {
+        json!({"role": "assistant", "content": content})
+    } else {
+        json!({"role": "assistant", "content": content, "tool_calls": calls})
+    }
+}
+
+/// The words of a message as one text.
+pub(super) fn words(message: &Message, between: &str) -> String {
+    let words = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.clone()),
+        Part::Image(image) => Some(in_words(image)),
+        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    words.collect::<Vec<_>>().join(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_has_the_name_that_the_models_server_knows() {
+        for model in ["gpt-5.2", "o3-mini", "openai/gpt-4o", "chatgpt-4o-latest"] {
+            assert_eq!(max_field(model), "max_completion_tokens", "{model}");
+        }
+        for model in ["deepseek-chat", "mistral-large-latest", "qwen3-32b", "orca"] {
+            assert_eq!(max_field(model), "max_tokens", "{model}");
+        }
+    }
+}

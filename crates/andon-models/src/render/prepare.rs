@@ -1,0 +1,151 @@
+//! What every translation does with a prompt before it translates.
+//!
+//! # What holds afterwards
+//!
+//! 1. A thought is there only if the provider takes it back: sealed by itself, and in a place where it takes one.
+//! 2. An answer's calls stand behind its words: some servers take nothing between a call and its result.
+//!
+//! The rest is the prompt's own promise: whatever is taken from an answer here, its last part stays.
+
+use andon::core::message::{Content, Message, Part, Role, ToolResult};
+use serde_json::{Map, Value, json};
+
+/// Which thoughts a provider takes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thoughts {
+    /// None: there is no place for them in a request.
+    Dropped,
+    /// Those with its own seal, in an answer that begins with one.
+    Leading(&'static str),
+    /// Those with its own seal, each bound to the part that follows it.
+    Bound(&'static str),
+}
+
+/// Makes the prompt ready for translation. See the module's promises.
+pub(super) fn prepare(prompt: &[Message], thoughts: Thoughts) -> Vec<Message> {
+    let prepared = prompt.iter().map(|message| match message.role {
+        Role::Assistant => Message { parts: answer(&message.parts, thoughts), ..message.clone() },
+        Role::User | Role::Tool => message.clone(),
+    });
+    prepared.collect()
+}
+
+fn answer(parts: &[Part], thoughts: Thoughts) -> Vec<Part> {
+    match thoughts {
+        Thoughts::Dropped => calls_last(parts.iter().filter(|part| !is_thought(part)).cloned()),
+        Thoughts::Leading(by) => {
+            let mut answer = calls_last(parts.iter().filter(|part| !is_thought(part) || is_sealed(part, by)).cloned());
+            if !answer.first().is_some_and(is_thought) {
+                answer.retain(|part| !is_thought(part));
+            }
+            answer
+        }
+        Thoughts::Bound(by) => bound(parts, by),
+    }
+}
+
+fn calls_last(parts: impl Iterator<Item = Part>) -> Vec<Part> {
+    let (calls, mut answer): (Vec<Part>, Vec<Part>) = parts.partition(|part| matches!(part, Part::ToolCall(_)));
+    answer.extend(calls);
+    answer
+}
+
+/// Each thought goes where the part behind it goes.
+fn bound(parts: &[Part], by: &str) -> Vec<Part> {
+    let (mut words, mut calls, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+    for part in parts {
+        let place = match part {
+            Part::Thinking { .. } => {
+                waiting.extend(is_sealed(part, by).then(|| part.clone()));
+                continue;
+            }
+            Part::ToolCall(_) => &mut calls,
+            Part::Text { .. } | Part::Image(_) | Part::ToolResult(_) => &mut words,
+        };
+        place.append(&mut waiting);
+        place.push(part.clone());
+    }
+    words.append(&mut calls);
+    words
+}
+
+fn is_thought(part: &Part) -> bool {
+    matches!(part, Part::Thinking { .. })
+}
+
+fn is_sealed(part: &Part, name: &str) -> bool {
+    matches!(part, Part::Thinking { signature: Some(seal), .. } if &*seal.by == name)
+}
+
+/// Adds a turn in a form where only two speak: the tools' results and the user's next words are one turn.
+pub(super) fn push_turn(turns: &mut Vec<Value>, role: &str, field: &str, blocks: impl Iterator<Item = Value>) {
+    let last = turns.last_mut().filter(|last| last.get("role").and_then(Value::as_str) == Some(role));
+    if let Some(Value::Array(said)) = last.and_then(|last| last.get_mut(field)) {
+        said.extend(blocks);
+        return;
+    }
+    let turn = [("role".to_owned(), json!(role)), (field.to_owned(), blocks.collect())];
+    turns.push(Value::Object(Map::from_iter(turn)));
+}
+
+/// What a tool returned, as one text for providers that take no more.
+pub(super) fn contents_in_words(result: &ToolResult) -> String {
+    let words = result.content.iter().map(|content| match content {
+        Content::Text { text } => text.clone(),
+        Content::Image(image) => super::image::in_words(image),
+    });
+    words.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use andon::core::id::CallId;
+    use andon::core::message::{Image, ResultStatus, Signature, ToolCall};
+
+    const OWN: Thoughts = Thoughts::Leading("maker");
+    const BOUND: Thoughts = Thoughts::Bound("maker");
+
+    fn thought(by: Option<&str>) -> Part {
+        Part::Thinking { text: "hm".into(), signature: by.map(|by| Signature::new(by, "seal")) }
+    }
+
+    fn call() -> Part {
+        Part::ToolCall(ToolCall { id: CallId::new("c").unwrap(), name: "t".into(), arguments: "{}".into() })
+    }
+
+    #[test]
+    fn a_thought_stays_only_if_it_bears_the_own_seal_and_opens_the_answer() {
+        let kept = vec![thought(Some("maker")), Part::text("So.")];
+        assert_eq!(answer(&kept, OWN), kept);
+        assert_eq!(answer(&kept, Thoughts::Dropped), vec![Part::text("So.")]);
+        for other in [thought(None), thought(Some("somebody else"))] {
+            assert_eq!(answer(&[other.clone(), Part::text("So.")], OWN), vec![Part::text("So.")]);
+            assert_eq!(answer(&[other, Part::text("So.")], BOUND), vec![Part::text("So.")]);
+        }
+        let late = [Part::text("So."), thought(Some("maker")), Part::text("Or.")];
+        assert_eq!(answer(&late, OWN), vec![Part::text("So."), Part::text("Or.")]);
+    }
+
+    #[test]
+    fn a_bound_thought_goes_with_the_part_behind_it() {
+        let said = [thought(Some("maker")), call(), thought(Some("else")), Part::text("So.")];
+        assert_eq!(answer(&said, BOUND), vec![Part::text("So."), thought(Some("maker")), call()]);
+        let late = [Part::text("So."), thought(Some("maker")), call()];
+        assert_eq!(answer(&late, BOUND), late);
+    }
+
+    #[test]
+    fn calls_stand_behind_the_words() {
+        let mixed = [call(), Part::text("Looking.")];
+        assert_eq!(answer(&mixed, Thoughts::Dropped), vec![Part::text("Looking."), call()]);
+    }
+
+    #[test]
+    fn what_a_tool_returned_becomes_one_text() {
+        let image = Image { media_type: "image/png".into(), reference: "blob-1".into() };
+        let content = vec![Content::Text { text: "Seen:".into() }, Content::Image(image)];
+        let result = ToolResult { call: CallId::new("c").unwrap(), status: ResultStatus::Ok, content };
+        assert_eq!(contents_in_words(&result), "Seen:\n[image of type image/png]");
+    }
+}

@@ -1,0 +1,128 @@
+//! Ollama's own API, `/api/chat`.
+
+use serde_json::Value;
+
+use super::rules::{check_name, check_object, check_text, check_tool_names, list, word};
+use super::violation::{Violation, Violations};
+
+/// Checks a body against the rules of the strictest server.
+pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
+    let mut violations = Violations::default();
+    let messages = list(body, "messages");
+    violations.require(!messages.is_empty(), "messages", "there is no message");
+    // The tools whose results are still to come, in the order of the calls.
+    let mut open: Vec<&str> = Vec::new();
+    let mut before = "";
+    for (place, message) in messages.iter().enumerate() {
+        let (path, role) = (format!("messages[{place}]"), word(message, "role"));
+        if role != "tool" {
+            violations.require(open.is_empty(), &path, "a call before this message has no result");
+            open.clear();
+        }
+        check_message(&path, message, &mut open, &mut violations);
+        match role {
+            "system" => violations.require(place == 0, &path, "the system speaks first or not at all"),
+            "user" => violations.require(before != "user", &path, "two user messages stand in a row"),
+            "assistant" => {
+                let follows = matches!(before, "user" | "tool");
+                violations.require(follows, &path, "an assistant message follows a user or tool message");
+            }
+            "tool" => {}
+            other => violations.add(format!("{path}.role"), format!("there is no role `{other}`")),
+        }
+        before = role;
+    }
+    violations.require(open.is_empty(), "messages", "a call at the end has no result");
+    violations.require(before != "assistant", "messages", "the conversation ends with a user or tool message");
+    check_tools(body, &mut violations);
+    violations.into_result()
+}
+
+fn check_message<'a>(path: &str, message: &'a Value, open: &mut Vec<&'a str>, violations: &mut Violations) {
+    let (calls, images) = (list(message, "tool_calls"), list(message, "images"));
+    // The server wants a string here, and only calls or images let it be an empty one.
+    match message.get("content").and_then(Value::as_str) {
+        Some("") if !calls.is_empty() || !images.is_empty() => {}
+        _ => check_text(&format!("{path}.content"), message.get("content"), violations),
+    }
+    for (place, image) in images.iter().enumerate() {
+        let path = format!("{path}.images[{place}]");
+        let is_base64 = |text: &str| !text.is_empty() && !text.contains(':');
+        violations.require(image.as_str().is_some_and(is_base64), &path, "an image is base64, never an address");
+    }
+    for (place, call) in calls.iter().enumerate() {
+        let path = format!("{path}.tool_calls[{place}].function");
+        let function = call.get("function").unwrap_or(&Value::Null);
+        check_name(&format!("{path}.name"), word(function, "name"), violations);
+        check_object(&format!("{path}.arguments"), function.get("arguments"), violations);
+        violations.require(word(message, "role") == "assistant", &path, "only the assistant calls tools");
+        open.push(word(function, "name"));
+    }
+    if word(message, "role") == "tool" {
+        let name = word(message, "tool_name");
+        let is_next = open.first() == Some(&name);
+        violations.require(is_next, &format!("{path}.tool_name"), "results come in the order of their calls");
+        open.drain(..open.len().min(1));
+    }
+}
+
+fn check_tools(body: &Value, violations: &mut Violations) {
+    let tools: Vec<&Value> = list(body, "tools").iter().filter_map(|tool| tool.get("function")).collect();
+    let path = |place: usize| format!("tools[{place}].function");
+    let names = tools.iter().enumerate().map(|(place, tool)| (format!("{}.name", path(place)), word(tool, "name")));
+    check_tool_names(names, violations);
+    for (place, tool) in tools.iter().enumerate() {
+        check_object(&format!("{}.parameters", path(place)), tool.get("parameters"), violations);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::wire::Provider;
+    use crate::wire::tests::{Wrong, assert_each_is_refused};
+
+    fn good() -> Value {
+        json!({
+            "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}],
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Look.", "images": ["AAAA"]},
+                {"role": "assistant", "content": "", "tool_calls": [
+                    {"function": {"name": "look", "arguments": {}}},
+                    {"function": {"name": "ask", "arguments": {}}},
+                ]},
+                {"role": "tool", "tool_name": "look", "content": "seen"},
+                {"role": "tool", "tool_name": "ask", "content": "told"},
+                {"role": "user", "content": "Go on."},
+            ],
+        })
+    }
+
+    #[test]
+    fn every_broken_rule_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("messages", "no message", |body| body["messages"] = json!([])),
+            ("messages[1]", "system speaks first", |body| body["messages"].as_array_mut().unwrap().swap(0, 1)),
+            ("messages[2]", "two user messages", |body| body["messages"][2] = json!({"role": "user", "content": "A"})),
+            ("messages[1].role", "no role `bot`", |body| body["messages"][1]["role"] = json!("bot")),
+            ("messages[1]", "follows", |body| drop(body["messages"].as_array_mut().unwrap().remove(1))),
+            ("messages[1].images[0]", "base64", |body| body["messages"][1]["images"][0] = json!("https://a/b")),
+            ("messages[1].content", "string", |body| body["messages"][1]["content"] = json!([])),
+            ("messages[5].content", "blank", |body| body["messages"][5]["content"] = json!("")),
+            ("messages[2].tool_calls[0].function.arguments", "object", |body| {
+                body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{}");
+            }),
+            ("messages[2].tool_calls[1].function.name", "name", |body| {
+                body["messages"][2]["tool_calls"][1]["function"]["name"] = json!("a b");
+            }),
+            ("messages[3].tool_name", "order", |body| body["messages"].as_array_mut().unwrap().swap(3, 4)),
+            ("messages[4]", "no result", |body| drop(body["messages"].as_array_mut().unwrap().remove(4))),
+            ("messages", "at the end", |body| body["messages"].as_array_mut().unwrap().truncate(4)),
+            ("tools[0].function.parameters", "object", |body| body["tools"][0]["function"]["parameters"] = json!(1)),
+        ];
+        assert_each_is_refused(Provider::Ollama, &good(), &wrong);
+    }
+}
