@@ -2,6 +2,7 @@
 //!
 //! - [`ScriptedModel`]: a model that does what a script says: streams, stays silent, floods, fails, breaks off.
 //! - [`tools`]: tools that are quick, slow, cooperative, stubborn, or panic.
+//! - [`provider`]: a real server that speaks each provider's format and misbehaves on command.
 //! - [`wire`]: strict validators of a conversation for each provider's rules.
 //! - [`mod@bench`]: benchmarks as a table.
 //! - [`conformance`]: what every journal promises, for whoever writes one.
@@ -14,6 +15,7 @@ pub mod conformance;
 pub mod explore;
 pub mod journal;
 pub mod model;
+pub mod provider;
 pub mod scripts;
 pub mod tools;
 pub mod wire;
