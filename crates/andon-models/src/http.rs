@@ -22,6 +22,7 @@ use std::sync::Arc;
 use andon::ModelError;
 
 pub(crate) use client::{Protocol, client};
+pub(crate) use status::Framing;
 
 use crate::secret::Scrub;
 

@@ -1,11 +1,21 @@
 //! Models for [Andon](andon): the providers, closed the moment a run is stopped, and honest figures for a stream that
 //! was cut.
 
+pub mod cut;
 pub mod decode;
+mod http;
 pub mod lines;
 pub mod meter;
+pub mod names;
+pub mod provider;
 pub mod refusal;
 pub mod render;
 pub mod secret;
 pub mod settings;
 pub mod sse;
+
+pub use cut::{CutPolicy, Drain};
+pub use names::by_name;
+pub use provider::{Builder, Compatible, HttpModel, OpenAi, SetupError};
+pub use secret::Secret;
+pub use settings::{Settings, Thinking};

@@ -41,7 +41,8 @@ impl Said {
             Some(error @ Value::Object(_)) => Self { message: message(error)?, ..Self::default() }.and_kinds(error),
             Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) | None => {
                 let is_error = ["detail", "message"].iter().any(|name| body.get(name).is_some());
-                is_error.then(|| Self { message: message(body).unwrap_or_default(), ..Self::default() }.and_kinds(body))?
+                is_error
+                    .then(|| Self { message: message(body).unwrap_or_default(), ..Self::default() }.and_kinds(body))?
             }
         };
         Some(said)
@@ -60,7 +61,8 @@ impl Said {
 
     /// What can be done about it, as far as the words say. `None` if they do not.
     pub fn verdict(&self) -> Option<Verdict> {
-        let has = |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.eq_ignore_ascii_case(word)));
+        let has =
+            |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.eq_ignore_ascii_case(word)));
         if has(&OVERFLOW_KINDS) || is_overflow(&self.message) {
             return Some(Verdict::Overflow);
         }
@@ -108,10 +110,11 @@ pub(crate) fn is_retryable(status: u16) -> bool {
 fn message(error: &Value) -> Option<String> {
     // OpenRouter has the upstream's own words in the metadata: they say more than its "Provider returned error".
     let inner = error.pointer("/metadata/raw").and_then(Value::as_str);
-    let outer = ["message", "detail", "msg", "error"].iter().find_map(|name| error.get(name)).map(|words| match words {
-        Value::String(words) => words.clone(),
-        other => other.to_string(),
-    });
+    let outer =
+        ["message", "detail", "msg", "error"].iter().find_map(|name| error.get(name)).map(|words| match words {
+            Value::String(words) => words.clone(),
+            other => other.to_string(),
+        });
     match (outer, inner) {
         (Some(outer), Some(inner)) => Some(format!("{outer}: {inner}")),
         (outer, inner) => outer.or(inner.map(str::to_owned)).or_else(|| error.as_object().map(|_| error.to_string())),
@@ -147,7 +150,7 @@ const FATAL_KINDS: [&str; 14] = [
     "invalid_prompt",
 ];
 
-const RETRYABLE_KINDS: [&str; 14] = [
+const RETRYABLE_KINDS: [&str; 16] = [
     "overloaded_error",
     "rate_limit_error",
     "rate_limit_exceeded",
@@ -156,7 +159,9 @@ const RETRYABLE_KINDS: [&str; 14] = [
     "server_error",
     "internal_error",
     "internal_server_error",
+    "server_is_overloaded",
     "service_unavailable",
+    "service_unavailable_error",
     "RESOURCE_EXHAUSTED",
     "UNAVAILABLE",
     "INTERNAL",
@@ -219,7 +224,8 @@ mod tests {
         assert_eq!(text(json!({"error": "model 'x' not found"})).unwrap(), "model 'x' not found");
         assert_eq!(text(json!({"detail": "Unauthorized"})).unwrap(), "Unauthorized");
         assert_eq!(text(json!({"object": "error", "message": "Bad", "code": 400})).unwrap(), "Bad");
-        let routed = json!({"error": {"message": "Provider returned error", "code": 429, "metadata": {"raw": "slow down"}}});
+        let routed =
+            json!({"error": {"message": "Provider returned error", "code": 429, "metadata": {"raw": "slow down"}}});
         assert_eq!(text(routed).unwrap(), "Provider returned error: slow down");
         assert_eq!(text(json!({"choices": []})), None);
         assert_eq!(text(json!({"error": null})), None);

@@ -95,7 +95,10 @@ mod tests {
     #[test]
     fn a_secret_is_never_shown() {
         let secret = Secret::new("sk-canary-1234");
-        assert_eq!((format!("{secret}"), format!("{secret:?}"), format!("{secret:#?}")), ("***".into(), "***".into(), "***".into()));
+        assert_eq!(
+            (format!("{secret}"), format!("{secret:?}"), format!("{secret:#?}")),
+            ("***".into(), "***".into(), "***".into())
+        );
         let scrub = Scrub::new([&secret]);
         assert!(!format!("{scrub:?}").contains("canary"));
     }

@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
 use andon_core::usage::Usage;
 use bytes::Bytes;
 use futures_core::Stream;
 use reqwest::{Client, Request, Response};
+use tokio::time::{Sleep, sleep};
 
 use super::failure::{self, When};
 use super::status::{self, Framing};
@@ -23,6 +24,9 @@ use crate::sse::{FrameTooLong, Sse};
 /// How many frames without a piece are taken in one poll: a server that only pings must not keep the thread.
 const FRAMES_A_POLL: usize = 256;
 
+/// How long the end of an answer's body may take behind its last piece.
+const ENDS_WITHIN: Duration = Duration::from_millis(20);
+
 type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
 /// An answer as it comes over HTTP. Nothing is sent before it is polled.
@@ -32,7 +36,13 @@ pub(crate) struct HttpAnswer {
     framing: Framing,
     decoder: Box<dyn Decode>,
     pieces: VecDeque<Piece>,
+    /// What ended it, to be told once every piece before it was.
+    failed: Option<ModelError>,
     received: usize,
+    /// Calls that were handed out.
+    calls: usize,
+    /// The provider's id for the answer, from the headers.
+    id: Option<String>,
     /// Whether the provider may have begun to work, and to charge.
     begun: bool,
     target: Target,
@@ -45,6 +55,8 @@ enum Phase {
     Asking(BoxFuture<reqwest::Result<Response>>),
     Refused(BoxFuture<ModelError>),
     Reading(Body),
+    /// The answer is whole; what is left is the end of its body.
+    Ending(Body, Pin<Box<Sleep>>),
     Over,
 }
 
@@ -94,7 +106,20 @@ impl HttpAnswer {
             Framing::Lines => Frames::Lines(Lines::default()),
         };
         let pieces = VecDeque::new();
-        Self { phase, frames, framing, decoder, pieces, received: 0, begun: false, target, after }
+        Self {
+            phase,
+            frames,
+            framing,
+            decoder,
+            pieces,
+            failed: None,
+            received: 0,
+            calls: 0,
+            id: None,
+            begun: false,
+            target,
+            after,
+        }
     }
 
     /// What the provider has reported.
@@ -104,7 +129,12 @@ impl HttpAnswer {
 
     /// The provider's id for the answer.
     pub(crate) fn id(&self) -> Option<&str> {
-        self.decoder.id()
+        self.decoder.id().or(self.id.as_deref())
+    }
+
+    /// How many calls were handed out.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls
     }
 
     /// How many bytes of the answer have come.
@@ -132,7 +162,7 @@ impl HttpAnswer {
                 let more = ready!(body.as_mut().poll_next(cx));
                 Poll::Ready(self.read(more))
             }
-            Phase::Over => Poll::Ready(Ok(())),
+            Phase::Over | Phase::Ending(..) => Poll::Ready(Ok(())),
         }
     }
 
@@ -145,6 +175,7 @@ impl HttpAnswer {
             }
         };
         if status::is_answer(&response, self.framing) {
+            self.id = status::generation(response.headers());
             self.phase = Phase::Reading(Box::pin(response.bytes_stream()));
             return Ok(());
         }
@@ -161,7 +192,9 @@ impl HttpAnswer {
                 self.received = self.received.saturating_add(bytes.len());
                 if self.received > MAX_ANSWER {
                     let limit = MAX_ANSWER / (1024 * 1024);
-                    return Err(ModelError::fatal(format!("the answer is longer than {limit} MiB, the most that is taken")));
+                    return Err(ModelError::fatal(format!(
+                        "the answer is longer than {limit} MiB, the most that is taken"
+                    )));
                 }
                 self.frames.push(&bytes);
                 Ok(())
@@ -190,25 +223,42 @@ impl HttpAnswer {
         Ok(true)
     }
 
-    /// The answer is whole: a body that ends here too leaves its connection for the next call.
-    fn release(&mut self, cx: &mut Context<'_>) {
-        if let Phase::Reading(body) = &mut self.phase {
-            // Whatever else it sends is nothing that was asked for; closing is right then.
-            let _ = body.as_mut().poll_next(cx);
+    /// The answer is whole: a body that ends, too, leaves its connection for the next call. It gets a moment for that.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Phase::Reading(_) = &self.phase
+            && let Phase::Reading(body) = std::mem::replace(&mut self.phase, Phase::Over)
+        {
+            self.phase = Phase::Ending(body, Box::pin(sleep(ENDS_WITHIN)));
+        }
+        if let Phase::Ending(body, timer) = &mut self.phase {
+            loop {
+                match body.as_mut().poll_next(cx) {
+                    Poll::Pending => ready!(timer.as_mut().poll(cx)),
+                    // What still comes is nothing that was asked for.
+                    Poll::Ready(Some(Ok(_))) if !timer.is_elapsed() => continue,
+                    Poll::Ready(_) => {}
+                }
+                break;
+            }
         }
         self.phase = Phase::Over;
+        Poll::Ready(())
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
         for _ in 0..FRAMES_A_POLL {
+            if let Some(Piece::End(_)) = self.pieces.front() {
+                ready!(self.poll_end(cx));
+            }
             if let Some(piece) = self.pieces.pop_front() {
-                if matches!(piece, Piece::End(_)) {
-                    self.release(cx);
-                }
+                self.calls += usize::from(matches!(piece, Piece::Call { .. }));
                 return Poll::Ready(Some(Ok(piece)));
             }
+            if let Some(error) = self.failed.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
             let step = match self.phase {
-                Phase::Over => return Poll::Ready(None),
+                Phase::Over | Phase::Ending(..) => return Poll::Ready(None),
                 Phase::Reading(_) => self.decode(),
                 Phase::Ready(_) | Phase::Asking(_) | Phase::Refused(_) => Ok(false),
             };
@@ -219,7 +269,7 @@ impl HttpAnswer {
             };
             if let Err(error) = step {
                 self.phase = Phase::Over;
-                return Poll::Ready(Some(Err(error)));
+                self.failed = Some(error);
             }
         }
         cx.waker().wake_by_ref();
@@ -242,7 +292,7 @@ impl Answer for HttpAnswer {
     }
 
     fn cut(self: Box<Self>) -> Option<Afterwards> {
-        let is_over = matches!(self.phase, Phase::Over | Phase::Ready(_));
+        let is_over = matches!(self.phase, Phase::Over | Phase::Ready(_) | Phase::Ending(..));
         if is_over || !self.begun {
             return None;
         }
@@ -253,6 +303,9 @@ impl Answer for HttpAnswer {
 
 impl fmt::Debug for HttpAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpAnswer").field("target", &self.target).field("received", &self.received).finish_non_exhaustive()
+        f.debug_struct("HttpAnswer")
+            .field("target", &self.target)
+            .field("received", &self.received)
+            .finish_non_exhaustive()
     }
 }

@@ -68,10 +68,14 @@ mod tests {
 
     #[test]
     fn what_is_no_date_is_none() {
-        for text in ["", "tomorrow", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 99 Nov 1994 x GMT"] {
+        for text in
+            ["", "tomorrow", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 99 Nov 1994 x GMT"]
+        {
             assert_eq!(http_date(text), None, "{text}");
         }
-        for text in ["", "1994-11-06", "1994-11-06T08:49:37", "1994-13-06T08:49:37Z", "T", "99999999999-1-1T0:0:0Z", "é-T+"] {
+        for text in
+            ["", "1994-11-06", "1994-11-06T08:49:37", "1994-13-06T08:49:37Z", "T", "99999999999-1-1T0:0:0Z", "é-T+"]
+        {
             assert_eq!(rfc_3339(text), None, "{text}");
         }
     }

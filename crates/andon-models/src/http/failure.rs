@@ -24,7 +24,8 @@ pub(super) fn never_reached(error: &reqwest::Error) -> bool {
 /// The error in words. All of these may pass.
 pub(super) fn in_words(error: &reqwest::Error, when: When) -> ModelError {
     let chain = chain(error);
-    let has = |words: &[&str]| chain.iter().any(|line| words.iter().any(|word| line.to_ascii_lowercase().contains(word)));
+    let has =
+        |words: &[&str]| chain.iter().any(|line| words.iter().any(|word| line.to_ascii_lowercase().contains(word)));
     let cause = chain.last().cloned().unwrap_or_default();
     let kind = io_kind(error);
     let message = if error.is_connect() {

@@ -34,6 +34,11 @@ pub(super) fn is_answer(response: &Response, framing: Framing) -> bool {
     response.status() == StatusCode::OK && is_plain && !is_page
 }
 
+/// The provider's id for an answer, where a header tells it.
+pub(super) fn generation(headers: &HeaderMap) -> Option<String> {
+    header(headers, "x-generation-id").map(str::to_owned)
+}
+
 /// A page that is no answer, read as far as it may be and put into words.
 pub(super) async fn refusal(mut response: Response, target: &Target) -> ModelError {
     let mut body = Vec::new();
@@ -58,7 +63,9 @@ fn judge(status: u16, headers: &HeaderMap, body: &str, target: &Target, now: Sys
     let json: Option<Value> = serde_json::from_str(body).ok();
     let said = json.as_ref().and_then(Said::read);
     let kind = match kind(status, said.as_ref()) {
-        ModelErrorKind::Retryable { .. } => ModelErrorKind::Retryable { after: wait::asked(headers, json.as_ref(), now) },
+        ModelErrorKind::Retryable { .. } => {
+            ModelErrorKind::Retryable { after: wait::asked(headers, json.as_ref(), now) }
+        }
         other => other,
     };
     let message = match said {
@@ -115,7 +122,9 @@ fn other_page(status: u16, headers: &HeaderMap, body: &str) -> String {
     if let Some(to) = header(headers, LOCATION.as_str()).filter(|_| (300..400).contains(&status)) {
         let to = url::Url::parse(to).ok().and_then(|url| url.host_str().map(str::to_owned));
         let to = to.unwrap_or_else(|| "another path".to_owned());
-        return format!("the request was sent on to {to} ({status}), which is not followed; set the base address to it");
+        return format!(
+            "the request was sent on to {to} ({status}), which is not followed; set the base address to it"
+        );
     }
     if let Some(coding) = header(headers, CONTENT_ENCODING.as_str()).filter(|_| status == 200) {
         return format!("the answer is compressed as {coding}, which was not asked for and is not read");

@@ -128,7 +128,11 @@ mod tests {
             ("anthropic-ratelimit-input-tokens-reset", "1994-11-06T09:49:57Z"),
         ];
         assert_eq!(wait(&headers), seconds(20.0));
-        let headers = [("x-ratelimit-reset-requests", "6m0s"), ("x-ratelimit-remaining-requests", "3"), ("x-ratelimit-reset-tokens", "7.5s")];
+        let headers = [
+            ("x-ratelimit-reset-requests", "6m0s"),
+            ("x-ratelimit-remaining-requests", "3"),
+            ("x-ratelimit-reset-tokens", "7.5s"),
+        ];
         assert_eq!(wait(&headers), seconds(7.5));
         assert_eq!(wait(&[("x-ratelimit-reset", "784111787000")]), seconds(10.0));
         assert_eq!(wait(&[("x-ratelimit-reset-requests", "1m0.5s")]), seconds(60.5));

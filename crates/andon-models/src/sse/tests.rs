@@ -94,7 +94,19 @@ fn endless_comments_are_no_endless_frame_and_take_no_room() {
 /// Bytes that mean something to the decoder, and some that do not.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     const TOKENS: [&[u8]; 13] = [
-        b"data", b"event", b": ", b":", b"\n", b"\r", b"\r\n", b"\n\n", b"\xef\xbb\xbf", b"\xc3\xa9", b"\xff", b"{\"a\":1}", b" x",
+        b"data",
+        b"event",
+        b": ",
+        b":",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"\xef\xbb\xbf",
+        b"\xc3\xa9",
+        b"\xff",
+        b"{\"a\":1}",
+        b" x",
     ];
     let token = prop::sample::select(&TOKENS[..]);
     prop::collection::vec(token, 0..60).prop_map(|tokens| tokens.concat())

@@ -218,7 +218,8 @@ impl<'de> Deserialize<'de> for Arguments {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Arguments, A::Error> {
-                let fields: Map<String, Value> = Deserialize::deserialize(de::value::MapAccessDeserializer::new(fields))?;
+                let fields: Map<String, Value> =
+                    Deserialize::deserialize(de::value::MapAccessDeserializer::new(fields))?;
                 Ok(Arguments(Value::Object(fields).to_string()))
             }
         }

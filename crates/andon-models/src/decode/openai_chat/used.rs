@@ -73,7 +73,9 @@ impl Tally {
         let completion = self.completion?;
         let beside = |parts: &[u64]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
         let apart = match (self.prompt, self.reasoning, self.total) {
-            (Some(prompt), Some(reasoning), Some(total)) if beside(&[prompt, completion, reasoning]) == total => reasoning,
+            (Some(prompt), Some(reasoning), Some(total)) if beside(&[prompt, completion, reasoning]) == total => {
+                reasoning
+            }
             _ => 0,
         };
         Some(completion.saturating_add(apart))
@@ -85,8 +87,7 @@ impl Tally {
         let is_news = match &self.told {
             None => now != Usage::UNKNOWN,
             Some(told) => {
-                let same_but_for_output =
-                    Usage { output: told.output, reasoning: told.reasoning, ..now } == *told;
+                let same_but_for_output = Usage { output: told.output, reasoning: told.reasoning, ..now } == *told;
                 !same_but_for_output || written(&now) >= written(told).saturating_add(STEP)
             }
         };
