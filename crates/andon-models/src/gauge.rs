@@ -19,17 +19,7 @@ use andon_core::usage::{Figure, Provenance, Usage, Used};
 use parking_lot::Mutex;
 
 use crate::meter::{Anchor, Asked, Book, Page, Reported, Written};
-
-/// What a provider does with an answer whose connection was closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterClosing {
-    /// It stops generating: little more is billed than was delivered.
-    Stops,
-    /// It goes on, and bills all of it.
-    GoesOn,
-    /// Nobody has said.
-    Unknown,
-}
+use crate::names::Closing;
 
 /// How long tokens may go on to be generated after a connection was closed: the cut must reach the provider first.
 const TAIL: Duration = Duration::from_millis(500);
@@ -48,7 +38,7 @@ pub(crate) struct Gauge {
     provider: &'static str,
     /// As it is asked for; the provider may answer with a more exact name.
     model: String,
-    after_closing: AfterClosing,
+    closing: Closing,
     max_output: Option<u64>,
     state: Mutex<State>,
 }
@@ -62,13 +52,8 @@ struct State {
 }
 
 impl Gauge {
-    pub(crate) fn new(
-        provider: &'static str,
-        model: &str,
-        after_closing: AfterClosing,
-        max_output: Option<u64>,
-    ) -> Arc<Self> {
-        Arc::new(Self { provider, model: model.to_owned(), after_closing, max_output, state: Mutex::default() })
+    pub(crate) fn new(provider: &'static str, model: &str, closing: Closing, max_output: Option<u64>) -> Arc<Self> {
+        Arc::new(Self { provider, model: model.to_owned(), closing, max_output, state: Mutex::default() })
     }
 
     /// The exact model, with its provider before it.
@@ -109,17 +94,17 @@ impl Gauge {
     fn charged(&self, delivered: Figure) -> Figure {
         let low = delivered.low.or(delivered.value);
         let tail = self.tail();
-        match (self.after_closing, delivered.value) {
-            (AfterClosing::Stops, Some(value)) => {
+        match (self.closing, delivered.value) {
+            (Closing::StopsTheBill, Some(value)) => {
                 let high = delivered.high.map(|high| high.saturating_add(tail));
                 let provenance = delivered.provenance.max(Provenance::Estimated);
                 Figure { value: Some(value), provenance, low, high }
             }
-            (AfterClosing::Stops, None) => {
+            (Closing::StopsTheBill, None) => {
                 let high = delivered.high.map(|high| high.saturating_add(tail)).or(self.max_output);
                 bounded(low, high)
             }
-            (AfterClosing::GoesOn | AfterClosing::Unknown, _) => {
+            (Closing::StopsNothing | Closing::Unknown, _) => {
                 // A bound that was estimated is no limit of the provider's.
                 let high = self.max_output.map(|most| most.max(low.unwrap_or(0)));
                 bounded(low, high)

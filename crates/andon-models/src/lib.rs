@@ -1,8 +1,23 @@
 //! Models for [Andon](andon): the providers, closed the moment a run is stopped, and honest figures for a stream that
 //! was cut.
 
+pub mod cut;
 pub mod decode;
-pub mod gauge;
+mod gauge;
+mod http;
+pub mod lines;
 pub mod meter;
+pub mod names;
+pub mod provider;
+pub mod refusal;
 pub mod render;
+pub mod secret;
 pub mod settings;
+pub mod sse;
+
+pub use cut::{CutPolicy, Drain};
+pub use gauge::book;
+pub use names::by_name;
+pub use provider::{Builder, Compatible, HttpModel, OpenAi, SetupError};
+pub use secret::Secret;
+pub use settings::{Settings, Thinking};

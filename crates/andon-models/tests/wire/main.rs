@@ -1,0 +1,5 @@
+//! The adapters over real HTTP, against a provider that misbehaves.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod answers;
+mod common;
