@@ -46,12 +46,13 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     Ok(exit(&outcome))
 }
 
-/// Waits for a better figure of what was used, if one is on its way: the program's end would be its end. Another Ctrl-C
-/// leaves at once, as ever.
+/// Waits for what is still being learnt of what was used: the program's end would be its end. Another Ctrl-C leaves at
+/// once, as ever.
 async fn with_last_word(run: &Run, outcome: Arc<Outcome>) -> Arc<Outcome> {
-    let Some(awaited) = outcome.receipt.model_calls.iter().find_map(|call| call.pending) else { return outcome };
-    let dim = Style::DIM;
-    anstream::eprintln!("{dim}{}{dim:#}", receipt::pending_words(awaited));
+    if let Some(awaited) = outcome.receipt.model_calls.iter().find_map(|call| call.pending) {
+        let dim = Style::DIM;
+        anstream::eprintln!("{dim}{}{dim:#}", receipt::pending_words(awaited));
+    }
     match run.last_word().await {
         Some(receipt) => Arc::new(Outcome { usage: receipt.usage, receipt, ..(*outcome).clone() }),
         None => outcome,

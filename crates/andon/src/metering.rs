@@ -69,16 +69,22 @@ impl Metered {
         self.meter.cut(&self.sighting(answer, times), known)
     }
 
-    /// Learns from a call that came to its end: beside the run, which goes on.
+    /// Learns from a call that came to its end: beside the run, which goes on, and on a thread, which may take its time.
     pub(crate) fn learn(self: Box<Self>, live: &Arc<Live>, answer: Vec<Part>, times: Times, reported: Usage) {
-        let live = Arc::clone(live);
-        let door = &Arc::clone(&live.runtime).door;
-        door.spawn(async move {
+        let (live, learning) = (Arc::clone(live), live.learning());
+        let runtime = Arc::clone(&live.runtime);
+        runtime.door.spawn_thread(move || {
+            // One after the other: what is kept last is what was learnt last.
+            let in_order = live.runtime.learning.lock();
             let lesson = self.meter.learn(&self.sighting(&answer, times), reported);
-            if let Some(Lesson { about, page }) = lesson {
+            let Some(Lesson { about, page }) = lesson else { return };
+            let kept = live.runtime.journal.shelf().keep(CALIBRATION, &about, page);
+            drop(in_order);
+            live.runtime.door.spawn(async move {
                 // A lesson that is lost is learnt again.
-                let _ = live.runtime.journal.shelf().keep(CALIBRATION, &about, page).await;
-            }
+                let _ = kept.await;
+                drop(learning);
+            });
         });
     }
 

@@ -128,7 +128,8 @@ impl Run {
         self.live.receipt()
     }
 
-    /// Waits until the run has settled and nothing more is being learnt about what its model calls used; gives its receipt.
+    /// Waits until the run has settled and nothing more is being learnt about or from what its model calls used; gives its
+    /// receipt. A program that is about to leave waits for it, so that nothing is unlearnt.
     /// Of a run that this process did not run there is nothing to wait for.
     ///
     /// # Cancel safety

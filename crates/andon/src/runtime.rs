@@ -60,6 +60,8 @@ pub(crate) struct RuntimeCore {
     pub(crate) compensating: Mutex<HashSet<(RunId, CallId)>>,
     /// Models whose meter has been given back what was learnt earlier.
     pub(crate) recalled: Mutex<HashSet<Arc<str>>>,
+    /// Held by whoever learns from a call.
+    pub(crate) learning: Mutex<()>,
     /// Ends what is still being learnt about calls that were cut.
     give_up: Mutex<CancellationToken>,
     /// Held by whoever recovers.
@@ -438,6 +440,7 @@ impl RuntimeBuilder {
             parked: Mutex::default(),
             compensating: Mutex::default(),
             recalled: Mutex::default(),
+            learning: Mutex::default(),
             give_up: Mutex::default(),
             recovering: tokio::sync::Mutex::default(),
         };

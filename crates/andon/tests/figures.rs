@@ -175,9 +175,9 @@ async fn what_was_learnt_is_kept_and_given_to_the_next_process() {
     let meter = Arc::<ScriptedMeter>::default();
     let model = ScriptedModel::new([whole("Yes.", 10, 3), whole("No.", 20, 4)]).metered(&meter);
     let agent = agent_on(&first, &model);
-    agent.run("So?").await.unwrap();
-    agent.run("Or?").await.unwrap();
-    first.idle().await;
+    for prompt in ["So?", "Or?"] {
+        agent.start(prompt).unwrap().last_word().await;
+    }
     assert_eq!((meter.learnt(), meter.recalled().len()), (2, 0));
     let kept = journal.shelf().kept(CALIBRATION).await.unwrap();
     assert_eq!(kept, [("scripted-1".to_owned(), json!({"calls": 2, "output": 4}))]);
