@@ -7,6 +7,12 @@
 //!    the provider has said nothing yet.
 //! 3. [`Piece::End`] comes once, last, and only if the provider said that the answer is over.
 
+pub mod anthropic;
+mod event;
+pub mod gemini;
+pub mod openai_responses;
+mod seen;
+
 use std::collections::VecDeque;
 
 use andon::{ModelError, Piece};
