@@ -16,6 +16,6 @@ pub mod sse;
 
 pub use cut::{CutPolicy, Drain};
 pub use names::by_name;
-pub use provider::{Builder, Compatible, HttpModel, OpenAi, SetupError};
+pub use provider::{Anthropic, Builder, Compatible, Gemini, HttpModel, Ollama, OpenAi, OpenAiResponses, SetupError};
 pub use secret::Secret;
 pub use settings::{Settings, Thinking};

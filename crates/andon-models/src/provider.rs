@@ -161,6 +161,26 @@ provider! {
     OpenAi, names::OPENAI
 }
 
+provider! {
+    /// OpenAI's Responses API: `OPENAI_API_KEY`, `OPENAI_BASE_URL`.
+    OpenAiResponses, names::OPENAI_RESPONSES
+}
+
+provider! {
+    /// Anthropic's Messages API: `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`.
+    Anthropic, names::ANTHROPIC
+}
+
+provider! {
+    /// Google's Gemini API: `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
+    Gemini, names::GEMINI
+}
+
+provider! {
+    /// Ollama, on this machine or where `OLLAMA_HOST` says.
+    Ollama, names::OLLAMA
+}
+
 /// Any server that speaks OpenAI's Chat Completions API.
 #[derive(Debug, Clone, Copy)]
 pub struct Compatible;
