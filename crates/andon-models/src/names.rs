@@ -326,3 +326,7 @@ fn distance(a: &str, b: &str) -> usize {
     }
     row.last().copied().unwrap_or(0)
 }
+
+#[cfg(test)]
+#[path = "names/tests.rs"]
+mod tests;

@@ -85,6 +85,14 @@ impl Inner {
     }
 }
 
+impl HttpModel {
+    /// Where answers come from.
+    #[cfg(test)]
+    pub(crate) fn url(&self) -> &Url {
+        &self.inner.url
+    }
+}
+
 impl Model for HttpModel {
     fn name(&self) -> &str {
         &self.inner.name
