@@ -7,7 +7,13 @@
 //!    the provider has said nothing yet.
 //! 3. [`Piece::End`] comes once, last, and only if the provider said that the answer is over.
 
+pub mod anthropic;
+mod event;
+pub mod gemini;
+pub mod ollama;
 pub mod openai_chat;
+pub mod openai_responses;
+mod seen;
 
 use std::collections::VecDeque;
 
@@ -43,15 +49,4 @@ pub trait Decode: Send + 'static {
     fn id(&self) -> Option<&str> {
         None
     }
-}
-
-/// The error of a frame that is no JSON.
-pub(crate) fn no_json(data: &str, error: &serde_json::Error) -> ModelError {
-    let begin = data.get(..data.floor_char_boundary(120)).unwrap_or_default();
-    ModelError::retryable(format!("the provider sent something that cannot be read ({error}): {begin}"))
-}
-
-/// The error of a stream that ended before its answer.
-pub(crate) fn broke_off() -> ModelError {
-    ModelError::retryable("the model's answer broke off: the stream ended before the model said it was done")
 }

@@ -18,6 +18,6 @@ pub mod sse;
 pub use cut::{CutPolicy, Drain};
 pub use gauge::book;
 pub use names::by_name;
-pub use provider::{Builder, Compatible, HttpModel, OpenAi, SetupError};
+pub use provider::{Anthropic, Builder, Compatible, Gemini, HttpModel, Ollama, OpenAi, OpenAiResponses, SetupError};
 pub use secret::Secret;
 pub use settings::{Settings, Thinking};

@@ -96,7 +96,9 @@ const CHAT: Facts = Facts {
 
 pub(crate) static COMPATIBLE: Facts = CHAT;
 
-pub(crate) static OPENAI: Facts = Facts {
+pub(crate) static OPENAI: Facts = OPENAI_AT_HOME;
+
+const OPENAI_AT_HOME: Facts = Facts {
     name: "openai",
     aliases: &[],
     base: Some("https://api.openai.com/v1"),
@@ -105,6 +107,51 @@ pub(crate) static OPENAI: Facts = Facts {
     needs_key: true,
     closing: Closing::StopsTheBill,
     count: Some(Count::OpenAi),
+    ..CHAT
+};
+
+pub(crate) static OPENAI_RESPONSES: Facts =
+    Facts { name: "openai-responses", dialect: Dialect::OpenAiResponses, usage: UsageAsked::Nothing, ..OPENAI_AT_HOME };
+
+pub(crate) static ANTHROPIC: Facts = Facts {
+    name: "anthropic",
+    aliases: &["claude"],
+    dialect: Dialect::Anthropic,
+    base: Some("https://api.anthropic.com"),
+    base_variables: &["ANTHROPIC_BASE_URL"],
+    key_variables: &["ANTHROPIC_API_KEY"],
+    needs_key: true,
+    auth: Auth::Header("x-api-key"),
+    usage: UsageAsked::Nothing,
+    closing: Closing::StopsTheBill,
+    count: Some(Count::Anthropic),
+    ..CHAT
+};
+
+pub(crate) static GEMINI: Facts = Facts {
+    name: "gemini",
+    aliases: &["google"],
+    dialect: Dialect::Gemini,
+    base: Some("https://generativelanguage.googleapis.com/v1beta"),
+    base_variables: &["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"],
+    key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    needs_key: true,
+    auth: Auth::Header("x-goog-api-key"),
+    usage: UsageAsked::Nothing,
+    closing: Closing::Unknown,
+    count: Some(Count::Gemini),
+    ..CHAT
+};
+
+pub(crate) static OLLAMA: Facts = Facts {
+    name: "ollama",
+    aliases: &[],
+    dialect: Dialect::Ollama,
+    base: Some("http://127.0.0.1:11434"),
+    base_variables: &["OLLAMA_HOST"],
+    key_variables: &["OLLAMA_API_KEY"],
+    usage: UsageAsked::Nothing,
+    closing: Closing::StopsTheBill,
     ..CHAT
 };
 
@@ -210,8 +257,23 @@ static LLAMACPP: Facts = Facts {
 };
 
 /// Every provider.
-pub(crate) static ALL: [&Facts; 11] =
-    [&OPENAI, &OPENROUTER, &DEEPSEEK, &GROQ, &MISTRAL, &XAI, &AZURE, &VLLM, &LLAMACPP, &SGLANG, &COMPATIBLE];
+pub(crate) static ALL: [&Facts; 15] = [
+    &OPENAI,
+    &OPENAI_RESPONSES,
+    &ANTHROPIC,
+    &GEMINI,
+    &OLLAMA,
+    &OPENROUTER,
+    &DEEPSEEK,
+    &GROQ,
+    &MISTRAL,
+    &XAI,
+    &AZURE,
+    &VLLM,
+    &LLAMACPP,
+    &SGLANG,
+    &COMPATIBLE,
+];
 
 /// The names of all providers, as in `provider/model`.
 pub fn known() -> impl Iterator<Item = &'static str> {
@@ -264,3 +326,7 @@ fn distance(a: &str, b: &str) -> usize {
     }
     row.last().copied().unwrap_or(0)
 }
+
+#[cfg(test)]
+#[path = "names/tests.rs"]
+mod tests;

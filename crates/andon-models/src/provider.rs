@@ -85,6 +85,14 @@ impl Inner {
     }
 }
 
+impl HttpModel {
+    /// Where answers come from.
+    #[cfg(test)]
+    pub(crate) fn url(&self) -> &Url {
+        &self.inner.url
+    }
+}
+
 impl Model for HttpModel {
     fn name(&self) -> &str {
         &self.inner.name
@@ -159,6 +167,26 @@ macro_rules! provider {
 provider! {
     /// OpenAI's Chat Completions API: `OPENAI_API_KEY`, `OPENAI_BASE_URL`.
     OpenAi, names::OPENAI
+}
+
+provider! {
+    /// OpenAI's Responses API: `OPENAI_API_KEY`, `OPENAI_BASE_URL`.
+    OpenAiResponses, names::OPENAI_RESPONSES
+}
+
+provider! {
+    /// Anthropic's Messages API: `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`.
+    Anthropic, names::ANTHROPIC
+}
+
+provider! {
+    /// Google's Gemini API: `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
+    Gemini, names::GEMINI
+}
+
+provider! {
+    /// Ollama, on this machine or where `OLLAMA_HOST` says.
+    Ollama, names::OLLAMA
 }
 
 /// Any server that speaks OpenAI's Chat Completions API.

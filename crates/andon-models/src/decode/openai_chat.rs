@@ -20,6 +20,7 @@ use andon_core::usage::Usage;
 use self::calls::Calls;
 use self::chunk::{Chunk, Delta, Words};
 use self::used::Tally;
+use super::event::{DONE, broke_off, read};
 use super::{Decode, Frame};
 use crate::refusal;
 
@@ -151,10 +152,10 @@ impl Decode for OpenAiChat {
         if data.is_empty() {
             return Ok(());
         }
-        if data == "[DONE]" {
+        if data == DONE {
             self.done = true;
         } else {
-            let chunk: Chunk<'_> = serde_json::from_str(data).map_err(|error| super::no_json(data, &error))?;
+            let chunk: Chunk<'_> = read(data)?;
             if chunk.error.is_some() || frame.event == "error" {
                 return Err(in_words(data));
             }
@@ -173,7 +174,7 @@ impl Decode for OpenAiChat {
         if self.done || self.finish.is_some() {
             return self.end(pieces);
         }
-        Err(super::broke_off())
+        Err(broke_off("the provider"))
     }
 
     fn usage(&self) -> Usage {

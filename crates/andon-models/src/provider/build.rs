@@ -266,3 +266,36 @@ impl fmt::Debug for Builder {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::ALL;
+
+    fn extra(provider: &str, user: Value) -> Value {
+        let facts = ALL.iter().find(|facts| facts.name == provider).unwrap();
+        let settings = Settings { extra: user.as_object().unwrap().clone(), ..Settings::default() };
+        Value::Object(with_usage(settings, facts).extra)
+    }
+
+    #[test]
+    fn each_server_is_asked_for_usage_as_it_wants_to_be() {
+        let continuous = json!({"stream_options": {"include_usage": true, "continuous_usage_stats": true}});
+        assert_eq!(extra("vllm", json!({})), continuous);
+        assert_eq!(extra("sglang", json!({})), continuous);
+        assert_eq!(extra("llamacpp", json!({})), json!({"timings_per_token": true}));
+        assert_eq!(extra("mistral", json!({})), json!({"stream_options": null}));
+        for provider in ["openai", "groq", "azure", "anthropic", "gemini", "ollama", "openai-responses"] {
+            assert_eq!(extra(provider, json!({})), json!({}), "{provider}");
+        }
+    }
+
+    #[test]
+    fn what_the_user_has_set_wins() {
+        let user = json!({"stream_options": {"continuous_usage_stats": false, "more": 1}});
+        let both = json!({"stream_options": {"include_usage": true, "continuous_usage_stats": false, "more": 1}});
+        assert_eq!(extra("vllm", user), both);
+        assert_eq!(extra("vllm", json!({"stream_options": null})), json!({"stream_options": null}));
+        assert_eq!(extra("llamacpp", json!({"timings_per_token": false})), json!({"timings_per_token": false}));
+    }
+}

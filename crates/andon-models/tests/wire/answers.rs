@@ -1,17 +1,14 @@
 //! Whole answers.
 
-use andon::{ModelStop, Piece, Usage};
+use andon::{Figure, ModelStop, Piece, Usage};
 use andon_testkit::provider::{ClosedHow, Dialect, Reply, Script};
 
 use crate::common::{CANARY, all, builder, call, model_of, over_both, text};
 
-/// Those that are there.
-const DIALECTS: [Dialect; 1] = [Dialect::OpenAiChat];
-
 #[tokio::test]
 async fn an_answer_comes_whole_over_both_protocols_and_its_connection_is_used_again() {
     over_both(async |protocol, provider| {
-        for dialect in DIALECTS {
+        for dialect in Dialect::ALL {
             let model = model_of(&provider, protocol, builder(dialect));
             provider.always(Script::reply(dialect, &Reply::text(["Hel", "lo, ", "wörld"])));
             for _ in 0..3 {
@@ -20,7 +17,8 @@ async fn an_answer_comes_whole_over_both_protocols_and_its_connection_is_used_ag
                 assert_eq!(error, None, "{dialect:?}");
                 assert_eq!(text(&pieces), "Hello, wörld", "{dialect:?}");
                 assert_eq!(pieces.last(), Some(&Piece::End(ModelStop::EndTurn)), "{dialect:?}");
-                assert_eq!(answer.usage_so_far(), Usage::reported(12, 3), "{dialect:?}");
+                let usage = answer.usage_so_far();
+                assert_eq!((usage.input, usage.output), (Figure::reported(12), Figure::reported(3)), "{dialect:?}");
                 assert_eq!(answer.model(), Some("bad-model-1"));
             }
         }

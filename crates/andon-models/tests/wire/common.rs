@@ -17,7 +17,10 @@ pub(crate) fn builder(dialect: Dialect) -> Builder {
     let model = "bad-model-1";
     match dialect {
         Dialect::OpenAiChat => andon_models::OpenAi::builder(model),
-        other => panic!("{other:?} is not there yet"),
+        Dialect::OpenAiResponses => andon_models::OpenAiResponses::builder(model),
+        Dialect::Anthropic => andon_models::Anthropic::builder(model),
+        Dialect::Gemini => andon_models::Gemini::builder(model),
+        Dialect::Ollama => andon_models::Ollama::builder(model),
     }
 }
 

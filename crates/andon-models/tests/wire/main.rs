@@ -2,4 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod answers;
+mod broken;
+mod closing;
 mod common;
+mod cut;
+mod refusals;
+mod secrets;

@@ -1,0 +1,33 @@
+//! What a provider has reported so far, field by field.
+
+use andon_core::usage::{Figure, Usage};
+
+/// The latest number for each field, and nothing where none has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Seen {
+    pub(super) input: Option<u64>,
+    pub(super) cache_read: Option<u64>,
+    pub(super) cache_write: Option<u64>,
+    pub(super) output: Option<u64>,
+    pub(super) reasoning: Option<u64>,
+}
+
+/// Takes a number if there is one: `null` overwrites nothing.
+pub(super) fn take(field: &mut Option<u64>, latest: Option<u64>) {
+    *field = latest.or(*field);
+}
+
+impl Seen {
+    /// As a usage: final once the answer is over.
+    pub(super) fn usage(&self, is_over: bool) -> Usage {
+        let figure = |value: Option<u64>| value.map_or(Figure::UNKNOWN, Figure::reported);
+        let usage = Usage {
+            input: figure(self.input),
+            cache_read: figure(self.cache_read),
+            cache_write: figure(self.cache_write),
+            output: figure(self.output),
+            reasoning: figure(self.reasoning),
+        };
+        if is_over { usage } else { usage.running() }
+    }
+}

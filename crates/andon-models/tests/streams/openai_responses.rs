@@ -1,0 +1,192 @@
+//! OpenAI's Responses API.
+
+use andon::core::message::Signature;
+use andon::{ModelErrorKind, ModelStop, Piece, Provenance};
+use andon_models::decode::Decode;
+use andon_models::decode::openai_responses::OpenAiResponses;
+use andon_testkit::wire::Provider;
+use serde_json::{Value, json};
+
+use crate::play::{
+    Sent, assert_goes_on_wherever_it_is_cut, assert_the_same_byte_by_byte, is_retryable, next_request, numbers, pieces,
+    play, stop_of, words,
+};
+
+fn event(kind: &'static str, more: Value) -> Sent {
+    let mut data = more;
+    data["type"] = json!(kind);
+    (kind, data)
+}
+
+fn response(kind: &'static str, more: Value) -> Sent {
+    let mut response = json!({"id": "resp_1", "model": "gpt-5.2-2026-01-15", "usage": null, "error": null, "incomplete_details": null});
+    for (field, value) in more.as_object().unwrap() {
+        response[field] = value.clone();
+    }
+    event(kind, json!({"response": response}))
+}
+
+fn added(place: u64, item: Value) -> Sent {
+    event("response.output_item.added", json!({"output_index": place, "item": item}))
+}
+
+fn done(place: u64, item: Value) -> Sent {
+    event("response.output_item.done", json!({"output_index": place, "item": item}))
+}
+
+fn delta(kind: &'static str, place: u64, delta: &str) -> Sent {
+    event(kind, json!({"output_index": place, "delta": delta}))
+}
+
+fn usage() -> Value {
+    json!({
+        "input_tokens": 130, "input_tokens_details": {"cached_tokens": 30},
+        "output_tokens": 77, "output_tokens_details": {"reasoning_tokens": 50}, "total_tokens": 207,
+    })
+}
+
+/// A thought in two paragraphs, words, a search of the provider's own, and two calls.
+fn rich() -> Vec<Sent> {
+    let summary = json!([{"type": "summary_text", "text": "Where?"}, {"type": "summary_text", "text": "There."}]);
+    vec![
+        response("response.created", json!({})),
+        response("response.in_progress", json!({})),
+        added(0, json!({"type": "reasoning", "id": "rs_1", "summary": []})),
+        event("response.reasoning_summary_part.added", json!({"output_index": 0, "summary_index": 0})),
+        delta("response.reasoning_summary_text.delta", 0, "Where?"),
+        event("response.reasoning_summary_part.added", json!({"output_index": 0, "summary_index": 1})),
+        delta("response.reasoning_summary_text.delta", 0, "There."),
+        done(0, json!({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "gAAA"})),
+        added(1, json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []})),
+        event("response.content_part.added", json!({"output_index": 1, "part": {"type": "output_text", "text": ""}})),
+        delta("response.output_text.delta", 1, "Let me "),
+        delta("response.output_text.delta", 1, "look."),
+        event("response.output_text.done", json!({"output_index": 1, "text": "Let me look."})),
+        done(1, json!({"type": "message", "content": [{"type": "output_text", "text": "Let me look."}]})),
+        added(2, json!({"type": "tool_search_call", "id": "ts_1", "arguments": {"query": "x"}})),
+        done(2, json!({"type": "tool_search_call", "id": "ts_1", "arguments": {"query": "x"}})),
+        added(3, json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": ""})),
+        delta("response.function_call_arguments.delta", 3, "{\"at\":"),
+        delta("response.function_call_arguments.delta", 3, "1}"),
+        event("response.function_call_arguments.done", json!({"output_index": 3, "arguments": "{\"at\":1}"})),
+        done(3, json!({"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{\"at\":1}"})),
+        added(4, json!({"type": "function_call", "id": "fc_2", "call_id": "call_2", "name": "look", "arguments": ""})),
+        event("response.function_call_arguments.done", json!({"output_index": 4, "arguments": "{}"})),
+        done(4, json!({"type": "function_call", "call_id": "call_2", "name": "look", "arguments": "{}"})),
+        event("response.invented", json!({"delta": {"not": "a string"}})),
+        response("response.completed", json!({"usage": usage()})),
+    ]
+}
+
+#[test]
+fn a_rich_answer_comes_out_whole() {
+    let expected = vec![
+        Piece::Thinking("Where?".into()),
+        Piece::Thinking("\n\n".into()),
+        Piece::Thinking("There.".into()),
+        Piece::ThinkingEnd { signature: Some(Signature::new("openai-responses", "rs_1:gAAA")) },
+        Piece::Text("Let me ".into()),
+        Piece::Text("look.".into()),
+        Piece::Call { id: "call_1".into(), name: "look".into() },
+        Piece::CallInput { index: 0, json: "{\"at\":".into() },
+        Piece::CallInput { index: 0, json: "1}".into() },
+        Piece::CallEnd { index: 0 },
+        Piece::Call { id: "call_2".into(), name: "look".into() },
+        Piece::CallInput { index: 1, json: "{}".into() },
+        Piece::CallEnd { index: 1 },
+        Piece::End(ModelStop::ToolUse),
+    ];
+    assert_eq!(words(&pieces(OpenAiResponses::default(), &rich())), expected);
+    assert_the_same_byte_by_byte::<OpenAiResponses>(&rich());
+}
+
+#[test]
+fn usage_is_unknown_until_the_last_event() {
+    let (said, result, decoder) = play(OpenAiResponses::default(), &rich());
+    result.unwrap();
+    let (before, behind) = said.split_at(rich().len() - 1);
+    assert!(before.iter().all(|said| numbers(said.usage) == [None; 5]));
+    for said in behind {
+        assert_eq!(numbers(said.usage), [Some(100), Some(30), Some(0), Some(77), Some(50)]);
+        assert_eq!(said.usage.output.provenance, Provenance::Reported);
+    }
+    assert_eq!((decoder.model(), decoder.id()), (Some("gpt-5.2-2026-01-15"), Some("resp_1")));
+}
+
+#[test]
+fn cut_anywhere_it_goes_on_with_every_provider() {
+    assert_goes_on_wherever_it_is_cut(OpenAiResponses::default(), &rich());
+}
+
+#[test]
+fn reasoning_goes_back_with_its_id_and_its_encrypted_content() {
+    let body = next_request(Provider::OpenAiResponses, &pieces(OpenAiResponses::default(), &rich()));
+    let expected = json!({
+        "type": "reasoning", "id": "rs_1", "encrypted_content": "gAAA",
+        "summary": [{"type": "summary_text", "text": "Where?\n\nThere."}],
+    });
+    assert_eq!(body["input"][1], expected);
+    assert_eq!(body["input"][2]["content"][0]["text"], "Let me look.");
+    assert_eq!(body["input"][3]["call_id"], "call_1");
+}
+
+#[test]
+fn a_server_that_sends_only_whole_items_is_understood() {
+    let summary = json!([{"type": "summary_text", "text": "Hm."}]);
+    let sent = [
+        done(0, json!({"type": "reasoning", "id": "rs_1", "summary": summary})),
+        done(1, json!({"type": "message", "content": [{"type": "output_text", "text": "So."}]})),
+        done(2, json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{\"a\":1}"})),
+        response("response.completed", json!({})),
+    ];
+    let expected = vec![
+        Piece::Thinking("Hm.".into()),
+        Piece::ThinkingEnd { signature: None },
+        Piece::Text("So.".into()),
+        Piece::Call { id: "c".into(), name: "look".into() },
+        Piece::CallInput { index: 0, json: "{\"a\":1}".into() },
+        Piece::CallEnd { index: 0 },
+        Piece::End(ModelStop::ToolUse),
+    ];
+    assert_eq!(words(&pieces(OpenAiResponses::default(), &sent)), expected);
+}
+
+#[test]
+fn every_end_has_its_word() {
+    let incomplete = |reason: &str| response("response.incomplete", json!({"incomplete_details": {"reason": reason}}));
+    let ends = [
+        (vec![response("response.completed", json!({}))], ModelStop::EndTurn),
+        (vec![incomplete("max_output_tokens")], ModelStop::MaxTokens),
+        (vec![incomplete("content_filter")], ModelStop::Refused),
+        (
+            vec![delta("response.refusal.delta", 0, "No."), response("response.completed", json!({}))],
+            ModelStop::Refused,
+        ),
+    ];
+    for (sent, expected) in ends {
+        assert_eq!(stop_of(OpenAiResponses::default(), &sent), Some(expected), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_failure_says_whether_it_may_pass_and_its_figures_are_kept() {
+    let failed = |code: &str| {
+        response("response.failed", json!({"error": {"code": code, "message": "It failed."}, "usage": usage()}))
+    };
+    for code in ["server_error", "rate_limit_exceeded", "invented"] {
+        let (said, result, _) = play(OpenAiResponses::default(), &[failed(code)]);
+        assert!(is_retryable(&result.unwrap_err()), "{code}");
+        assert_eq!(numbers(said[0].usage)[3], Some(77));
+    }
+    for (code, kind) in
+        [("invalid_prompt", ModelErrorKind::Fatal), ("context_length_exceeded", ModelErrorKind::ContextOverflow)]
+    {
+        let (_, result, _) = play(OpenAiResponses::default(), &[failed(code)]);
+        assert_eq!(result.unwrap_err().kind, kind, "{code}");
+    }
+    let flat = event("error", json!({"code": "server_error", "message": "Oops.", "param": null}));
+    let (_, result, _) = play(OpenAiResponses::default(), &[flat]);
+    assert!(is_retryable(&result.unwrap_err()));
+    let (_, result, _) = play(OpenAiResponses::default(), &[response("response.created", json!({}))]);
+    assert!(is_retryable(&result.unwrap_err()), "it broke off");
+}

@@ -1,0 +1,161 @@
+//! Plays a stream to a decoder, and puts together what comes out of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use andon::core::answer::{AnswerEnd, CallHead, Kind, Span, What, assemble};
+use andon::core::cancel::Reason;
+use andon::core::id::CallId;
+use andon::core::message::{Cut, Message, Part, ResultStatus, Role, ToolResult};
+use andon::core::prompt::prompt;
+use andon::core::usage::{Figure, Usage};
+use andon::{ModelError, ModelStop, Piece, ToolSpec};
+use andon_models::decode::{Decode, Frame};
+use andon_models::render::Ask;
+use andon_models::settings::{Settings, Thinking};
+use andon_testkit::wire::{Provider, check_history};
+use serde_json::{Value, json};
+
+/// One frame of a stream: its event and its data.
+pub(crate) type Sent = (&'static str, Value);
+
+/// What a decoder said to one frame.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Said {
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) usage: Usage,
+}
+
+/// Feeds the frames one by one, and then the end.
+pub(crate) fn play<D: Decode>(mut decoder: D, sent: &[Sent]) -> (Vec<Said>, Result<(), ModelError>, D) {
+    let (mut said, mut pieces) = (Vec::new(), VecDeque::new());
+    for (event, data) in sent {
+        let result = decoder.frame(Frame { event, data: &data.to_string() }, &mut pieces);
+        said.push(Said { pieces: pieces.drain(..).collect(), usage: decoder.usage() });
+        if result.is_err() {
+            return (said, result, decoder);
+        }
+    }
+    let result = decoder.finish(&mut pieces);
+    said.push(Said { pieces: pieces.drain(..).collect(), usage: decoder.usage() });
+    (said, result, decoder)
+}
+
+/// All pieces of a stream that comes to its end.
+pub(crate) fn pieces<D: Decode>(decoder: D, sent: &[Sent]) -> Vec<Piece> {
+    let (said, result, _) = play(decoder, sent);
+    result.unwrap();
+    said.into_iter().flat_map(|said| said.pieces).collect()
+}
+
+/// The pieces without the figures.
+pub(crate) fn words(pieces: &[Piece]) -> Vec<Piece> {
+    pieces.iter().filter(|piece| !matches!(piece, Piece::Usage(_))).cloned().collect()
+}
+
+/// The stream as it is on the wire, taken apart again from packets of one byte. The smallest reader that can do it.
+pub(crate) fn assert_the_same_byte_by_byte<D: Decode + Default>(sent: &[Sent]) {
+    let mut wire = String::new();
+    for (event, data) in sent {
+        wire.push_str(&format!("event: {event}\r\ndata: {data}\r\n\r\n"));
+    }
+    let (mut decoder, mut pieces, mut lines, mut line) = (D::default(), VecDeque::new(), Vec::new(), Vec::new());
+    for byte in wire.into_bytes() {
+        if byte != b'\n' {
+            line.push(byte);
+            continue;
+        }
+        let whole = String::from_utf8(std::mem::take(&mut line)).unwrap().trim_end().to_owned();
+        if !whole.is_empty() {
+            lines.push(whole);
+            continue;
+        }
+        let field = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned();
+        let (event, data) = (field("event: "), field("data: "));
+        decoder.frame(Frame { event: &event, data: &data }, &mut pieces).unwrap();
+        lines.clear();
+    }
+    decoder.finish(&mut pieces).unwrap();
+    assert_eq!(Vec::from(pieces), self::pieces(D::default(), sent));
+}
+
+/// What is stored of these pieces, as the runtime does it.
+pub(crate) fn parts(pieces: &[Piece]) -> Vec<Part> {
+    let (mut span, mut heads, mut end) = (Span::new(0), Vec::<Arc<CallHead>>::new(), AnswerEnd::Cut);
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => span.push(&Kind::Text, text),
+            Piece::Thinking(text) => span.push(&Kind::Thinking, text),
+            Piece::ThinkingEnd { signature } => span.mark(What::ThinkingEnded { signature: signature.clone() }),
+            Piece::Call { id, name } => {
+                let id =
+                    CallId::new(id.clone()).unwrap_or_else(|_| CallId::new(format!("call-{}", heads.len())).unwrap());
+                heads.push(Arc::new(CallHead { index: heads.len(), id, name: name.clone() }));
+                span.mark(What::Begins(Kind::ToolInput(Arc::clone(heads.last().unwrap()))));
+            }
+            Piece::CallInput { index, json } => span.push(&Kind::ToolInput(Arc::clone(&heads[*index])), json),
+            Piece::CallEnd { index } => span.mark(What::CallEnded { index: *index }),
+            Piece::Usage(_) => {}
+            Piece::End(stop) => end = AnswerEnd::Whole(*stop),
+        }
+    }
+    assemble([&span], end)
+}
+
+/// A history in which this was the answer, with a result for each call in it.
+pub(crate) fn history(pieces: &[Piece]) -> Vec<Message> {
+    let cut = match pieces.last() {
+        Some(Piece::End(_)) => None,
+        _ => Some(Cut::Cancelled(Reason::Requested)),
+    };
+    let answer = Message { role: Role::Assistant, parts: parts(pieces), cut };
+    let result = |id: &CallId| Part::ToolResult(ToolResult::text(id.clone(), ResultStatus::Ok, "Seen."));
+    let results: Vec<Part> = answer.calls().map(|call| result(&call.id)).collect();
+    let mut history = vec![Message::user("Look."), answer];
+    if !results.is_empty() {
+        history.push(Message { role: Role::Tool, parts: results, cut: None });
+    }
+    history
+}
+
+/// Cut behind each frame, what was stored goes on with every provider.
+pub(crate) fn assert_goes_on_wherever_it_is_cut<D: Decode>(decoder: D, sent: &[Sent]) {
+    let (said, ..) = play(decoder, sent);
+    for frames in 0..=said.len() {
+        let pieces: Vec<Piece> = said.iter().take(frames).flat_map(|said| said.pieces.clone()).collect();
+        let history = history(&pieces);
+        assert_eq!(check_history(&history), Vec::<String>::new(), "cut behind frame {frames}: {history:#?}");
+    }
+}
+
+/// The body of the next request behind this answer.
+pub(crate) fn next_request(provider: Provider, pieces: &[Piece]) -> Value {
+    let mut history = history(pieces);
+    history.push(Message::user("Go on."));
+    let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
+    let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
+    let prompt = prompt(&history);
+    let model = provider.strictest_model();
+    let ask = Ask { model, instructions: None, prompt: &prompt, tools: &tools, settings: &settings };
+    let body = provider.render(&ask);
+    assert_eq!(provider.validate(&body), Ok(()));
+    body
+}
+
+/// Whether the error says that it may pass.
+pub(crate) fn is_retryable(error: &ModelError) -> bool {
+    matches!(error.kind, andon::ModelErrorKind::Retryable { .. })
+}
+
+/// Figures as numbers: input, cache read, cache write, output, reasoning.
+pub(crate) fn numbers(usage: Usage) -> [Option<u64>; 5] {
+    [usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning].map(|figure: Figure| figure.value)
+}
+
+/// Why an answer ended that says one word.
+pub(crate) fn stop_of<D: Decode>(decoder: D, sent: &[Sent]) -> Option<ModelStop> {
+    match pieces(decoder, sent).last() {
+        Some(Piece::End(stop)) => Some(*stop),
+        _ => None,
+    }
+}
