@@ -25,6 +25,11 @@ pub(crate) fn tools(words: &[&str]) -> Result<()> {
     bench("andon-tools", "process", words)
 }
 
+/// How soon a pull closes the connection to a provider.
+pub(crate) fn closing(words: &[&str]) -> Result<()> {
+    bench("andon-models", "closing", words)
+}
+
 /// What durability costs.
 pub(crate) fn journal(words: &[&str]) -> Result<()> {
     bench("andon-store", "journal", words)

@@ -30,6 +30,7 @@ Commands:
   eval-usage --data FILE [--predictions FILE]
                           how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
                           .jsonl.gz); --predictions writes one line a call
+  bench closing           how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
   venv                    makes the Python environment that tests need, and prints its Python: some tests want it in
                           ANDON_TEST_PYTHON
   help               this text";
@@ -55,6 +56,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "core", words @ ..] => bench::core(words),
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),
+        ["bench", "closing", words @ ..] => bench::closing(words),
         ["eval-usage", words @ ..] => eval::usage(words),
         ["venv"] => {
             println!("{}", python::ensure_venv()?.display());

@@ -72,11 +72,14 @@ impl Gauge {
     fn delivered(&self, call: &Sighting<'_>, known: &Usage) -> Usage {
         let id = self.id(call.model);
         let shown = Shown::of(call.answer);
+        let shows_thought = !shown.thinking.is_empty();
         let (output, reasoning) = if shown.is_nothing() {
             (nothing_shown(), Figure::UNKNOWN)
         } else {
             book().output(&id, &shown.written(), self.max_output)
         };
+        // Of a model that has told nothing yet nobody knows whether it thinks.
+        let reasoning = if shows_thought || book().page(&id).is_some() { reasoning } else { Figure::UNKNOWN };
         let texts = Texts::of(call.request);
         let anchor = call.request.anchor.and_then(|before| texts.anchor(&id, call.request, &before));
         let input = || book().input(&id, &texts.asked(), anchor.as_ref());

@@ -159,8 +159,11 @@ impl Driver {
 
     /// The best figures there are for a call that did not come to its end, and the better one that is on its way.
     fn account(&self, number: u32, reading: &mut Reading, usage: Usage) -> (Used, Option<Awaited>) {
+        // The provider refused the request, or was never reached.
+        let cost_nothing = reading.first_piece.is_none() && usage == Usage::NONE;
         let usage = usage.running();
         let used = match &reading.metered {
+            _ if cost_nothing => Used::NONE,
             _ if planted(Fault::UnknownIsZero) => Used::NONE,
             None => Used::cut(usage),
             Some(metered) => {

@@ -1,0 +1,146 @@
+//! What a stopped call used.
+
+use andon::core::usage::{Pending, Provenance};
+use andon_models::{CutPolicy, Drain};
+use andon_testkit::provider::{Dialect, Gate, Generation, Protocol, Reply, Script, Tokens, UsageWhen};
+
+use crate::world::{MODEL, World, everywhere, soon};
+
+const WORDS: [&str; 4] =
+    ["The keeper counted ", "the ships that came home ", "in the evening ", "and wrote them down."];
+
+fn story() -> Reply {
+    Reply::text(WORDS).model(MODEL).usage(Tokens::new(40, 21))
+}
+
+/// A script that stalls behind the second piece of text.
+fn stalls(dialect: Dialect, reply: &Reply) -> Script {
+    let frames = dialect.frames(reply);
+    let last = frames.iter().position(|frame| frame.said().contains("home")).unwrap();
+    Script::stream(dialect).frames(frames.into_iter().take(last + 1)).stall()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_cut_call_has_figures_with_their_provenance_and_never_nothing() {
+    everywhere(async |dialect, protocol| {
+        let world = World::new(dialect, protocol).await;
+        let (_, outcome) = world.stop_at(stalls(dialect, &story()), "stall", "home ").await;
+        let (delivered, billed) = (outcome.usage.delivered, outcome.usage.billed);
+        for figure in [delivered.input, delivered.output] {
+            assert!(figure.value.is_some_and(|value| value > 0), "{dialect:?}: {figure:?}");
+            assert!(figure.low <= figure.value && figure.value <= figure.high, "{dialect:?}: {figure:?}");
+        }
+        assert!(billed.output.low >= delivered.output.low.map(|_| 1), "{dialect:?}: {billed:?}");
+        let (input, output) = match dialect {
+            Dialect::Anthropic => (Provenance::ReportedRunning, Provenance::Estimated),
+            Dialect::Gemini => (Provenance::ReportedRunning, Provenance::ReportedRunning),
+            Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => {
+                (Provenance::Estimated, Provenance::Estimated)
+            }
+        };
+        let known = |figure: andon::Figure, than: Provenance| figure.provenance <= than;
+        assert!(known(delivered.input, input) && known(delivered.output, output), "{dialect:?}: {delivered:?}");
+        if input == Provenance::ReportedRunning {
+            assert_eq!(delivered.input.value, Some(40), "{dialect:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn running_usage_is_believed_to_the_last_byte() {
+    everywhere(async |dialect, protocol| {
+        let world = World::new(dialect, protocol).await;
+        let reply = story().usage_when(UsageWhen::Running);
+        let (_, outcome) = world.stop_at(stalls(dialect, &reply), "stall", "home ").await;
+        let usage = outcome.usage.delivered;
+        assert_eq!(usage.input.provenance, Provenance::ReportedRunning, "{dialect:?}: {usage:?}");
+        // Responses and Ollama have no place for it but one that no real server uses.
+        if !matches!(dialect, Dialect::Ollama) {
+            assert_eq!(usage.input.value, Some(40), "{dialect:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_input_that_was_not_reported_is_counted_by_the_provider_afterwards() {
+    for dialect in [Dialect::OpenAiChat, Dialect::OpenAiResponses] {
+        let world = World::with(dialect, Protocol::Http1, |model| model.count_anywhere()).await;
+        world.provider.counts(dialect, 77);
+        let (run, outcome) = world.stop_at(stalls(dialect, &story()), "stall", "home ").await;
+        assert_eq!(outcome.receipt.model_calls[0].pending.unwrap().what, Pending::Counting);
+        let receipt = soon(run.last_word()).await.unwrap();
+        for usage in [receipt.usage.delivered, receipt.usage.billed] {
+            assert_eq!((usage.input.value, usage.input.provenance), (Some(77), Provenance::Counted), "{dialect:?}");
+        }
+        assert_eq!(receipt.model_calls[0].pending, None);
+        world.goes_on(&run).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_counted_at_an_address_that_is_not_the_providers_own() {
+    let world = World::new(Dialect::OpenAiChat, Protocol::Http1).await;
+    let (_, outcome) = world.stop_at(stalls(Dialect::OpenAiChat, &story()), "stall", "home ").await;
+    assert_eq!(outcome.receipt.model_calls[0].pending, None);
+    world.runtime.idle().await;
+    assert_eq!(world.provider.all_seen().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_router_is_asked_what_it_charges() {
+    let dialect = Dialect::OpenAiChat;
+    let world =
+        World::with(dialect, Protocol::Http1, |_| andon_models::names::builder("openrouter/maker/model").unwrap())
+            .await;
+    let tokens = Tokens::new(44, 19);
+    let generation = Generation { id: "gen-1".into(), model: MODEL.into(), tokens, cost: 0.01, cancelled: true };
+    world.provider.generation(&generation, 2);
+    let (run, outcome) = world.stop_at(stalls(dialect, &story().id("gen-1")), "stall", "home ").await;
+    assert_eq!(outcome.receipt.model_calls[0].pending.unwrap().what, Pending::LookingUp);
+    let receipt = soon(run.last_word()).await.unwrap();
+    let billed = receipt.usage.billed;
+    assert_eq!((billed.input.value, billed.output.value), (Some(44), Some(19)));
+    assert_eq!(billed.output.provenance, Provenance::LookedUp);
+    assert!(receipt.usage.delivered.output.value.is_some_and(|value| value < 30), "{:?}", receipt.usage.delivered);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobody() {
+    everywhere(async |dialect, protocol| {
+        let drain = CutPolicy::Drain(Drain::default());
+        let world = World::with(dialect, protocol, |model| model.cut_policy(drain)).await;
+        let gate = Gate::new();
+        let frames = dialect.frames(&story());
+        let (first, rest) = frames.split_at(frames.iter().position(|frame| frame.said().contains("home")).unwrap() + 1);
+        let script = Script::stream(dialect).frames(first.to_vec()).pause(&gate).frames(rest.to_vec()).end();
+        world.provider.answer(script);
+        let run = world.agent.start("Tell me a story.").unwrap();
+        let seen = world.provider.seen(0).await;
+        assert!(soon(seen.reached("pause")).await);
+        soon(crate::world::until_shown(&run, "home ")).await;
+        run.cancel(andon::Cancel::graceful());
+        let outcome = soon(run.outcome()).await;
+        assert_eq!(outcome.receipt.model_calls[0].pending.unwrap().what, Pending::Draining, "{dialect:?}");
+        assert_eq!(world.provider.open_streams(), 1, "{dialect:?}: it is kept open");
+
+        gate.open();
+        let receipt = soon(run.last_word()).await.unwrap();
+        let billed = receipt.usage.billed;
+        assert_eq!((billed.output.value, billed.output.provenance), (Some(21), Provenance::Reported), "{dialect:?}");
+        let undelivered = receipt.addenda.iter().find_map(|addendum| match &addendum.what {
+            andon::core::event::Learnt::Undelivered { parts, .. } => Some(parts.clone()),
+            _ => None,
+        });
+        let text = undelivered.into_iter().flatten().map(|part| format!("{part:?}")).collect::<String>();
+        assert!(
+            text.contains("in the evening and wrote them down.") && !text.contains("keeper"),
+            "{dialect:?}: {text}"
+        );
+        assert_eq!(outcome.message.as_ref().unwrap().text(), "The keeper counted the ships that came home ");
+        assert_eq!(world.provider.open_streams(), 0);
+        world.goes_on(&run).await;
+    })
+    .await;
+}

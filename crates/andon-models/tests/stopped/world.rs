@@ -1,0 +1,118 @@
+//! An agent on a bad provider.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Agent, Cancel, FeedItem, FnTool, MemoryJournal, Outcome, Run, Runtime};
+use andon_models::Builder;
+use andon_testkit::assert_nothing_lost;
+use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
+use andon_testkit::wire::Provider;
+use serde_json::json;
+use tokio::time::timeout;
+
+/// The exact model that every answer names.
+pub(crate) const MODEL: &str = "bad-model-1-2026-11-01";
+
+pub(crate) struct World {
+    pub(crate) provider: BadProvider,
+    pub(crate) runtime: Runtime,
+    pub(crate) agent: Agent,
+    pub(crate) dialect: Dialect,
+}
+
+pub(crate) fn builder(dialect: Dialect) -> Builder {
+    let model = "bad-model-1";
+    match dialect {
+        Dialect::OpenAiChat => andon_models::OpenAi::builder(model),
+        Dialect::OpenAiResponses => andon_models::OpenAiResponses::builder(model),
+        Dialect::Anthropic => andon_models::Anthropic::builder(model),
+        Dialect::Gemini => andon_models::Gemini::builder(model),
+        Dialect::Ollama => andon_models::Ollama::builder(model),
+    }
+}
+
+impl World {
+    pub(crate) async fn new(dialect: Dialect, protocol: Protocol) -> Self {
+        Self::with(dialect, protocol, |builder| builder).await
+    }
+
+    pub(crate) async fn with(dialect: Dialect, protocol: Protocol, set: impl FnOnce(Builder) -> Builder) -> Self {
+        let provider = BadProvider::start(protocol).await;
+        let model = set(builder(dialect)).base_url(provider.base_url()).key("a-key");
+        let model = if protocol == Protocol::Http2 { model.http2_prior_knowledge() } else { model };
+        let runtime = Runtime::builder().journal(Arc::new(MemoryJournal::new())).build();
+        let agent =
+            Agent::builder().model(model.build().unwrap()).runtime(&runtime).instructions("Be brief.").tool(look());
+        let agent = agent.build().unwrap().session("s").unwrap();
+        Self { provider, runtime, agent, dialect }
+    }
+
+    /// Plays a script and pulls when it has reached a step; gives the run as it has settled.
+    pub(crate) async fn stop_at(&self, script: Script, step: &str, shown: &str) -> (Run, Arc<Outcome>) {
+        let number = self.provider.all_seen().len();
+        self.provider.answer(script);
+        let run = self.agent.start("Tell me a story.").unwrap();
+        let seen = self.provider.seen(number).await;
+        assert!(soon(seen.reached(step)).await, "{:?}: the script never came to {step}", self.dialect);
+        soon(until_shown(&run, shown)).await;
+        run.cancel(Cancel::graceful());
+        let outcome = soon(run.outcome()).await;
+        let closed = soon(seen.closed()).await;
+        assert!(closed.by_client(), "{:?} at {step}: {:?}", self.dialect, closed.how);
+        (run, outcome)
+    }
+
+    /// Nothing was lost, and the next prompt's request is one that the provider takes and answers.
+    pub(crate) async fn goes_on(&self, run: &Run) {
+        let history = self.agent.history().await.unwrap();
+        assert_nothing_lost(run, &history).await;
+        let number = self.provider.all_seen().len();
+        let reply = Reply::text(["All", " is well."]).usage(Tokens::new(30, 4)).model(MODEL);
+        self.provider.answer(Script::reply(self.dialect, &reply));
+        let outcome = soon(self.agent.run("Go on.")).await.unwrap();
+        assert_eq!(outcome.stop_reason(), "end_turn", "{:?}: {:?}", self.dialect, outcome.ending);
+        assert_eq!(outcome.message.as_ref().unwrap().text(), "All is well.");
+        let asked = self.provider.seen(number).await;
+        let provider = match self.dialect {
+            Dialect::OpenAiChat => Provider::OpenAiChat,
+            Dialect::OpenAiResponses => Provider::OpenAiResponses,
+            Dialect::Anthropic => Provider::Anthropic,
+            Dialect::Gemini => Provider::Gemini,
+            Dialect::Ollama => Provider::Ollama,
+        };
+        assert_eq!(provider.validate(&asked.json()), Ok(()), "{:?}", self.dialect);
+    }
+}
+
+fn look() -> FnTool {
+    let schema = json!({"type": "object", "properties": {"where": {"type": "string"}}});
+    FnTool::new("look", "Looks.", schema, |call| async move { Ok(format!("seen: {}", call.input["where"]).into()) })
+}
+
+/// Waits, but not for ever.
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
+    timeout(Duration::from_secs(30), what).await.expect("it comes in time")
+}
+
+/// Reads a run's feed until it has shown this text.
+pub(crate) async fn until_shown(run: &Run, text: &str) {
+    let (mut feed, mut shown) = (run.feed(), String::new());
+    while !shown.contains(text) {
+        match feed.next().await {
+            Some(FeedItem::Delta(delta)) => shown.push_str(&delta.text),
+            Some(_) => {}
+            None => panic!("the run settled and had shown {shown:?} only: {:?}", run.try_outcome()),
+        }
+    }
+}
+
+/// Every dialect over both protocols.
+pub(crate) async fn everywhere(scene: impl AsyncFn(Dialect, Protocol)) {
+    for dialect in Dialect::ALL {
+        for protocol in Protocol::ALL {
+            scene(dialect, protocol).await;
+        }
+    }
+}
