@@ -29,3 +29,9 @@ pub(crate) fn tools(words: &[&str]) -> Result<()> {
 pub(crate) fn journal(words: &[&str]) -> Result<()> {
     bench("andon-store", "journal", words)
 }
+
+/// How fast the streams of models are decoded, and how soon they are closed.
+pub(crate) fn models(words: &[&str]) -> Result<()> {
+    bench("andon-models", "decode", words)?;
+    bench("andon-models", "closing", words)
+}

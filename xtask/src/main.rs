@@ -1,7 +1,8 @@
-//! The project's own chores: `cargo xtask test | points | crash | bench | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | bench | fuzz | venv`.
 
 mod bench;
 mod crash;
+mod fuzz;
 mod python;
 mod stages;
 mod tests;
@@ -26,6 +27,9 @@ Commands:
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
+  bench models [WORD..]   how fast streams of models are decoded and how soon they are closed, as tables
+  fuzz [SECONDS]     fuzzes every decoder of a stream for so long, a minute unless told; needs a nightly toolchain and
+                     cargo-fuzz
   venv                    makes the Python environment that tests need, and prints its Python: some tests want it in
                           ANDON_TEST_PYTHON
   help               this text";
@@ -51,6 +55,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "core", words @ ..] => bench::core(words),
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),
+        ["bench", "models", words @ ..] => bench::models(words),
+        ["fuzz", words @ ..] => fuzz::fuzz(words),
         ["venv"] => {
             println!("{}", python::ensure_venv()?.display());
             Ok(())
