@@ -34,3 +34,8 @@ pub(crate) fn closing(words: &[&str]) -> Result<()> {
 pub(crate) fn journal(words: &[&str]) -> Result<()> {
     bench("andon-store", "journal", words)
 }
+
+/// How fast the streams of models are decoded.
+pub(crate) fn models(words: &[&str]) -> Result<()> {
+    bench("andon-models", "decode", words)
+}

@@ -1,8 +1,9 @@
-//! The project's own chores: `cargo xtask test | points | crash | bench | eval-usage | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | bench | eval-usage | fuzz | venv`.
 
 mod bench;
 mod crash;
 mod eval;
+mod fuzz;
 mod python;
 mod stages;
 mod tests;
@@ -27,10 +28,13 @@ Commands:
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
-  eval-usage --data FILE [--predictions FILE]
-                          how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
-                          .jsonl.gz); --predictions writes one line a call
+  bench models [WORD..]   how fast streams of models are decoded, as a table
   bench closing           how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
+  eval-usage --data FILE [--predictions FILE]
+                     how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
+                     .jsonl.gz); --predictions writes one line a call
+  fuzz [SECONDS]     fuzzes every decoder of a stream for so long, a minute unless told; needs a nightly toolchain and
+                     cargo-fuzz
   venv                    makes the Python environment that tests need, and prints its Python: some tests want it in
                           ANDON_TEST_PYTHON
   help               this text";
@@ -58,6 +62,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "tools", words @ ..] => bench::tools(words),
         ["bench", "closing", words @ ..] => bench::closing(words),
         ["eval-usage", words @ ..] => eval::usage(words),
+        ["bench", "models", words @ ..] => bench::models(words),
+        ["fuzz", words @ ..] => fuzz::fuzz(words),
         ["venv"] => {
             println!("{}", python::ensure_venv()?.display());
             Ok(())

@@ -292,8 +292,8 @@ impl Answer for HttpAnswer {
     }
 
     fn cut(self: Box<Self>) -> Option<Afterwards> {
-        let is_over = matches!(self.phase, Phase::Over | Phase::Ready(_) | Phase::Ending(..));
-        if is_over || !self.begun {
+        let is_open = matches!(self.phase, Phase::Asking(_) | Phase::Reading(_));
+        if !is_open || !self.begun {
             return None;
         }
         let after = self.after.clone();

@@ -70,11 +70,11 @@ fn no_setup_error_shows_a_key() {
     assert_clean("a header", &format!("{error} {error:?}"));
 }
 
-#[tokio::test]
-async fn a_panic_that_shows_a_model_shows_no_key() {
+#[test]
+fn a_panic_that_shows_a_model_shows_no_key() {
     let model = builder(Dialect::Gemini).key(CANARY).build().unwrap();
-    let panicked = tokio::spawn(async move { panic!("{model:?}") }).await.unwrap_err();
-    let words = *panicked.into_panic().downcast::<String>().unwrap();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| panic!("{model:?}"))).unwrap_err();
+    let words = *panicked.downcast::<String>().unwrap();
     assert!(words.contains("gemini"));
     assert_clean("a panic", &words);
 }

@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| andon_fuzz::sse_stream::<
+    andon_models::decode::openai_responses::OpenAiResponses,
+>(data));
