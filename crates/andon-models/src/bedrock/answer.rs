@@ -1,0 +1,129 @@
+//! An answer of Bedrock's as it comes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
+use andon_core::usage::{Pending, Usage};
+use aws_sdk_bedrockruntime::primitives::event_stream::EventReceiver;
+use aws_sdk_bedrockruntime::types::ConverseStreamOutput;
+use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
+use aws_smithy_types::body::SdkBody;
+
+use super::{Access, drain, plain};
+use crate::decode::bedrock::Bedrock;
+
+type Receiver = EventReceiver<ConverseStreamOutput, ConverseStreamOutputError>;
+
+/// The next event and the rest of the stream; nothing if it is over.
+pub(super) type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, ModelError>>;
+
+/// An answer that is being read.
+pub(super) struct Open {
+    model: Arc<str>,
+    /// What is waited for; nothing once the answer is over.
+    next: Option<Next>,
+    /// Whether anything was asked of the provider.
+    is_asked: bool,
+    pub(super) decoder: Bedrock,
+    /// Pieces that were read and not yet given out.
+    pub(super) pieces: VecDeque<Piece>,
+    /// How many calls were given out.
+    calls: usize,
+}
+
+impl Open {
+    pub(super) fn new(access: Arc<Access>, model: Arc<str>, body: String) -> Self {
+        let next = open(access, Arc::clone(&model), body);
+        Self {
+            model,
+            next: Some(next),
+            is_asked: false,
+            decoder: Bedrock::default(),
+            pieces: VecDeque::new(),
+            calls: 0,
+        }
+    }
+
+    /// Reads on until there is a piece, an error or the end.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
+        while self.pieces.is_empty() {
+            let Some(next) = &mut self.next else { break };
+            self.is_asked = true;
+            let received = ready!(next.as_mut().poll(cx));
+            self.next = None;
+            self.take(received?)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes what was received.
+    pub(super) fn take(&mut self, received: Option<(ConverseStreamOutput, Receiver)>) -> Result<(), ModelError> {
+        let Some((event, rest)) = received else { return self.decoder.finish(&mut self.pieces) };
+        if let Some(event) = plain::event(event) {
+            self.decoder.event(event, &mut self.pieces)?;
+        }
+        self.next = (!self.decoder.is_over()).then(|| receive(rest));
+        Ok(())
+    }
+
+    /// What is waited for, taken out.
+    pub(super) fn next(&mut self) -> Option<Next> {
+        self.next.take()
+    }
+
+    /// How many calls were given out.
+    pub(super) fn calls(&self) -> usize {
+        self.calls
+    }
+}
+
+impl Answer for Open {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        if let Err(error) = ready!(self.poll_read(cx)) {
+            return Poll::Ready(Some(Err(error)));
+        }
+        let piece = self.pieces.pop_front();
+        self.calls += usize::from(matches!(piece, Some(Piece::Call { .. })));
+        Poll::Ready(piece.map(Ok))
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        self.decoder.usage()
+    }
+
+    fn model(&self) -> Option<&str> {
+        // The stream names no model; the one that was asked for has its version in its id.
+        Some(&self.model)
+    }
+
+    fn cut(self: Box<Self>) -> Option<Afterwards> {
+        if !self.is_asked || self.next.is_none() {
+            return None;
+        }
+        let work = drain::drain(*self)?;
+        Some(Afterwards { what: Pending::Draining, within: drain::GIVEN_UP, work })
+    }
+}
+
+/// Sends the request and waits for the first event.
+fn open(access: Arc<Access>, model: Arc<str>, body: String) -> Next {
+    Box::pin(async move {
+        let client = access.client().await;
+        let call = client.converse_stream().model_id(&*model).customize().mutate_request(move |request| {
+            // Before it is signed: see invariant 1 of the module above.
+            request.headers_mut().insert("content-length", body.len().to_string());
+            *request.body_mut() = SdkBody::from(body.clone());
+        });
+        let answer = call.send().await.map_err(|error| plain::problem(&error))?;
+        receive(answer.stream).await
+    })
+}
+
+fn receive(mut stream: Receiver) -> Next {
+    Box::pin(async move {
+        let event = stream.recv().await.map_err(|error| plain::problem(&error))?;
+        Ok(event.map(|event| (event, stream)))
+    })
+}
