@@ -1,7 +1,8 @@
-//! The project's own chores: `cargo xtask test | points | crash | bench | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | bench | eval-usage | venv`.
 
 mod bench;
 mod crash;
+mod eval;
 mod python;
 mod stages;
 mod tests;
@@ -26,6 +27,9 @@ Commands:
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
+  eval-usage --data FILE [--predictions FILE]
+                          how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
+                          .jsonl.gz); --predictions writes one line a call
   venv                    makes the Python environment that tests need, and prints its Python: some tests want it in
                           ANDON_TEST_PYTHON
   help               this text";
@@ -51,6 +55,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "core", words @ ..] => bench::core(words),
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),
+        ["eval-usage", words @ ..] => eval::usage(words),
         ["venv"] => {
             println!("{}", python::ensure_venv()?.display());
             Ok(())

@@ -1,9 +1,9 @@
-//! The practice agent: a model that needs nothing, and tools that harm nothing.
+//! The agent of the terminal: a model, and the tools that it may use.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use andon::{Agent, Practice, Runtime, Tool};
+use andon::{Agent, AgentBuilder, Practice, Runtime, Tool};
 use andon_tools::mcp::{McpServer, McpTool};
 use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 use anyhow::{Context, bail};
@@ -12,13 +12,12 @@ use crate::args::{BuiltIn, Options};
 use crate::show::{Style, plain};
 use crate::tools;
 
-/// Its name: the app of its sessions.
+/// The agent's name, which is the app of its sessions, and the model that it has unless another is named. A session may go
+/// on with another model.
 pub(crate) const PRACTICE: &str = "practice";
 
-/// Builds the practice agent.
-pub(crate) async fn practice_agent(options: &Options, runtime: &Runtime) -> anyhow::Result<Agent> {
-    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
-    let model = if options.instant { Practice::instant() } else { Practice::new() };
+/// Builds the agent.
+pub(crate) async fn build_agent(options: &Options, runtime: &Runtime) -> anyhow::Result<Agent> {
     let folder = match &options.folder {
         Some(folder) => folder.clone(),
         None => std::env::current_dir().context("the current folder is gone: name another with --folder")?,
@@ -36,16 +35,31 @@ pub(crate) async fn practice_agent(options: &Options, runtime: &Runtime) -> anyh
     let agent = Agent::builder()
         .name(PRACTICE)
         .runtime(runtime)
-        .model(model.seed(seed))
-        .instructions("You are a practice agent in a terminal.")
         .limits(options.limits())
+        .tools(named.into_iter().map(|tool| built_in(tool, &folder)))
+        .tools(remote);
+    let agent = if options.model == PRACTICE { practise(agent, options) } else { with_model(agent, options)? };
+    Ok(agent.build()?)
+}
+
+/// A model that needs nothing, and tools that harm nothing.
+fn practise(agent: AgentBuilder, options: &Options) -> AgentBuilder {
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
+    let model = if options.instant { Practice::instant() } else { Practice::new() };
+    let instructions = options.instructions.as_deref().unwrap_or("You are a practice agent in a terminal.");
+    agent
+        .model(model.seed(seed))
+        .instructions(instructions)
         .tool(tools::slow_count())
         .tool(tools::dice(seed))
         .tool(tools::clock())
         .tool(tools::write_note())
-        .tools(named.into_iter().map(|tool| built_in(tool, &folder)))
-        .tools(remote);
-    Ok(agent.build()?)
+}
+
+fn with_model(agent: AgentBuilder, options: &Options) -> anyhow::Result<AgentBuilder> {
+    let model = andon_models::by_name(&options.model)?;
+    let instructions = options.instructions.as_deref().unwrap_or("You are an assistant in a terminal. Be brief.");
+    Ok(agent.model(model).instructions(instructions))
 }
 
 /// The tools of an MCP server. Its connection lives as long as they do.

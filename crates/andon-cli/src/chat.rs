@@ -5,6 +5,7 @@ use std::sync::Arc;
 use andon::{Agent, Event, Outcome, Recovered, Run, RunFilter, SessionFilter};
 
 use crate::Exit;
+use crate::agent::PRACTICE;
 use crate::args::ChatArgs;
 use crate::db::{Db, quoted};
 use crate::follow::{Approver, follow};
@@ -15,7 +16,8 @@ use crate::show::{Screen, Streams, Style, flowing, history, recap, receipt, reco
 use crate::start::{Start, start, stop_the_rest};
 use crate::terminal::Hushed;
 
-const HELP: &str = "\
+/// What the practice model does with some words.
+const PRACTICE_HELP: &str = "\
 Say anything. Some words do more:
   tell me a long story      an answer of more than a minute
   think about it            a thought first, then the answer
@@ -26,6 +28,9 @@ Say anything. Some words do more:
   both                      a slow tool and a quick one together
   write a note: buy milk    a tool that needs your yes
   dice {\"sides\": 8}         any tool, spelt out; with --tool shell also: shell: ls -l
+";
+
+const HELP: &str = "\
 Ctrl-C stops the answer, again stops it now, a third time leaves at once.
   /receipt                  all about the last run
   /history                  what was said in this session
@@ -41,14 +46,15 @@ pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
     let interrupts = Interrupts::listen()?;
     let input = Input::open()?;
     let screen = Screen::new(Streams::Together);
-    let mut chat = Chat { agent, db, interrupts, input, screen, last: None, has_talked: false };
+    let model = args.options.model.clone();
+    let mut chat = Chat { agent, model, db, interrupts, input, screen, last: None, has_talked: false };
     chat.greet(is_new, &recovered).await?;
     chat.go_on().await?;
     while let Some(line) = chat.next_line().await? {
         match line.trim() {
             "" => {}
             "/quit" | "/exit" | "/q" => break,
-            "/help" | "/h" | "/?" => chat.screen.note(HELP)?,
+            "/help" | "/h" | "/?" => chat.show_help()?,
             "/receipt" => chat.show_receipt().await?,
             "/history" => chat.show_history().await?,
             "/session" => chat.show_session()?,
@@ -65,6 +71,8 @@ pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
 
 struct Chat {
     agent: Agent,
+    /// The name of its model.
+    model: String,
     db: Db,
     interrupts: Interrupts,
     input: Input,
@@ -80,6 +88,9 @@ impl Chat {
         let (bold, dim) = (Style::BOLD, Style::DIM);
         let stop = "Stop it with Ctrl-C, leave with Ctrl-D. /help tells more.";
         self.screen.note(&match is_new {
+            _ if self.model != PRACTICE => {
+                format!("{bold}Andon{bold:#}: {}, which you can stop at any moment. {stop}", self.model)
+            }
             false => format!("{bold}Andon{bold:#}: a practice agent. Ctrl-C stops it, Ctrl-D leaves, /help tells more."),
             true => format!(
                 "{bold}Andon{bold:#}: a practice agent that you can stop at any moment. It needs no key and no network.\n\
@@ -181,6 +192,11 @@ impl Chat {
         self.screen.note("")?;
         (self.last, self.has_talked) = (Some(outcome), true);
         Ok(())
+    }
+
+    fn show_help(&mut self) -> std::io::Result<()> {
+        let words = if self.model == PRACTICE { PRACTICE_HELP } else { "" };
+        self.screen.note(&format!("{words}{HELP}"))
     }
 
     async fn show_receipt(&mut self) -> anyhow::Result<()> {

@@ -54,9 +54,15 @@ impl Db {
 
     /// Opens it to look, also while another process writes it; nothing if nothing was recorded yet.
     pub(crate) fn open_to_read(&self) -> anyhow::Result<Option<Runtime>> {
+        let journal = self.journal_to_read()?;
+        Ok(journal.map(|journal| Runtime::builder().journal(Arc::new(journal)).build()))
+    }
+
+    /// As [`open_to_read`](Self::open_to_read), for what belongs to no run.
+    pub(crate) fn journal_to_read(&self) -> anyhow::Result<Option<SqliteJournal>> {
         let Some(file) = &self.file else { return Ok(None) };
         match SqliteJournal::open_to_read(file) {
-            Ok(journal) => Ok(Some(Runtime::builder().journal(Arc::new(journal)).build())),
+            Ok(journal) => Ok(Some(journal)),
             Err(OpenError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

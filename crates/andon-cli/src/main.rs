@@ -78,6 +78,7 @@ fn work(args: Args) -> anyhow::Result<Exit> {
             Some(Command::Export(args)) => records::export(&args).await,
             Some(Command::Import(args)) => records::import(&args).await,
             Some(Command::Delete(args)) => records::delete(&args).await,
+            Some(Command::Usage(args)) => records::usage(&args).await,
         }
     });
     // Nothing is left to be waited for: the run has settled, and what it leaked is in its receipt. The runtime is left as it

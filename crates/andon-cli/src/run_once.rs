@@ -2,7 +2,9 @@
 
 use std::io::{IsTerminal, Read};
 
-use andon::{Agent, Ending, Outcome, State};
+use std::sync::Arc;
+
+use andon::{Agent, Ending, Outcome, Run, State};
 use anyhow::{Context, bail};
 
 use crate::Exit;
@@ -37,10 +39,24 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     let run = agent.start(prompt)?;
     let _aimed = interrupts.aim_at_first(run.cord());
     let (outcome, shown) = follow(&run, output.listener(), &mut approver).await;
+    let outcome = with_last_word(&run, outcome).await;
     // Where the output was closed there is nobody to tell; the exit code says how the run ended.
     let _ = shown.and_then(|()| output.account(&outcome, &agent, &db));
     stop_the_rest(agent.runtime()).await?;
     Ok(exit(&outcome))
+}
+
+/// Waits for what is still being learnt of what was used: the program's end would be its end. Another Ctrl-C leaves at
+/// once, as ever.
+async fn with_last_word(run: &Run, outcome: Arc<Outcome>) -> Arc<Outcome> {
+    if let Some(awaited) = outcome.receipt.model_calls.iter().find_map(|call| call.pending) {
+        let dim = Style::DIM;
+        anstream::eprintln!("{dim}{}{dim:#}", receipt::pending_words(awaited));
+    }
+    match run.last_word().await {
+        Some(receipt) => Arc::new(Outcome { usage: receipt.usage, receipt, ..(*outcome).clone() }),
+        None => outcome,
+    }
 }
 
 /// Follows what a dead program left waiting in this session: it comes first, and beside the output of this run.

@@ -3,7 +3,7 @@
 use andon::{Agent, Cancel, Reason, Recovered, Runtime, SessionFilter, SessionKey, State};
 use anyhow::{Context, bail};
 
-use crate::agent::{PRACTICE, practice_agent};
+use crate::agent::{PRACTICE, build_agent};
 use crate::args::{DbArgs, Options, TalkArgs};
 use crate::db::{Db, For};
 use crate::names;
@@ -24,7 +24,7 @@ pub(crate) struct Start {
 pub(crate) async fn start(program: &str, options: &Options, talk: &TalkArgs, db: &DbArgs) -> anyhow::Result<Start> {
     let db = Db::named(db)?;
     let runtime = db.open(program, For::Running)?;
-    let agent = practice_agent(options, &runtime).await?;
+    let agent = build_agent(options, &runtime).await?;
     // Before recovery: what that settles is no use of a session.
     let name = choose(&runtime, talk, &db).await?;
     let agent = agent.session(name)?;

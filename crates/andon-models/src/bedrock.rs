@@ -9,10 +9,10 @@
 //!    caps, and shown to nobody.
 
 mod answer;
-mod drain;
 mod plain;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use andon::{Answer, Meter, Model, Request};
 use aws_sdk_bedrockruntime::Client;
@@ -20,8 +20,14 @@ use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, StalledStreamProt
 use aws_smithy_types::retry::RetryConfig;
 use tokio::sync::OnceCell;
 
+use crate::cut::Drain;
+use crate::gauge::Gauge;
+use crate::names::Closing;
 use crate::render::{self, Ask};
 use crate::settings::Settings;
+
+/// How far a cut answer is drained unless the user says otherwise.
+const DRAIN: Drain = Drain { max_bytes: 1 << 20, max_tokens: None, max_time: Duration::from_secs(60), max_at_once: 8 };
 
 /// A model at Amazon Bedrock.
 pub struct Bedrock {
@@ -29,7 +35,8 @@ pub struct Bedrock {
     model: Arc<str>,
     settings: Settings,
     access: Arc<Access>,
-    meter: Option<Arc<dyn Meter>>,
+    drain: Drain,
+    meter: Arc<Gauge>,
 }
 
 /// The way in, made when it is first needed: finding credentials may need the network.
@@ -61,7 +68,11 @@ impl Bedrock {
     /// machine's role.
     pub fn new(model: impl Into<Arc<str>>, settings: Settings) -> Self {
         let model = model.into();
-        Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), meter: None }
+        // Claude has a limit in every request, the others only if the user sets one.
+        let is_claude = model.contains("claude");
+        let max_output = settings.max_output.or(is_claude.then_some(render::anthropic::DEFAULT_MAX_OUTPUT));
+        let meter = Gauge::new("bedrock", &model, Closing::StopsNothing, max_output.map(u64::from));
+        Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), drain: DRAIN, meter }
     }
 
     /// The same, by a configuration of one's own. Its retries and its protection against stalls are switched off.
@@ -71,10 +82,10 @@ impl Bedrock {
         Self { access: Arc::new(Access(OnceCell::new_with(Some(client)))), ..self }
     }
 
-    /// The same, with a meter for calls that are cut.
+    /// The same, with other caps on how far a cut answer is drained.
     #[must_use]
-    pub fn with_meter(self, meter: Arc<dyn Meter>) -> Self {
-        Self { meter: Some(meter), ..self }
+    pub fn with_drain(self, drain: Drain) -> Self {
+        Self { drain, ..self }
     }
 }
 
@@ -93,10 +104,10 @@ impl Model for Bedrock {
             settings: &self.settings,
         };
         let body = render::bedrock::body(&ask).to_string();
-        Box::new(answer::Open::new(Arc::clone(&self.access), Arc::clone(&self.model), body))
+        Box::new(answer::Open::new(Arc::clone(&self.access), Arc::clone(&self.model), body, self.drain))
     }
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {
-        self.meter.clone()
+        Some(Arc::clone(&self.meter) as Arc<dyn Meter>)
     }
 }

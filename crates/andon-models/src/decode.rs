@@ -11,6 +11,8 @@ pub mod anthropic;
 pub mod bedrock;
 mod event;
 pub mod gemini;
+pub mod ollama;
+pub mod openai_chat;
 pub mod openai_responses;
 mod seen;
 

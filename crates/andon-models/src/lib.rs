@@ -3,7 +3,23 @@
 
 #[cfg(feature = "bedrock")]
 pub mod bedrock;
+pub mod cut;
 pub mod decode;
+mod gauge;
+mod http;
+pub mod lines;
 pub mod meter;
+pub mod names;
+pub mod provider;
+pub mod refusal;
 pub mod render;
+pub mod secret;
 pub mod settings;
+pub mod sse;
+
+pub use cut::{CutPolicy, Drain};
+pub use gauge::book;
+pub use names::by_name;
+pub use provider::{Anthropic, Builder, Compatible, Gemini, HttpModel, Ollama, OpenAi, OpenAiResponses, SetupError};
+pub use secret::Secret;
+pub use settings::{Settings, Thinking};

@@ -10,8 +10,9 @@ use andon::core::event::{Epoch, Learnt};
 use andon::core::id::{RunId, SessionKey};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
-use andon::{Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, Sessions, Stored};
+use andon::{Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, Sessions, Shelf, Stored};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
@@ -158,21 +159,39 @@ impl<T: Send, F: FnMut(&mut Store) -> Result<T, Failed> + Send> Work for Change<
     }
 }
 
-/// An addendum, which answers like an append.
-struct Addition {
-    run: RunId,
-    at: Stamp,
-    what: Learnt,
+/// Something small that is written, which answers like an append.
+struct Note<F> {
+    write: F,
     done: AppendDone,
 }
 
-impl Work for Addition {
+impl<F: FnMut(&mut Store) -> Result<(), Failed> + Send> Work for Note<F> {
     fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
-        store.append_addendum(&self.run, self.at, &self.what)
+        (self.write)(store)
     }
 
     fn done(self: Box<Self>, result: Result<(), JournalError>) {
         self.done.done(result);
+    }
+}
+
+impl SqliteJournal {
+    fn note(&self, write: impl FnMut(&mut Store) -> Result<(), Failed> + Send + 'static) -> Append {
+        let (append, done) = Append::pending();
+        self.push(Job::Other(Box::new(Note { write, done })));
+        append
+    }
+}
+
+impl Shelf for SqliteJournal {
+    fn keep(&self, kind: &str, name: &str, value: Value) -> Append {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.note(move |store| store.keep(&kind, &name, &value))
+    }
+
+    fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
+        let kind = kind.to_owned();
+        self.readers.ask(move |connection| rows::kept(connection, &kind))
     }
 }
 
@@ -187,9 +206,8 @@ impl Journal for SqliteJournal {
     }
 
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
-        let (append, done) = Append::pending();
-        self.push(Job::Other(Box::new(Addition { run: run.clone(), at, what, done })));
-        append
+        let run = run.clone();
+        self.note(move |store| store.append_addendum(&run, at, &what))
     }
 
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
@@ -217,6 +235,10 @@ impl Journal for SqliteJournal {
     }
 
     fn sessions(&self) -> &dyn Sessions {
+        self
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
         self
     }
 }

@@ -443,7 +443,7 @@ mod tests {
     fn an_older_file_is_copied_before_it_is_changed() {
         let folder = tempfile::tempdir().unwrap();
         let (path, mut connection) = database(folder.path());
-        bring_up_to_date(&path, &mut connection, &MIGRATIONS).unwrap();
+        bring_up_to_date(&path, &mut connection, &MIGRATIONS[..1]).unwrap();
         connection.execute_batch(A_RUN).unwrap();
 
         let next = [MIGRATIONS[0], a_second];
@@ -459,15 +459,25 @@ mod tests {
             assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
         }
         bring_up_to_date(&path, &mut connection, &next).unwrap();
-        let refused = bring_up_to_date(&path, &mut connection, &MIGRATIONS).unwrap_err();
+        let refused = bring_up_to_date(&path, &mut connection, &MIGRATIONS[..1]).unwrap_err();
         assert!(matches!(refused, OpenError::Newer { found: 2, .. }), "{refused}");
+    }
+
+    #[test]
+    fn a_file_of_the_first_version_gets_a_shelf_and_keeps_its_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut connection) = database(folder.path());
+        bring_up_to_date(&path, &mut connection, &MIGRATIONS[..1]).unwrap();
+        connection.execute_batch(A_RUN).unwrap();
+        bring_up_to_date(&path, &mut connection, &MIGRATIONS).unwrap();
+        assert_eq!((count(&connection, "runs").unwrap(), count(&connection, "shelf").unwrap()), (1, 0));
     }
 
     #[test]
     fn a_change_that_fails_leaves_the_older_file_as_it_was_and_can_be_tried_again() {
         let folder = tempfile::tempdir().unwrap();
         let (path, mut connection) = database(folder.path());
-        bring_up_to_date(&path, &mut connection, &MIGRATIONS).unwrap();
+        bring_up_to_date(&path, &mut connection, &MIGRATIONS[..1]).unwrap();
         connection.execute_batch(A_RUN).unwrap();
         assert!(bring_up_to_date(&path, &mut connection, &[MIGRATIONS[0], fails]).is_err());
         assert_eq!((version(&path, &connection).unwrap(), count(&connection, "runs").unwrap()), (Some(1), 1));

@@ -12,6 +12,7 @@ use andon::core::time::Wall;
 use andon::{JournalError, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::encode::int;
 use crate::reader::Unread;
@@ -163,6 +164,17 @@ pub(crate) fn state(connection: &Connection, key: &SessionKey) -> Read<Option<St
         state.insert(row.get(0)?, parse(row, 1)?);
     }
     Ok(Some(state))
+}
+
+/// All that is kept of a kind, by name.
+pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Value)>> {
+    let mut query = connection.prepare_cached("SELECT name, body FROM shelf WHERE kind = ?1 ORDER BY name")?;
+    let mut rows = query.query([kind])?;
+    let mut kept = Vec::new();
+    while let Some(row) = rows.next()? {
+        kept.push((row.get(0)?, parse(row, 1)?));
+    }
+    Ok(kept)
 }
 
 fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {

@@ -10,13 +10,13 @@ use rusqlite::{Connection, Transaction};
 pub(crate) const APPLICATION_ID: i32 = 0x416e_646e;
 
 /// The version of a file that this program writes.
-pub(crate) const VERSION: i32 = 1;
+pub(crate) const VERSION: i32 = 2;
 
 /// Makes a file of one version one of the next.
 type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// The first makes a version 1 of an empty file, the next a version 2 of that, and so on.
-pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first];
+pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second];
 
 const TABLES: &str = "
 CREATE TABLE sessions (
@@ -105,6 +105,18 @@ const ONE_TERMINAL: &str = "CREATE UNIQUE INDEX one_terminal ON events (run) WHE
 fn first(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(ONE_TERMINAL)
+}
+
+/// A place for what belongs to no session.
+fn second(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(
+        "CREATE TABLE shelf (
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (kind, name)
+        ) STRICT, WITHOUT ROWID;",
+    )
 }
 
 /// Test-only: takes away what keeps a run from having two ends.

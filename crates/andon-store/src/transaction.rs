@@ -320,6 +320,15 @@ impl Store {
         Ok(())
     }
 
+    pub(crate) fn keep(&mut self, kind: &str, name: &str, value: &Value) -> Result<(), Failed> {
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO shelf (kind, name, body) VALUES (?1, ?2, ?3)
+             ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
+        )?;
+        insert.execute(params![kind, name, json(value)?])?;
+        Ok(())
+    }
+
     // ---- sessions ----
 
     pub(crate) fn create(&mut self, key: &SessionKey, at: Wall, state: &StateMap) -> Result<bool, Failed> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use andon::core::answer::Kind;
 use andon::core::cancel::Force;
-use andon::core::event::{Entry, Event, ModelEnd, Record, Seq, ToolEnd};
+use andon::core::event::{Entry, Event, Learnt, ModelEnd, Record, Seq, ToolEnd};
 use andon::core::id::CallId;
 use andon::core::message::{Message, Part};
 use andon::core::progress::Progress;
@@ -113,6 +113,34 @@ pub fn check_stored(stored: &Stored) -> Vec<String> {
         Ok(progress) if progress.ending().is_none() => broken.push("P6: the run has no outcome".to_owned()),
         Ok(_) => {}
         Err(error) => broken.push(format!("P2: the journal does not fold: {error}")),
+    }
+    broken
+}
+
+/// P4, P6: what was learnt about cut calls. A call of which something was pending has one last word, and it comes behind
+/// the run's end.
+pub fn check_last_words(stored: &Stored) -> Vec<String> {
+    let mut broken = Vec::new();
+    let records = records_of(stored);
+    let ended_at = records.last().map(|record| record.at.mono_us);
+    let about = |learnt: &Learnt| match learnt {
+        Learnt::UsageCorrected { call, .. } => Some(*call),
+        Learnt::LateResult { .. }
+        | Learnt::CompensationStarted { .. }
+        | Learnt::CompensationFinished { .. }
+        | Learnt::Undelivered { .. } => None,
+    };
+    for record in &records {
+        let Event::Usage { call, pending, .. } = &record.event else { continue };
+        let words = stored.addenda.iter().filter(|addendum| about(&addendum.what) == Some(*call)).count();
+        if words != usize::from(pending.is_some()) {
+            broken.push(format!("P4: model call {call} has pending {pending:?}, and {words} last words"));
+        }
+    }
+    for addendum in stored.addenda.iter().filter(|addendum| about(&addendum.what).is_some()) {
+        if Some(addendum.at.mono_us) < ended_at {
+            broken.push(format!("P6: addendum {} was made before the run's end", addendum.number));
+        }
     }
     broken
 }

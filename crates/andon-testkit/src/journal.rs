@@ -9,7 +9,8 @@ use andon::core::id::{RunId, SessionKey};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
 use andon::{
-    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, MemoryJournal, Probe, Requested, Sessions, Stored,
+    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, MemoryJournal, Probe, Requested, Sessions, Shelf,
+    Stored,
 };
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
@@ -188,5 +189,9 @@ impl Journal for TestJournal {
 
     fn sessions(&self) -> &dyn Sessions {
         self.inner.memory.sessions()
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        self.inner.memory.shelf()
     }
 }

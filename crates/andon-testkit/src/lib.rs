@@ -2,6 +2,8 @@
 //!
 //! - [`ScriptedModel`]: a model that does what a script says: streams, stays silent, floods, fails, breaks off.
 //! - [`tools`]: tools that are quick, slow, cooperative, stubborn, or panic.
+//! - [`figures`]: what a scripted model tells about its usage after a cut.
+//! - [`provider`]: a real server that speaks each provider's format and misbehaves on command.
 //! - [`wire`]: strict validators of a conversation for each provider's rules.
 //! - [`mod@bench`]: benchmarks as a table.
 //! - [`conformance`]: what every journal promises, for whoever writes one.
@@ -12,12 +14,15 @@ pub mod bench;
 pub mod check;
 pub mod conformance;
 pub mod explore;
+pub mod figures;
 pub mod journal;
 pub mod model;
+pub mod provider;
 pub mod scripts;
 pub mod tools;
 pub mod wire;
 
 pub use check::assert_nothing_lost;
+pub use figures::{After, ScriptedMeter};
 pub use journal::TestJournal;
 pub use model::{Act, ScriptedModel};

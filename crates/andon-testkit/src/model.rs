@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use andon::core::outcome::ModelStop;
 use andon::core::usage::Usage;
-use andon::{Answer, Model, ModelError, Piece, Probe, Request, Signature};
+use andon::{Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Probe, Request, Signature};
 use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
+
+use crate::figures::{After, ScriptedMeter};
 
 /// One thing that a scripted answer does.
 #[derive(Debug, Clone)]
@@ -77,6 +79,8 @@ impl Act {
 #[derive(Clone)]
 pub struct ScriptedModel {
     state: Arc<State>,
+    after: Option<After>,
+    meter: Option<Arc<ScriptedMeter>>,
 }
 
 struct State {
@@ -101,7 +105,22 @@ impl ScriptedModel {
     fn build(answers: impl IntoIterator<Item = Vec<Act>>, probe: Option<Arc<dyn Probe>>) -> Self {
         let answers = answers.into_iter().map(Arc::from).collect();
         let (calls, open, requests) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::default());
-        Self { state: Arc::new(State { answers, calls, open, requests, probe }) }
+        let state = Arc::new(State { answers, calls, open, requests, probe });
+        Self { state, after: None, meter: None }
+    }
+
+    /// More can be learnt about a call of it that was cut.
+    #[must_use]
+    pub fn after_a_cut(mut self, after: After) -> Self {
+        self.after = Some(after);
+        self
+    }
+
+    /// It has a meter.
+    #[must_use]
+    pub fn metered(mut self, meter: &Arc<ScriptedMeter>) -> Self {
+        self.meter = Some(Arc::clone(meter));
+        self
     }
 
     /// How often it was called.
@@ -139,7 +158,12 @@ impl Model for ScriptedModel {
             yielded: false,
             pause: None,
             usage: Usage::UNKNOWN,
+            after: self.after.clone(),
         })
+    }
+
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        self.meter.clone().map(|meter| meter as Arc<dyn Meter>)
     }
 }
 
@@ -151,6 +175,7 @@ struct ScriptedAnswer {
     yielded: bool,
     pause: Option<Pin<Box<Sleep>>>,
     usage: Usage,
+    after: Option<After>,
 }
 
 impl ScriptedAnswer {
@@ -215,6 +240,25 @@ impl Answer for ScriptedAnswer {
 
     fn usage_so_far(&self) -> Usage {
         self.usage
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some("scripted-1")
+    }
+
+    fn cut(mut self: Box<Self>) -> Option<Afterwards> {
+        let After { what, takes, within, learned } = self.after.take()?;
+        // What is drained holds the connection; who looks up or counts has closed it.
+        let connection = (what == Pending::Draining).then_some(self);
+        let work = Box::pin(async move {
+            match takes {
+                Some(takes) => sleep(takes).await,
+                None => std::future::pending().await,
+            }
+            drop(connection);
+            learned
+        });
+        Some(Afterwards { what, within, work })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The scripts that the explorer plays: every kind of thing that a run can be doing when it is stopped.
 
+mod figures;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,13 +25,13 @@ type Play = Pin<Box<dyn Future<Output = ()>>>;
 const GRACE: Duration = Duration::from_millis(2_100);
 
 macro_rules! script {
-    ($play:ident, $name:literal) => {
+    ($play:path, $name:literal) => {
         script!($play, $name, Duration::ZERO, None)
     };
-    ($play:ident, $name:literal, $settles_within:expr) => {
+    ($play:path, $name:literal, $settles_within:expr) => {
         script!($play, $name, $settles_within, None)
     };
-    ($play:ident, $name:literal, $settles_within:expr, $disk:expr) => {{
+    ($play:path, $name:literal, $settles_within:expr, $disk:expr) => {{
         fn boxed(world: World) -> Play {
             Box::pin($play(world))
         }
@@ -89,6 +91,16 @@ pub fn all() -> Vec<Script> {
         script!(thread_that_goes_on, "a thread that goes on", Duration::from_millis(700)),
         script!(threads_in_a_queue, "more threads than places", Duration::from_millis(700)),
         script!(compensated_call, "a call that is undone", GRACE),
+        script!(figures::looked_up, "a cut call that is looked up", GRACE),
+        script!(
+            figures::looked_up,
+            "a cut call that is looked up while the disk is slow",
+            GRACE + slow_disk * 10,
+            Some(slow_disk)
+        ),
+        script!(figures::drained, "a cut call that is drained"),
+        script!(figures::never_learnt, "a figure that never comes"),
+        script!(figures::metered, "a model with a meter", GRACE),
     ]
 }
 

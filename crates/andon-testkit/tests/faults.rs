@@ -14,6 +14,8 @@ fn first_tried(fault: Fault) -> Option<&'static str> {
         Fault::QueuedThreadAfterPull => Some("more threads than places"),
         Fault::TimeoutIgnored => Some("a tool that takes too long"),
         Fault::CompensationNotRecorded => Some("a call that is undone"),
+        Fault::LastWordMissing => Some("a cut call that is drained"),
+        Fault::AddendumBeforeEnd => Some("a cut call that is looked up while the disk is slow"),
         _ => None,
     }
 }

@@ -73,11 +73,15 @@ pub enum Fault {
     TimeoutIgnored,
     /// A compensation begins before it is on record.
     CompensationNotRecorded,
+    /// A receipt says for ever that a better figure is on its way.
+    LastWordMissing,
+    /// What is learnt about a cut call is added to the record before the run's end.
+    AddendumBeforeEnd,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::PieceAfterPull,
         Self::ToolAfterPull,
         Self::ModelAfterPull,
@@ -112,6 +116,8 @@ impl Fault {
         Self::QueuedThreadAfterPull,
         Self::TimeoutIgnored,
         Self::CompensationNotRecorded,
+        Self::LastWordMissing,
+        Self::AddendumBeforeEnd,
     ];
 }
 

@@ -17,6 +17,7 @@ use andon_core::time::Stamp;
 use tokio::sync::oneshot;
 
 use crate::sessions::Sessions;
+use crate::shelf::Shelf;
 use crate::tool::BoxFuture;
 
 /// The ordered, durable log of events.
@@ -49,6 +50,9 @@ pub trait Journal: Send + Sync + 'static {
 
     /// What is kept of sessions beside the facts of their runs.
     fn sessions(&self) -> &dyn Sessions;
+
+    /// What is kept that belongs to no session.
+    fn shelf(&self) -> &dyn Shelf;
 }
 
 /// What became of a cancel request that was left for a run.

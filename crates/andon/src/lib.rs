@@ -39,6 +39,7 @@ mod limits;
 mod live;
 mod log;
 mod memory;
+mod metering;
 mod model;
 mod orphan;
 pub mod practice;
@@ -51,6 +52,7 @@ mod run;
 mod runtime;
 mod session;
 mod sessions;
+mod shelf;
 mod sync;
 #[cfg(all(test, feature = "shuttle"))]
 mod threads;
@@ -93,6 +95,7 @@ pub use session::WhenBusy;
 pub use sessions::{
     Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
+pub use shelf::{CALIBRATION, Shelf};
 pub use tool::{
     BoxFuture, DEFAULT_GRACE, EffectId, FnTool, Invocation, Json, OnCancel, Progress, Returned, SessionState,
     StateError, Tool, ToolError, ToolOutput, ToolSpec, Undo, Work, tool,

@@ -12,9 +12,11 @@ use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::progress::Progress;
 use andon_core::time::{Stamp, Wall};
+use serde_json::Value;
 
 use crate::journal::{Append, Batch, Journal, JournalError, Requested, Stored};
 use crate::sessions::{Sessions, StateMap};
+use crate::shelf::Shelf;
 use crate::sync::{HashMap, Mutex};
 use crate::tool::BoxFuture;
 
@@ -33,6 +35,8 @@ struct State {
     sessions: HashMap<SessionKey, StoredSession>,
     /// What sessions share.
     shared: BTreeMap<SharedKey, StateMap>,
+    /// What belongs to no session, by kind and name.
+    shelf: BTreeMap<(String, String), Value>,
     /// Runs in the order in which they came, so that recovery does not depend on a hash.
     order: Vec<RunId>,
 }
@@ -260,5 +264,23 @@ impl Journal for MemoryJournal {
 
     fn sessions(&self) -> &dyn Sessions {
         self
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        self
+    }
+}
+
+impl Shelf for MemoryJournal {
+    fn keep(&self, kind: &str, name: &str, value: Value) -> Append {
+        self.state.lock().shelf.insert((kind.to_owned(), name.to_owned()), value);
+        Append::ready(Ok(()))
+    }
+
+    fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
+        let state = self.state.lock();
+        let of_kind = state.shelf.iter().filter(|((of, _), _)| of == kind);
+        let kept = of_kind.map(|((_, name), value)| (name.clone(), value.clone())).collect();
+        Box::pin(ready(Ok(kept)))
     }
 }

@@ -100,12 +100,14 @@ pub struct Learned {
 
 /// What makes the figures of a model's calls as good as they can be.
 ///
-/// No method may block or take more than a few milliseconds.
+/// Neither [`cut`](Meter::cut) nor [`recall`](Meter::recall) may block or take more than a few milliseconds: a stop waits for
+/// nobody.
 pub trait Meter: Send + Sync + 'static {
     /// The best figures for a call that did not come to its end, of which the provider had reported `known`.
     fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used;
 
-    /// Learns from a call that came to its end with these figures. Returns what is to be kept for the next process.
+    /// Learns from a call that came to its end with these figures, on a thread of its own. Returns what is to be kept for
+    /// the next process.
     fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson>;
 
     /// Takes back what was kept, by this process or an earlier one.

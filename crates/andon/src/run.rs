@@ -128,6 +128,20 @@ impl Run {
         self.live.receipt()
     }
 
+    /// Waits until the run has settled and nothing more is being learnt about or from what its model calls used; gives its
+    /// receipt. A program that is about to leave waits for it, so that nothing is unlearnt.
+    /// Of a run that this process did not run there is nothing to wait for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub async fn last_word(&self) -> Option<Receipt> {
+        self.outcome().await;
+        let reader = Reader { live: &self.live, key: self.live.next_reader() };
+        poll_fn(|cx| self.live.poll_last_word(reader.key, cx)).await;
+        self.receipt()
+    }
+
     /// The durable events so far.
     pub fn records(&self) -> Vec<Arc<Record>> {
         self.live.with_log(|log| log.facts().to_vec())

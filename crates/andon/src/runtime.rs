@@ -7,6 +7,8 @@ use std::time::Duration;
 use andon_core::cancel::{Reason, ReplyKind};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::message::Message;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::agent::AgentCore;
@@ -21,6 +23,7 @@ use crate::journal::{Journal, JournalError, Requested};
 use crate::live::Live;
 use crate::log::Log;
 use crate::memory::MemoryJournal;
+use crate::metering::patience_at_shutdown;
 use crate::probe::{Probe, Probes};
 use crate::recovery::{self, Recovered};
 use crate::registry::Registry;
@@ -55,6 +58,12 @@ pub(crate) struct RuntimeCore {
     parked: Mutex<HashSet<RunId>>,
     /// Calls that are being compensated.
     pub(crate) compensating: Mutex<HashSet<(RunId, CallId)>>,
+    /// Models whose meter has been given back what was learnt earlier.
+    pub(crate) recalled: Mutex<HashSet<Arc<str>>>,
+    /// Held by whoever learns from a call.
+    pub(crate) learning: Mutex<()>,
+    /// Ends what is still being learnt about calls that were cut.
+    give_up: Mutex<CancellationToken>,
     /// Held by whoever recovers.
     pub(crate) recovering: tokio::sync::Mutex<()>,
 }
@@ -241,14 +250,19 @@ impl Runtime {
     }
 
     /// Cancels everything that runs and waits until all is settled. Gives up after `within`, and says how many tasks
-    /// are left.
+    /// are left. What is still being learnt about calls that were cut is given up a little earlier.
     pub async fn shutdown(&self, within: Duration) -> Result<(), usize> {
         for live in self.core.registry.all() {
             let cancel = Cancel::graceful().reason(Reason::Shutdown).by("runtime");
             live.pull(cancel.at(live.now()));
         }
-        let all_over = tokio::time::timeout(within, self.core.door.all_over()).await;
-        all_over.map_err(|_| self.core.door.tasks())
+        let all_over = async {
+            if timeout(patience_at_shutdown(within), self.core.door.all_over()).await.is_err() {
+                std::mem::take(&mut *self.core.give_up.lock()).cancel();
+            }
+            self.core.door.all_over().await;
+        };
+        timeout(within, all_over).await.map_err(|_| self.core.door.tasks())
     }
 
     /// Waits until nothing runs any more, without stopping anything.
@@ -327,6 +341,11 @@ impl RuntimeCore {
 
     pub(crate) fn agent_named(&self, name: &str) -> Option<Arc<AgentCore>> {
         self.names.lock().get(name)?.iter().rev().find_map(Weak::upgrade)
+    }
+
+    /// Cancelled when what is still being learnt about calls is to be given up.
+    pub(crate) fn give_up(&self) -> CancellationToken {
+        self.give_up.lock().clone()
     }
 
     pub(crate) fn next_agent(&self) -> u64 {
@@ -420,6 +439,9 @@ impl RuntimeBuilder {
             names: Mutex::default(),
             parked: Mutex::default(),
             compensating: Mutex::default(),
+            recalled: Mutex::default(),
+            learning: Mutex::default(),
+            give_up: Mutex::default(),
             recovering: tokio::sync::Mutex::default(),
         };
         Runtime { core: Arc::new(core) }

@@ -16,6 +16,7 @@ use andon_core::message::Message;
 use crate::cord::Cancel;
 use crate::fault::{Fault, planted};
 use crate::live::{Live, News};
+use crate::model::Anchor;
 use crate::sync::Mutex;
 
 /// How many runs may wait for one session.
@@ -44,6 +45,8 @@ struct State {
     history: Option<Vec<Arc<Message>>>,
     /// How often what was read has become wrong.
     forgotten: u64,
+    /// The last call whose figures are known, and the agent that made it.
+    anchor: Option<(u64, Anchor)>,
     seated: Option<Arc<Live>>,
     queue: VecDeque<Arc<Live>>,
     /// It is being deleted: nobody is let in.
@@ -143,6 +146,7 @@ impl SessionCore {
     pub(crate) fn forget_history(&self) {
         let mut state = self.state.lock();
         state.history = None;
+        state.anchor = None;
         state.forgotten += 1;
     }
 
@@ -156,6 +160,15 @@ impl SessionCore {
         let mut state = self.state.lock();
         let is_right = state.forgotten == forgotten;
         is_right.then(|| state.history.get_or_insert(history).clone())
+    }
+
+    /// The last call of an agent in this session whose figures are known.
+    pub(crate) fn anchor(&self, agent: u64) -> Option<Anchor> {
+        self.state.lock().anchor.filter(|(by, _)| *by == agent).map(|(_, anchor)| anchor)
+    }
+
+    pub(crate) fn set_anchor(&self, agent: u64, anchor: Anchor) {
+        self.state.lock().anchor = Some((agent, anchor));
     }
 
     /// The run in progress, if there is one.

@@ -10,7 +10,7 @@ use andon::core::event::{Epoch, Learnt};
 use andon::core::time::Stamp;
 use andon::{
     Agent, Append, Batch, BoxFuture, Cancel, Journal, JournalError, MemoryJournal, Message, Requested, RunId, Runtime,
-    SessionKey, Sessions, Stored, TestClock,
+    SessionKey, Sessions, Shelf, Stored, TestClock,
 };
 use andon_testkit::{Act, ScriptedModel};
 
@@ -54,6 +54,10 @@ impl Journal for CountingJournal {
 
     fn sessions(&self) -> &dyn Sessions {
         self.memory.sessions()
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        self.memory.shelf()
     }
 }
 

@@ -13,7 +13,7 @@ use andon::core::message::Message;
 use andon::core::time::Stamp;
 use andon::{
     Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, Journal, JournalError, Requested, Run,
-    RunId, Runtime, SessionKey, Sessions, Stored, TestClock,
+    RunId, Runtime, SessionKey, Sessions, Shelf, Stored, TestClock,
 };
 use andon_testkit::check::read_all;
 use andon_testkit::tools::{self, ToolLog};
@@ -90,6 +90,10 @@ impl Journal for Hiccup {
 
     fn sessions(&self) -> &dyn Sessions {
         self.journal.sessions()
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        self.journal.shelf()
     }
 }
 

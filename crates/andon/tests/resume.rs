@@ -515,6 +515,10 @@ impl Journal for Late {
     fn sessions(&self) -> &dyn andon::Sessions {
         self.journal.sessions()
     }
+
+    fn shelf(&self) -> &dyn andon::Shelf {
+        self.journal.shelf()
+    }
 }
 
 /// A parked run in a runtime whose journal is late, and the agent that it needs.

@@ -4,7 +4,7 @@ mod records;
 mod session;
 
 pub(crate) use records::{
-    DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ListForm, ReceiptArgs, RunsArgs, SessionsArgs,
+    DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ListForm, ReceiptArgs, RunsArgs, SessionsArgs, UsageArgs,
 };
 pub(crate) use session::{DbArgs, SessionName, TalkArgs};
 
@@ -29,7 +29,8 @@ const CHAT_EXAMPLES: &str = "\
 Examples:
   andon chat                    a new session
   andon chat --continue         the last session, where you left it
-  andon chat --session monday   the session `monday`";
+  andon chat --session monday   the session `monday`
+  andon chat --model anthropic/claude-sonnet-5 --tool shell";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -39,8 +40,8 @@ Examples:
 
 /// Talk to an AI agent that you can stop at any moment, with nothing lost.
 ///
-/// Without a command this is `andon chat`. The agent is a practice agent: it needs no key and no network. What was said is
-/// kept in a database in your data folder, and outlives the program however that ends.
+/// Without a command this is `andon chat`. Unless --model names another, the model is a practice model: it needs no key and
+/// no network. What was said is kept in a database in your data folder, and outlives the program however that ends.
 #[derive(Debug, Parser)]
 #[command(name = "andon", version, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -52,7 +53,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Talk to the practice agent in the terminal.
+    /// Talk to an agent in the terminal.
     #[command(after_help = format!("{CHAT_EXAMPLES}\n\n{EXIT_CODES}"))]
     Chat(ChatArgs),
     /// Run one prompt and leave. The answer goes to standard output, all else to standard error.
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Delete a session so that nothing of it remains.
     Delete(DeleteArgs),
+    /// Tell how good the estimates of tokens have been, model by model.
+    Usage(UsageArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -104,7 +107,14 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Repeat a conversation: the same seed gives the same answers.
+    /// The model, such as anthropic/claude-sonnet-5, openai/gpt-5, gemini/gemini-3-pro or ollama/llama3.2. Its key comes from
+    /// the usual variable, such as ANTHROPIC_API_KEY. The practice model needs none.
+    #[arg(long, value_name = "NAME", env = "ANDON_MODEL", default_value = "practice", help_heading = "Model")]
+    pub(crate) model: String,
+    /// What the agent is told about itself and its work.
+    #[arg(long, value_name = "TEXT", help_heading = "Model")]
+    pub(crate) instructions: Option<String>,
+    /// Repeat a conversation: the same seed gives the same answers of the practice model.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Let the practice model answer without pauses.

@@ -121,3 +121,16 @@ pub(crate) struct DeleteArgs {
     #[command(flatten)]
     pub(crate) db: DbArgs,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  andon usage\n  andon usage --json | jq .output")]
+pub(crate) struct UsageArgs {
+    /// Only models whose name contains this.
+    #[arg(value_name = "WORD")]
+    pub(crate) model: Option<String>,
+    /// Write one JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}

@@ -7,6 +7,7 @@ mod import;
 mod receipt;
 mod runs;
 mod sessions;
+mod usage;
 
 pub(crate) use delete::delete;
 pub(crate) use export::export;
@@ -15,6 +16,7 @@ pub(crate) use import::import;
 pub(crate) use receipt::receipt;
 pub(crate) use runs::runs;
 pub(crate) use sessions::{sessions, table as sessions_table};
+pub(crate) use usage::usage;
 
 use std::io::Write;
 

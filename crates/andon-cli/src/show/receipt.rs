@@ -3,6 +3,7 @@
 use andon::core::event::Refusal;
 use andon::core::progress::Phase;
 use andon::core::receipt::CallAccount;
+use andon::core::usage::{Awaited, Pending};
 use andon::{Ending, Message, Outcome, Receipt, Verdict};
 
 use super::{Style, figures, recovered::session_shown, when};
@@ -72,12 +73,27 @@ impl Rows {
         let used = &receipt.usage;
         self.add("tokens", &format!("delivered: {}", figures::usage(&used.delivered, &used.delivered)));
         self.add("", &format!("billed:    {}", figures::usage(&used.billed, &used.delivered)));
+        for call in &receipt.model_calls {
+            if let Some(awaited) = call.pending {
+                self.add("pending", &pending_words(awaited));
+            }
+        }
         let leaked = if receipt.leaked.is_empty() { "nothing".to_owned() } else { receipt.leaked.join(", ") };
         self.add("leaked", &leaked);
         if receipt.revision > 0 {
             self.add("revised", &format!("{} times after the end", receipt.revision));
         }
     }
+}
+
+/// What is still being learnt about a call.
+pub(crate) fn pending_words(awaited: Awaited) -> String {
+    let what = match awaited.what {
+        Pending::Draining => "draining: closing would not have stopped the bill, so the rest is read, and not shown",
+        Pending::LookingUp => "the provider is asked what it will charge",
+        Pending::Counting => "the provider is asked to count what it was sent",
+    };
+    format!("{what} (until {} UTC at the latest)", when::utc(awaited.until))
 }
 
 fn heading(ending: &Ending, receipt: &Receipt) -> String {

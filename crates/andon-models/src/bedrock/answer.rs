@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
-use andon_core::usage::{Pending, Usage};
+use andon_core::usage::Usage;
 use aws_sdk_bedrockruntime::primitives::event_stream::EventReceiver;
 use aws_sdk_bedrockruntime::types::ConverseStreamOutput;
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
 use aws_smithy_types::body::SdkBody;
 
-use super::{Access, drain, plain};
+use super::{Access, plain};
+use crate::cut::Drain;
+use crate::cut::drain::{self, Drained};
 use crate::decode::bedrock::Bedrock;
 
 type Receiver = EventReceiver<ConverseStreamOutput, ConverseStreamOutputError>;
 
 /// The next event and the rest of the stream; nothing if it is over.
-pub(super) type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, ModelError>>;
+type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, ModelError>>;
 
 /// An answer that is being read.
 pub(super) struct Open {
@@ -26,15 +28,18 @@ pub(super) struct Open {
     next: Option<Next>,
     /// Whether anything was asked of the provider.
     is_asked: bool,
-    pub(super) decoder: Bedrock,
+    decoder: Bedrock,
     /// Pieces that were read and not yet given out.
-    pub(super) pieces: VecDeque<Piece>,
+    pieces: VecDeque<Piece>,
     /// How many calls were given out.
     calls: usize,
+    /// How many bytes of words and arguments have come.
+    received: usize,
+    caps: Drain,
 }
 
 impl Open {
-    pub(super) fn new(access: Arc<Access>, model: Arc<str>, body: String) -> Self {
+    pub(super) fn new(access: Arc<Access>, model: Arc<str>, body: String, caps: Drain) -> Self {
         let next = open(access, Arc::clone(&model), body);
         Self {
             model,
@@ -43,6 +48,8 @@ impl Open {
             decoder: Bedrock::default(),
             pieces: VecDeque::new(),
             calls: 0,
+            received: 0,
+            caps,
         }
     }
 
@@ -59,23 +66,36 @@ impl Open {
     }
 
     /// Takes what was received.
-    pub(super) fn take(&mut self, received: Option<(ConverseStreamOutput, Receiver)>) -> Result<(), ModelError> {
+    fn take(&mut self, received: Option<(ConverseStreamOutput, Receiver)>) -> Result<(), ModelError> {
+        let before = self.pieces.len();
         let Some((event, rest)) = received else { return self.decoder.finish(&mut self.pieces) };
         if let Some(event) = plain::event(event) {
             self.decoder.event(event, &mut self.pieces)?;
         }
+        self.received += self.pieces.iter().skip(before).map(size).sum::<usize>();
         self.next = (!self.decoder.is_over()).then(|| receive(rest));
         Ok(())
     }
+}
 
-    /// What is waited for, taken out.
-    pub(super) fn next(&mut self) -> Option<Next> {
-        self.next.take()
+impl Drained for Open {
+    fn reported(&self) -> Usage {
+        self.decoder.usage()
     }
 
-    /// How many calls were given out.
-    pub(super) fn calls(&self) -> usize {
+    fn calls(&self) -> usize {
         self.calls
+    }
+
+    fn received(&self) -> usize {
+        self.received
+    }
+}
+
+fn size(piece: &Piece) -> usize {
+    match piece {
+        Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),
+        Piece::ThinkingEnd { .. } | Piece::Call { .. } | Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_) => 0,
     }
 }
 
@@ -102,8 +122,9 @@ impl Answer for Open {
         if !self.is_asked || self.next.is_none() {
             return None;
         }
-        let work = drain::drain(*self)?;
-        Some(Afterwards { what: Pending::Draining, within: drain::GIVEN_UP, work })
+        let caps = self.caps;
+        // Without a place for it, it is dropped here, and the connection with it.
+        drain::begin(self, caps).ok()
     }
 }
 

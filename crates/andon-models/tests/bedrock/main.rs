@@ -201,3 +201,10 @@ async fn nothing_happens_before_the_answer_is_polled() {
     assert_eq!(server.requests(), 0);
     assert!(matches!(answer.poll_piece(&mut Context::from_waker(Waker::noop())), Poll::Pending));
 }
+
+#[tokio::test]
+async fn it_is_found_by_its_name_and_has_a_meter() {
+    let model = andon_models::by_name("bedrock/amazon.nova-pro-v1:0").unwrap();
+    assert_eq!(model.name(), "bedrock/amazon.nova-pro-v1:0");
+    assert!(model.meter().is_some());
+}

@@ -22,6 +22,7 @@ mod moving;
 mod order;
 mod owner;
 mod random;
+mod shelf;
 mod state;
 mod story;
 mod subject;
@@ -158,6 +159,10 @@ cases! {
         a_session_with_a_run_that_begins_in_the_middle_is_not_taken_at_all,
         what_is_shared_is_taken_only_where_there_is_nothing,
         a_run_that_was_moved_goes_on,
+    ],
+    shelf: [
+        a_value_is_kept_in_place_of_the_one_before,
+        kinds_do_not_see_each_other,
     ],
     random: [
         owners_that_write_at_random_leave_what_a_simple_model_says,

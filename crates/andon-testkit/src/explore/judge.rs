@@ -19,7 +19,7 @@ use super::director::{Director, Plan, Pull, is_explorers};
 use super::mode::Mode;
 use super::panics::unplanned_panics;
 use super::world::{Seen, World, next_agent, runtime};
-use crate::check::{check_feed, check_grace, check_stored, read_all, records_of, streamed};
+use crate::check::{check_feed, check_grace, check_last_words, check_stored, read_all, records_of, streamed};
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
 use crate::tools::Deed;
@@ -124,6 +124,7 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         let stored = journal.stored(run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_grace(&records_of(&stored)).into_iter().map(|text| format!("{run}: {text}")));
+        broken.extend(check_last_words(&stored).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
         let ending = ending(&stored);
         let pull = world.director.pull().filter(|pull| pull.reply.run_id() == run);

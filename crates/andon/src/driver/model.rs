@@ -9,7 +9,7 @@ use andon_core::event::{Event, HookPoint, ModelEnd, Refusal};
 use andon_core::id::CallId;
 use andon_core::message::{Message, Part, Role, ToolCall};
 use andon_core::outcome::{Failure, FailureKind, ModelStop};
-use andon_core::usage::{Usage, Used};
+use andon_core::usage::{Awaited, Usage, Used};
 use jsonschema::Validator;
 use tokio::time::sleep;
 
@@ -21,6 +21,7 @@ use crate::hook::What;
 use crate::journal::JournalError;
 use crate::limits::spent;
 use crate::live::Appended;
+use crate::metering::{Metered, follow};
 use crate::model::{ModelError, Request};
 
 /// How much of what is wrong with a call's arguments the model is told, in characters.
@@ -52,9 +53,15 @@ impl Driver {
             return self.close_uncalled(number);
         }
         let started = self.live.now();
-        let answer = self.agent.model.call(self.request(number));
+        let request = self.request(number);
+        let metered = Metered::of(&*self.agent.model, &request);
+        if let Some(metered) = &metered {
+            metered.recall(&self.live.runtime, &self.agent.model_name);
+        }
+        let answer = self.agent.model.call(request);
         let used_before = self.progress().used().delivered.at_least();
         let mut reading = Reading::new(answer, started, self.limits, used_before);
+        reading.metered = metered;
         let read = self.read(&mut reading).await?;
         self.close_call(number, &mut reading, read).await
     }
@@ -80,7 +87,7 @@ impl Driver {
             instructions: self.agent.instructions.clone(),
             history: self.history.iter().chain(own).cloned().collect(),
             tools: Arc::clone(&self.agent.specs),
-            anchor: None,
+            anchor: self.session.anchor(self.agent.id.0),
         }
     }
 
@@ -146,16 +153,32 @@ impl Driver {
                 self.stage_cut(number, reading, usage, &Why::Broken(Box::new(failure)));
                 Ok(())
             }
-            Read::Failed(error) => Box::pin(self.fail_or_retry(number, usage, &error)).await,
+            Read::Failed(error) => Box::pin(self.fail_or_retry(number, reading, usage, &error)).await,
         }
     }
 
-    fn stage_cut(&mut self, number: u32, reading: &Reading, usage: Usage, why: &Why) {
-        let used = Used::cut(usage.running());
-        let used = if planted(Fault::UnknownIsZero) { Used::NONE } else { used };
-        let close = |spans: Vec<&andon_core::answer::Span>| {
-            close_model(number, spans, used, None, reading.first_piece_us(), why)
+    /// The best figures there are for a call that did not come to its end, and the better one that is on its way.
+    fn account(&self, number: u32, reading: &mut Reading, usage: Usage) -> (Used, Option<Awaited>) {
+        let usage = usage.running();
+        let used = match &reading.metered {
+            _ if planted(Fault::UnknownIsZero) => Used::NONE,
+            None => Used::cut(usage),
+            Some(metered) => {
+                // A half call was written and is billed, although it is not kept.
+                let whole = AnswerEnd::Whole(ModelStop::ToolUse);
+                let answer = self.live.with_log(|log| assemble(log.answer(), whole));
+                metered.cut(&answer, reading.times(self.live.now()), usage)
+            }
         };
+        let afterwards = reading.afterwards.take();
+        (used, afterwards.map(|afterwards| follow(&self.live, number, used, *afterwards)))
+    }
+
+    fn stage_cut(&mut self, number: u32, reading: &mut Reading, usage: Usage, why: &Why) {
+        let (used, pending) = self.account(number, reading, usage);
+        let first_piece_us = reading.first_piece_us();
+        let close =
+            |spans: Vec<&andon_core::answer::Span>| close_model(number, spans, used, pending, first_piece_us, why);
         let mut events = self.live.with_log(|log| close(log.answer().collect()));
         self.plant_in_cut(&mut events);
         self.stage_all(events);
@@ -197,6 +220,10 @@ impl Driver {
         self.failed_attempts = 0;
         self.stage(Event::Message { message: Arc::clone(&message) });
         self.stage(Event::usage(number, Used::whole(usage)));
+        if let Some(metered) = reading.metered.take() {
+            metered.anchor(&self.session, self.agent.id.0, usage);
+            metered.learn(&self.live, message.parts.clone(), reading.times(self.live.now()), usage);
+        }
         let first_piece_us = reading.first_piece_us();
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
         self.triage(&message, &reading.duplicates);
@@ -246,7 +273,13 @@ impl Driver {
     }
 
     /// Nothing was shown: the call may be made again.
-    async fn fail_or_retry(&mut self, number: u32, usage: Usage, error: &ModelError) -> Result<(), JournalError> {
+    async fn fail_or_retry(
+        &mut self,
+        number: u32,
+        reading: &mut Reading,
+        usage: Usage,
+        error: &ModelError,
+    ) -> Result<(), JournalError> {
         self.failed_attempts += 1;
         let mut random = match self.live.runtime.seed {
             Some(seed) => fastrand::Rng::with_seed(seed ^ u64::from(number)),
@@ -258,7 +291,8 @@ impl Driver {
             tries => format!("{} (tried {tries} times)", error.message),
         };
         let failure = Box::new(Failure { error: error.failure_kind(), message });
-        self.stage(Event::usage(number, Used::cut(usage.running())));
+        let (used, pending) = self.account(number, reading, usage);
+        self.stage(Event::Usage { call: number, used: Box::new(used), pending });
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Failed { failure }, first_piece_us: None });
         let Some(delay) = delay else { return Ok(()) };
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);

@@ -18,7 +18,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::cord::Cancel;
 use crate::limits::tokens_spent;
 use crate::live::{Live, Offer};
-use crate::model::{Answer, ModelError};
+use crate::metering::{Metered, Times};
+use crate::model::{Afterwards, Answer, ModelError};
 
 /// What ended the reading.
 pub(super) enum Read {
@@ -41,6 +42,11 @@ pub(super) struct Reading {
     pub(super) duplicates: Vec<CallId>,
     /// What the provider has reported; nothing as long as that is nothing.
     usage: Option<Box<Usage>>,
+    /// What makes the figures good, if the model has that.
+    pub(super) metered: Option<Box<Metered>>,
+    /// What can still be learnt about a call that was cut.
+    pub(super) afterwards: Option<Box<Afterwards>>,
+    is_whole: bool,
     started: Stamp,
     pub(super) first_piece: Option<Stamp>,
     silence: Option<Box<Silence>>,
@@ -83,6 +89,9 @@ impl Reading {
             heads: Vec::new(),
             duplicates: Vec::new(),
             usage: None,
+            metered: None,
+            afterwards: None,
+            is_whole: false,
             started,
             first_piece: None,
             silence: limits.silence.map(|limit| Box::new(Silence::new(limit))),
@@ -95,8 +104,18 @@ impl Reading {
     pub(super) fn close(&mut self) -> Usage {
         if let Some(answer) = self.answer.take() {
             self.report(answer.usage_so_far());
+            if let Some(metered) = &mut self.metered {
+                metered.model = answer.model().map(str::to_owned);
+            }
+            if !self.is_whole {
+                self.afterwards = answer.cut().map(Box::new);
+            }
         }
         self.usage()
+    }
+
+    pub(super) fn times(&self, ended: Stamp) -> Times {
+        Times { started: self.started, first_piece: self.first_piece, ended }
     }
 
     fn usage(&self) -> Usage {
@@ -191,7 +210,10 @@ impl Reading {
                 self.report(**usage);
                 live.offer_mark(What::Used(usage.clone()))
             }
-            Piece::End(stop) => return Taken::Over(Read::End(*stop)),
+            Piece::End(stop) => {
+                self.is_whole = true;
+                return Taken::Over(Read::End(*stop));
+            }
         };
         self.offered(offer, piece, live)
     }

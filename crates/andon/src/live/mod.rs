@@ -85,6 +85,8 @@ struct Inner {
     outcome: Option<Arc<Outcome>>,
     /// What was learnt after the end.
     addenda: Vec<Addendum>,
+    /// How many calls something is being learnt about.
+    learning: u32,
     /// The driver is gone.
     orphaned: bool,
     /// A batch failed: none behind it may be written.
@@ -159,6 +161,7 @@ impl Live {
             passed: Passed::default(),
             outcome: None,
             addenda: Vec::new(),
+            learning: 0,
             orphaned: false,
             unwritable: None,
             broken: None,

@@ -110,6 +110,22 @@ impl Live {
         append
     }
 
+    /// Ready when nothing more is being learnt about what the calls of a settled run used.
+    pub(crate) fn poll_last_word(&self, key: u64, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.inner.lock();
+        if inner.learning == 0 {
+            return Poll::Ready(());
+        }
+        inner.log.register(key, cx.waker());
+        Poll::Pending
+    }
+
+    /// Something about a call of this run is being learnt, until the guard is dropped.
+    pub(crate) fn learning(self: &Arc<Self>) -> Learning {
+        self.inner.lock().learning += 1;
+        Learning(Arc::clone(self))
+    }
+
     pub(crate) fn addenda(&self) -> Vec<Addendum> {
         self.inner.lock().addenda.clone()
     }
@@ -172,5 +188,19 @@ impl Live {
                 Poll::Pending
             }
         }
+    }
+}
+
+/// Something about a call is being learnt.
+pub(crate) struct Learning(Arc<Live>);
+
+impl Drop for Learning {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut inner = self.0.inner.lock();
+            inner.learning = inner.learning.saturating_sub(1);
+            WakeList::readers(&mut inner.log)
+        };
+        waiting.wake();
     }
 }

@@ -7,7 +7,7 @@ use andon::core::event::{Entry, Epoch, Event, Learnt};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
 use andon::{
-    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, RunId, SessionKey, Sessions, Stored,
+    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, RunId, SessionKey, Sessions, Shelf, Stored,
 };
 use andon_testkit::TestJournal;
 use tokio::sync::oneshot;
@@ -142,6 +142,10 @@ impl Journal for HeldJournal {
 
     fn sessions(&self) -> &dyn Sessions {
         self.durable.sessions()
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        self.durable.shelf()
     }
 }
 

@@ -1,0 +1,98 @@
+//! `andon usage`.
+
+use andon::{CALIBRATION, Journal};
+use andon_models::meter::{Book, Page, Quality, Standing};
+
+use super::{nothing_recorded, width, write};
+use crate::Exit;
+use crate::args::UsageArgs;
+use crate::db::Db;
+use crate::show::{Cell, Style, Table, write_line};
+
+/// Tells how good the estimates have been.
+pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
+    let db = Db::named(&args.db)?;
+    let standing = match db.journal_to_read()? {
+        Some(journal) => standing(&journal, args.model.as_deref().unwrap_or_default()).await?,
+        None => Vec::new(),
+    };
+    if args.json {
+        for model in &standing {
+            write_line(&serde_json::to_string(model)?)?;
+        }
+    } else if standing.is_empty() {
+        write(&format!("{}\n", empty(args, &db)))?;
+    } else {
+        write(&table(&standing))?;
+        write(&warnings(&standing))?;
+    }
+    Ok(Exit::Completed)
+}
+
+/// What is on record about each model.
+async fn standing(journal: &impl Journal, word: &str) -> anyhow::Result<Vec<Standing>> {
+    let book = Book::new();
+    for (model, page) in journal.shelf().kept(CALIBRATION).await? {
+        // One that another version wrote is learnt anew.
+        if let Ok(page) = serde_json::from_value::<Page>(page) {
+            book.restore(&model, page);
+        }
+    }
+    let mut standing = book.standing();
+    standing.retain(|model| model.model.contains(word));
+    standing.sort_by(|a, b| a.model.cmp(&b.model));
+    Ok(standing)
+}
+
+fn empty(args: &UsageArgs, db: &Db) -> String {
+    match &args.model {
+        Some(word) => format!("Nothing is known of a model whose name contains `{word}`."),
+        None if db.is_kept() => format!(
+            "No call of a real model has come to its end yet in {}: what it used teaches how to estimate one that is cut.",
+            db.shown()
+        ),
+        None => nothing_recorded(db),
+    }
+}
+
+fn table(standing: &[Standing]) -> String {
+    let mut table = Table::new(&["MODEL", "CALLS", "OUTPUT ERROR", "INPUT ERROR", "FIRST INPUT", "BIAS", "IN BOUNDS"]);
+    for model in standing {
+        let style = if model.tokenizer_changed { Style::BAD } else { Style::BOLD };
+        let error = |quality: &Option<Quality>| match quality {
+            Some(quality) => format!("{} (p90 {})", percent(quality.median), percent(quality.p90)),
+            None => "-".to_owned(),
+        };
+        let of_output = |part: fn(&Quality) -> f64| model.output.as_ref().map_or("-".to_owned(), |q| percent(part(q)));
+        table.row(vec![
+            Cell::styled(model.model.clone(), style),
+            model.calls.to_string().into(),
+            if model.hides_reasoning { "only bounds".into() } else { error(&model.output).into() },
+            error(&model.input).into(),
+            error(&model.first_input).into(),
+            of_output(|quality| quality.bias).into(),
+            of_output(|quality| quality.coverage).into(),
+        ]);
+    }
+    table.fit(width())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn warnings(standing: &[Standing]) -> String {
+    let stop = Style::STOP;
+    let changed = standing.iter().filter(|model| model.tokenizer_changed).map(|model| {
+        format!(
+            "\n{stop}warning:{stop:#} {} counts otherwise than before: its tokenizer seems to have changed. Its estimates are \
+             worse until a few more calls have come to their end.\n",
+            model.model
+        )
+    });
+    let hidden = standing.iter().any(|model| model.hides_reasoning).then(|| {
+        "\nA model that thinks without showing it is never estimated in the middle of an answer: its receipt has bounds.\n"
+            .to_owned()
+    });
+    changed.chain(hidden).collect()
+}

@@ -1,0 +1,49 @@
+//! Reads recorded calls, replays them, and says how good the predictions were.
+
+mod data;
+mod groups;
+mod replay;
+mod report;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+const HELP: &str = "\
+Usage: cargo xtask eval-usage --data FILE [--predictions FILE]
+
+  --data FILE         recorded calls, one JSON object a line; .jsonl, or .jsonl.gz
+  --predictions FILE  writes one JSON line a call: prediction, bounds, and what the provider reported
+
+Fields of a line: prov, model, inp, out (tokens reported), msgs (texts of the request's messages), vis (the visible answer: its
+text, or the called tools' names and arguments), src (the recording), and where they apply: reas (reasoning tokens), think
+(the answer had thinking), srv (the provider ran tools of its own), sys (system prompt), tools (JSON texts), nt (how many
+tools the answer called).";
+
+/// Runs the evaluation as these arguments say.
+pub(crate) fn run(arguments: &[String], out: &mut impl Write) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (data, predictions) = match words.as_slice() {
+        ["--help" | "-h"] => return Ok(writeln!(out, "{HELP}")?),
+        ["--data", data] => (PathBuf::from(data), None),
+        ["--data", data, "--predictions", file] | ["--predictions", file, "--data", data] => {
+            (PathBuf::from(data), Some(PathBuf::from(file)))
+        }
+        _ => bail!("give the recorded calls with `--data FILE`\n\n{HELP}"),
+    };
+    let recorded = data::read(&data)?;
+    let replayed = replay::replay(&recorded);
+    if let Some(path) = predictions {
+        let file =
+            File::create(&path).with_context(|| format!("cannot write the predictions to {}", path.display()))?;
+        let mut file = BufWriter::new(file);
+        for prediction in &replayed {
+            serde_json::to_writer(&mut file, prediction)?;
+            file.write_all(b"\n")?;
+        }
+        file.flush().with_context(|| format!("cannot write the predictions to {}", path.display()))?;
+    }
+    report::print(&replayed, out)
+}

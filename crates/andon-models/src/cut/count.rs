@@ -1,0 +1,81 @@
+//! Counting what was sent, by the provider's own endpoint.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Figure, Learned, Provenance, Request, Usage, Used};
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use crate::http::ask::ask;
+use crate::provider::{Inner, join};
+use crate::render;
+
+/// How long it may take.
+pub(super) const WITHIN: Duration = Duration::from_secs(20);
+
+/// Whose endpoint counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// `POST /responses/input_tokens`, for Chat Completions, too: it counts what the model will receive.
+    OpenAi,
+    /// `POST /v1/messages/count_tokens`.
+    Anthropic,
+    /// `POST …:countTokens`.
+    Gemini,
+}
+
+/// Counts a request that was sent. How much of it came from a cache is not said, so that stays unknown.
+pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count) -> Learned {
+    let (url, body) = count.request(&inner, &request);
+    let Some(tokens) = ask(inner.post(url, &body)).await.ok().and_then(|answer| count.tokens(&answer)) else {
+        return Learned::default();
+    };
+    let input = Usage { input: Figure::exact(tokens, Provenance::Counted), ..Usage::UNKNOWN };
+    Learned { used: Used { delivered: input, billed: input }, undelivered: Vec::new() }
+}
+
+impl Count {
+    fn request(self, inner: &Inner, request: &Request) -> (Url, Value) {
+        let prompt = request.prompt();
+        let ask = inner.ask(request, &prompt);
+        match self {
+            Self::OpenAi => {
+                let body = render::openai_responses::body(&ask);
+                let body = only(body, &["model", "input", "instructions", "tools", "tool_choice", "reasoning", "text"]);
+                (join(&inner.base, ["responses", "input_tokens"]), body)
+            }
+            Self::Anthropic => {
+                let body = render::anthropic::body(&ask);
+                let body = only(body, &["model", "messages", "system", "tools", "tool_choice", "thinking"]);
+                (join(&inner.base, ["v1", "messages", "count_tokens"]), body)
+            }
+            Self::Gemini => {
+                let body = render::gemini::body(&ask);
+                let mut body =
+                    only(body, &["contents", "systemInstruction", "tools", "toolConfig", "generationConfig"]);
+                let model = format!("models/{}", inner.target.model);
+                if let Value::Object(fields) = &mut body {
+                    fields.insert("model".to_owned(), json!(model));
+                }
+                let method = format!("{}:countTokens", inner.target.model);
+                (join(&inner.base, ["models", &method]), json!({"generateContentRequest": body}))
+            }
+        }
+    }
+
+    fn tokens(self, answer: &Value) -> Option<u64> {
+        let field = match self {
+            Self::OpenAi | Self::Anthropic => "input_tokens",
+            Self::Gemini => "totalTokens",
+        };
+        answer.get(field)?.as_u64()
+    }
+}
+
+/// The fields that the endpoint knows. It refuses others.
+fn only(body: Value, known: &[&str]) -> Value {
+    let Value::Object(fields) = body else { return body };
+    let fields: Map<String, Value> = fields.into_iter().filter(|(name, _)| known.contains(&name.as_str())).collect();
+    Value::Object(fields)
+}

@@ -1,0 +1,129 @@
+//! Draining: the rest of an answer is read, and shown to nobody.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use andon::{Afterwards, Answer, CallId, Figure, Kind, Learned, ModelStop, Pending, Piece, Usage, Used};
+use andon_core::answer::{AnswerEnd, CallHead, Span, What, assemble};
+use tokio::time::{Instant, timeout_at};
+
+use super::Drain;
+
+/// How much longer the work may take than the stream: it must be able to say what it has.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// How many are drained in this process.
+static DRAINED: AtomicUsize = AtomicUsize::new(0);
+
+/// One of the places for an answer that is drained.
+struct Place;
+
+impl Place {
+    fn take(max_at_once: usize) -> Option<Self> {
+        let more = |now: usize| (now < max_at_once).then_some(now + 1);
+        DRAINED.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok().map(|_| Self)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        DRAINED.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// An answer that can be drained.
+pub(crate) trait Drained: Answer {
+    /// What the provider has reported.
+    fn reported(&self) -> Usage;
+
+    /// How many calls were handed out.
+    fn calls(&self) -> usize;
+
+    /// How many bytes of the answer have come.
+    fn received(&self) -> usize;
+}
+
+/// Begins to drain, if there is a place for it.
+pub(crate) fn begin<A: Drained>(answer: Box<A>, caps: Drain) -> Result<Afterwards, Box<A>> {
+    let Some(place) = Place::take(caps.max_at_once) else { return Err(answer) };
+    let work = async move {
+        let learned = drain(answer, caps).await;
+        drop(place);
+        learned
+    };
+    Ok(Afterwards { what: Pending::Draining, within: caps.max_time.saturating_add(SLACK), work: Box::pin(work) })
+}
+
+async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Learned {
+    let until = Instant::now() + caps.max_time;
+    let received = answer.received();
+    let mut rest = Rest::new(answer.calls());
+    // Whatever ends it, an error, the clock or a cap: what is known by then is what is learnt.
+    while let Ok(Some(Ok(piece))) = timeout_at(until, poll_fn(|cx| answer.poll_piece(cx))).await {
+        rest.add(piece);
+        let written = answer.reported().output.at_least();
+        let is_over = caps.max_tokens.is_some_and(|max| written > max) || answer.received() - received > caps.max_bytes;
+        if is_over || rest.stop.is_some() {
+            break;
+        }
+    }
+    let usage = answer.reported();
+    drop(answer);
+    rest.learned(usage)
+}
+
+/// What came behind the cut.
+struct Rest {
+    span: Span,
+    /// How many calls had begun before the cut: the rest of those is no call by itself.
+    before: usize,
+    heads: Vec<Arc<CallHead>>,
+    stop: Option<ModelStop>,
+}
+
+impl Rest {
+    fn new(before: usize) -> Self {
+        Self { span: Span::new(0), before, heads: Vec::new(), stop: None }
+    }
+
+    fn add(&mut self, piece: Piece) {
+        match piece {
+            Piece::Text(text) => self.span.push(&Kind::Text, &text),
+            Piece::Thinking(text) => self.span.push(&Kind::Thinking, &text),
+            Piece::ThinkingEnd { signature } => self.span.mark(What::ThinkingEnded { signature }),
+            Piece::Call { id, name } => {
+                let index = self.heads.len();
+                let made_up = || CallId::new(format!("undelivered-{index}"));
+                let Ok(id) = CallId::new(id).or_else(|_| made_up()) else { return };
+                let head = Arc::new(CallHead { index, id, name });
+                self.span.mark(What::Begins(Kind::ToolInput(Arc::clone(&head))));
+                self.heads.push(head);
+            }
+            Piece::CallInput { index, json } => {
+                if let Some(head) = index.checked_sub(self.before).and_then(|index| self.heads.get(index)) {
+                    self.span.push(&Kind::ToolInput(Arc::clone(head)), &json);
+                }
+            }
+            Piece::CallEnd { index } => {
+                if let Some(index) = index.checked_sub(self.before) {
+                    self.span.mark(What::CallEnded { index });
+                }
+            }
+            Piece::Usage(_) => {}
+            Piece::End(stop) => self.stop = Some(stop),
+        }
+    }
+
+    fn learned(self, usage: Usage) -> Learned {
+        let read = Usage { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..usage };
+        let (billed, end) = match self.stop {
+            Some(stop) => (usage, AnswerEnd::Whole(stop)),
+            // It did not come to its end: at least this much was written.
+            None => (Used::cut(usage).billed, AnswerEnd::Cut),
+        };
+        let used = Used { delivered: read, billed };
+        Learned { used, undelivered: assemble([&self.span], end) }
+    }
+}

@@ -1,0 +1,110 @@
+//! What was reported, field by field: the latest figure that is not null.
+
+use andon_core::usage::{Figure, Usage};
+
+use super::chunk::{Report, Timings};
+
+/// How many more tokens must have been written before a running figure is told again: every report is kept on disk.
+const STEP: u64 = 32;
+
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    prompt: Option<u64>,
+    cached: Option<u64>,
+    cache_write: Option<u64>,
+    completion: Option<u64>,
+    reasoning: Option<u64>,
+    total: Option<u64>,
+    /// From llama.cpp's timings: read anew, found in the cache, written.
+    timed: (Option<u64>, Option<u64>, Option<u64>),
+    told: Option<Usage>,
+}
+
+impl Tally {
+    pub(super) fn report(&mut self, report: Option<&Report>) {
+        let Some(report) = report else { return };
+        let prompt = report.prompt_tokens_details.as_ref();
+        let completion = report.completion_tokens_details.as_ref();
+        let cached = prompt.and_then(|details| details.cached_tokens);
+        newest(&mut self.prompt, report.prompt_tokens);
+        newest(&mut self.cached, cached.or(report.prompt_cache_hit_tokens).or(report.cached_tokens));
+        newest(&mut self.cache_write, prompt.and_then(|details| details.cache_write_tokens));
+        newest(&mut self.completion, report.completion_tokens);
+        newest(&mut self.reasoning, completion.and_then(|it| it.reasoning_tokens).or(report.reasoning_tokens));
+        newest(&mut self.total, report.total_tokens);
+    }
+
+    pub(super) fn time(&mut self, timings: Option<&Timings>) {
+        let Some(timings) = timings else { return };
+        newest(&mut self.timed.0, timings.prompt_n);
+        newest(&mut self.timed.1, timings.cache_n);
+        newest(&mut self.timed.2, timings.predicted_n);
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.usage(false) != Usage::UNKNOWN
+    }
+
+    /// The figures. A server that has shown thoughts and does not say how long they were leaves that unknown.
+    pub(super) fn usage(&self, has_thought: bool) -> Usage {
+        let (fresh, found, written) = self.timed;
+        let output = self.output().or(written);
+        let input = match self.prompt {
+            Some(prompt) => {
+                let elsewhere = self.cached.or(found).unwrap_or(0).saturating_add(self.cache_write.unwrap_or(0));
+                Some(prompt.saturating_sub(elsewhere))
+            }
+            None => fresh,
+        };
+        // Who reports what was read and names no cache has not used one.
+        let unless_named = |figure: Option<u64>| figure.or(input.map(|_| 0));
+        let reasoning = self.reasoning.or(output.filter(|_| !has_thought).map(|_| 0));
+        Usage {
+            input: figure(input),
+            cache_read: figure(unless_named(self.cached.or(found))),
+            cache_write: figure(unless_named(self.cache_write)),
+            output: figure(output),
+            reasoning: figure(reasoning),
+        }
+    }
+
+    /// xAI counts the thinking beside the completion; the total shows it.
+    fn output(&self) -> Option<u64> {
+        let completion = self.completion?;
+        let beside = |parts: &[u64]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
+        let apart = match (self.prompt, self.reasoning, self.total) {
+            (Some(prompt), Some(reasoning), Some(total)) if beside(&[prompt, completion, reasoning]) == total => {
+                reasoning
+            }
+            _ => 0,
+        };
+        Some(completion.saturating_add(apart))
+    }
+
+    /// The usage if it is worth telling again.
+    pub(super) fn news(&mut self, now: Usage) -> Option<Usage> {
+        let written = |usage: &Usage| usage.output.value.unwrap_or(0);
+        let is_news = match &self.told {
+            None => now != Usage::UNKNOWN,
+            Some(told) => {
+                let same_but_for_output = Usage { output: told.output, reasoning: told.reasoning, ..now } == *told;
+                !same_but_for_output || written(&now) >= written(told).saturating_add(STEP)
+            }
+        };
+        if !is_news {
+            return None;
+        }
+        self.told = Some(now);
+        self.told
+    }
+}
+
+fn newest(kept: &mut Option<u64>, new: Option<u64>) {
+    if new.is_some() {
+        *kept = new;
+    }
+}
+
+fn figure(value: Option<u64>) -> Figure {
+    value.map_or(Figure::UNKNOWN, Figure::reported)
+}

@@ -1,0 +1,309 @@
+//! The gauge: what a model call used, from what its stream said, what was shown, and what earlier calls have taught.
+//!
+//! # Invariants
+//!
+//! 1. What the provider said is never replaced by an estimate.
+//! 2. Unknown is never written as 0: a cut call has a value, bounds, or neither.
+//! 3. What was delivered was generated, so it is billed: `billed.low >= delivered.low`.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use andon::{Anchor as Before, Lesson, Message, Meter, Part, Request, Sighting};
+use andon_core::message::Content;
+use andon_core::usage::{Figure, Provenance, Usage, Used};
+use parking_lot::Mutex;
+
+use crate::meter::{Anchor, Asked, Book, Page, Reported, Written};
+use crate::names::Closing;
+
+/// How long tokens may go on to be generated after a connection was closed: the cut must reach the provider first.
+const TAIL: Duration = Duration::from_millis(500);
+/// How many tokens a second a model writes, if it has not shown it yet: more than most do.
+const USUAL_SPEED: f64 = 150.0;
+
+/// The calibration of all models of this process.
+pub fn book() -> &'static Book {
+    static BOOK: LazyLock<Book> = LazyLock::new(Book::new);
+    &BOOK
+}
+
+/// Measures the calls of one model.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    provider: &'static str,
+    /// As it is asked for; the provider may answer with a more exact name.
+    model: String,
+    closing: Closing,
+    max_output: Option<u64>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The exact name that the provider last answered with.
+    exact: Option<String>,
+    /// Tokens a second, of the calls that came to their end.
+    speed: Option<f64>,
+}
+
+impl Gauge {
+    pub(crate) fn new(provider: &'static str, model: &str, closing: Closing, max_output: Option<u64>) -> Arc<Self> {
+        Arc::new(Self { provider, model: model.to_owned(), closing, max_output, state: Mutex::default() })
+    }
+
+    /// The exact model, with its provider before it.
+    fn id(&self, named: Option<&str>) -> String {
+        let state = self.state.lock();
+        let exact = named.or(state.exact.as_deref()).unwrap_or(&self.model);
+        format!("{}/{exact}", self.provider)
+    }
+
+    /// How many tokens may have been generated behind the cut.
+    fn tail(&self) -> u64 {
+        let speed = self.state.lock().speed.unwrap_or(USUAL_SPEED);
+        (speed * TAIL.as_secs_f64()).ceil().max(1.0) as u64
+    }
+
+    fn delivered(&self, call: &Sighting<'_>, known: &Usage) -> Usage {
+        let id = self.id(call.model);
+        let shown = Shown::of(call.answer);
+        let (output, reasoning) = if shown.is_nothing() {
+            (nothing_shown(), Figure::UNKNOWN)
+        } else {
+            book().output(&id, &shown.written(), self.max_output)
+        };
+        let texts = Texts::of(call.request);
+        let anchor = call.request.anchor.and_then(|before| texts.anchor(&id, call.request, &before));
+        let input = || book().input(&id, &texts.asked(), anchor.as_ref());
+        Usage {
+            // Estimated is all that was read: how much of it came from a cache is not guessed.
+            input: if known.input == Figure::UNKNOWN { input() } else { known.input },
+            output: if known.output == Figure::UNKNOWN { output } else { known.output },
+            reasoning: if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning },
+            cache_read: known.cache_read,
+            cache_write: known.cache_write,
+        }
+    }
+
+    /// What will be charged for output of which this much was delivered.
+    fn charged(&self, delivered: Figure) -> Figure {
+        let low = delivered.low.or(delivered.value);
+        let tail = self.tail();
+        match (self.closing, delivered.value) {
+            (Closing::StopsTheBill, Some(value)) => {
+                let high = delivered.high.map(|high| high.saturating_add(tail));
+                let provenance = delivered.provenance.max(Provenance::Estimated);
+                Figure { value: Some(value), provenance, low, high }
+            }
+            (Closing::StopsTheBill, None) => {
+                let high = delivered.high.map(|high| high.saturating_add(tail)).or(self.max_output);
+                bounded(low, high)
+            }
+            (Closing::StopsNothing | Closing::Unknown, _) => {
+                // A bound that was estimated is no limit of the provider's.
+                let high = self.max_output.map(|most| most.max(low.unwrap_or(0)));
+                bounded(low, high)
+            }
+        }
+    }
+
+    fn billed(&self, call: &Sighting<'_>, delivered: Usage) -> Usage {
+        let has_begun = call.first_piece.is_some() || delivered.input.provenance <= Provenance::ReportedRunning;
+        let input = if has_begun { delivered.input } else { perhaps(delivered.input) };
+        Usage {
+            input,
+            output: self.charged(delivered.output),
+            reasoning: match delivered.reasoning {
+                Figure::UNKNOWN => Figure::UNKNOWN,
+                reasoning => self.charged(reasoning),
+            },
+            ..delivered
+        }
+    }
+}
+
+impl Meter for Gauge {
+    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
+        if is_settled(&known) {
+            // The provider refused the request, or was never reached, or had said everything.
+            return Used::cut(known);
+        }
+        let delivered = self.delivered(call, &known);
+        Used { delivered, billed: self.billed(call, delivered) }
+    }
+
+    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson> {
+        let figures = Reported::of(&reported);
+        let written = figures.output?;
+        if let Some(exact) = call.model {
+            self.state.lock().exact = Some(exact.to_owned());
+        }
+        self.clock(written, call);
+        let about = self.id(call.model);
+        let (texts, shown) = (Texts::of(call.request), Shown::of(call.answer));
+        let anchor = call.request.anchor.and_then(|before| texts.anchor(&about, call.request, &before));
+        book().learn(&about, &texts.asked(), &shown.written(), anchor.as_ref(), &figures);
+        let page = serde_json::to_value(book().page(&about)?).ok()?;
+        Some(Lesson { about, page })
+    }
+
+    fn recall(&self, lessons: Vec<Lesson>) {
+        for Lesson { about, page } in lessons {
+            // What cannot be read is learnt again.
+            if let Ok(page) = serde_json::from_value::<Page>(page) {
+                book().restore(&about, page);
+            }
+        }
+    }
+}
+
+impl Gauge {
+    /// Takes the speed of a call that came to its end.
+    fn clock(&self, written: u64, call: &Sighting<'_>) {
+        let writing = call.took.saturating_sub(call.first_piece.unwrap_or_default());
+        // A short answer tells nothing about speed.
+        if written < 20 || writing < Duration::from_millis(50) {
+            return;
+        }
+        let speed = written as f64 / writing.as_secs_f64();
+        let mut state = self.state.lock();
+        state.speed = Some(state.speed.map_or(speed, |before| before * 0.8 + speed * 0.2));
+    }
+}
+
+/// Whether there is nothing left to estimate.
+fn is_settled(known: &Usage) -> bool {
+    let said = |figure: &Figure| figure.value.is_some();
+    said(&known.input) && said(&known.output) && said(&known.reasoning)
+}
+
+fn bounded(low: Option<u64>, high: Option<u64>) -> Figure {
+    match (low, high) {
+        (None, None) => Figure::UNKNOWN,
+        (low, high) => Figure { value: None, provenance: Provenance::Bounded, low, high },
+    }
+}
+
+/// Nothing was shown. Whether anything was generated, nobody knows.
+fn nothing_shown() -> Figure {
+    bounded(Some(0), None)
+}
+
+/// A request that may never have been taken up: it cost nothing, or what it costs.
+fn perhaps(figure: Figure) -> Figure {
+    match figure.high.or(figure.value) {
+        Some(high) => bounded(Some(0), Some(high)),
+        None => Figure::UNKNOWN,
+    }
+}
+
+/// What is visible of an answer.
+#[derive(Default)]
+struct Shown<'a> {
+    text: Cow<'a, str>,
+    thinking: Cow<'a, str>,
+    calls: Vec<(&'a str, &'a str)>,
+    hidden: bool,
+}
+
+impl<'a> Shown<'a> {
+    fn of(parts: &'a [Part]) -> Self {
+        let mut shown = Self::default();
+        for part in parts {
+            match part {
+                Part::Text { text } => join(&mut shown.text, text),
+                Part::Thinking { text, signature } => {
+                    shown.hidden |= text.is_empty() && signature.is_some();
+                    join(&mut shown.thinking, text);
+                }
+                Part::ToolCall(call) => shown.calls.push((&call.name, &call.arguments)),
+                Part::Image(_) | Part::ToolResult(_) => {}
+            }
+        }
+        shown
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty() && !self.hidden
+    }
+
+    fn written(self) -> Written<'a> {
+        Written { text: self.text, thinking: self.thinking, calls: self.calls, hidden: self.hidden }
+    }
+}
+
+fn join<'a>(text: &mut Cow<'a, str>, more: &'a str) {
+    if text.is_empty() {
+        *text = Cow::Borrowed(more);
+    } else {
+        text.to_mut().push_str(more);
+    }
+}
+
+/// What a request says, as texts.
+struct Texts<'a> {
+    system: Option<&'a str>,
+    messages: Vec<Cow<'a, str>>,
+    tools: Vec<Cow<'a, str>>,
+    images: usize,
+}
+
+impl<'a> Texts<'a> {
+    fn of(request: &'a Request) -> Self {
+        let tool = |spec: &andon::ToolSpec| {
+            let said = serde_json::json!({
+                "name": spec.name, "description": spec.description, "parameters": spec.schema,
+            });
+            Cow::Owned(said.to_string())
+        };
+        Self {
+            system: request.instructions.as_deref(),
+            messages: request.history.iter().map(|message| text_of(message)).collect(),
+            tools: request.tools.iter().map(|spec| tool(spec)).collect(),
+            images: request.history.iter().map(|message| images_in(message)).sum(),
+        }
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked { system: self.system, messages: &self.messages, tools: &self.tools, images: self.images }
+    }
+
+    /// The call before this one, as the book wants to see it.
+    fn anchor(&self, model: &str, request: &Request, before: &Before) -> Option<Anchor> {
+        let (asked, _) = self.messages.split_at_checked(before.messages)?;
+        let answer = request.history.get(before.messages)?;
+        let images = request.history.iter().take(before.messages).map(|message| images_in(message)).sum();
+        let asked = Asked { system: self.system, messages: asked, tools: &self.tools, images };
+        book().anchor(model, &asked, &Shown::of(&answer.parts).written(), &Reported::of(&before.usage))
+    }
+}
+
+fn images_in(message: &Message) -> usize {
+    let is_image = |content: &&Content| matches!(content, Content::Image(_));
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Image(_) => 1,
+        Part::ToolResult(result) => result.content.iter().filter(is_image).count(),
+        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => 0,
+    });
+    parts.sum()
+}
+
+/// All words of a message: what is said, called and returned.
+fn text_of(message: &Message) -> Cow<'_, str> {
+    if let [Part::Text { text }] = message.parts.as_slice() {
+        return Cow::Borrowed(text);
+    }
+    let words = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
+        Part::ToolCall(call) => Some(Cow::Owned(format!("{} {}", call.name, call.arguments))),
+        Part::ToolResult(result) => Some(Cow::Owned(result.to_text())),
+        // Whether a thought is sent back is the provider's affair, and learnt by the book.
+        Part::Thinking { .. } | Part::Image(_) => None,
+    });
+    Cow::Owned(words.collect::<Vec<_>>().join("\n"))
+}

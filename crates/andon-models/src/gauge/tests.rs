@@ -1,0 +1,148 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Anchor, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall};
+use andon_core::usage::{Figure, Provenance, Usage, Used};
+
+use super::{Closing, Gauge};
+
+const TEXT: &str =
+    "The lighthouse keeper counted the ships that came home in the evening, and wrote each of them down.";
+
+fn request(history: &[Message]) -> Request {
+    Request {
+        run: RunId::new("r").unwrap(),
+        number: 1,
+        instructions: Some("Be brief.".into()),
+        history: history.iter().cloned().map(Arc::new).collect(),
+        tools: Arc::from([]),
+        anchor: None,
+    }
+}
+
+fn seen<'a>(request: &'a Request, answer: &'a [Part]) -> Sighting<'a> {
+    let first_piece = (!answer.is_empty()).then_some(Duration::from_millis(300));
+    Sighting { request, model: None, answer, first_piece, took: Duration::from_secs(2) }
+}
+
+/// Each test has a model of its own: the book is the whole process's.
+fn gauge(model: &str, after: Closing) -> Arc<Gauge> {
+    Gauge::new("maker", model, after, Some(4096))
+}
+
+fn cut(gauge: &Gauge, answer: &[Part], known: Usage) -> Used {
+    gauge.cut(&seen(&request(&[Message::user("Tell me a story.")]), answer), known)
+}
+
+#[test]
+fn a_cut_answer_is_estimated_within_bounds_and_never_nothing() {
+    let used = cut(&gauge("a", Closing::StopsTheBill), &[Part::text(TEXT)], Usage::UNKNOWN);
+    for figure in [used.delivered.input, used.delivered.output, used.billed.output] {
+        let (value, low, high) = (figure.value.unwrap(), figure.low.unwrap(), figure.high.unwrap());
+        assert!(0 < value && low <= value && value <= high, "{figure:?}");
+        assert_eq!(figure.provenance, Provenance::Estimated);
+    }
+    assert!(used.billed.output.high > used.delivered.output.high, "the cut takes a moment to arrive");
+    assert_eq!(used.delivered.cache_read, Figure::UNKNOWN, "how much came from a cache is not guessed");
+}
+
+#[test]
+fn what_the_provider_said_is_never_replaced_by_an_estimate() {
+    let known = Usage { input: Figure::reported(777), output: Figure::reported(5), ..Usage::UNKNOWN }.running();
+    let used = cut(&gauge("b", Closing::StopsTheBill), &[Part::text(TEXT)], known);
+    assert_eq!((used.delivered.input, used.delivered.output), (known.input, known.output));
+    assert_eq!(used.billed.input, known.input);
+    assert_eq!((used.billed.output.value, used.billed.output.low), (Some(5), Some(5)));
+}
+
+#[test]
+fn where_closing_does_not_stop_the_bill_only_the_limit_bounds_it() {
+    for after in [Closing::StopsNothing, Closing::Unknown] {
+        let billed = cut(&gauge("c", after), &[Part::text(TEXT)], Usage::UNKNOWN).billed.output;
+        assert_eq!((billed.value, billed.provenance, billed.high), (None, Provenance::Bounded, Some(4096)));
+        assert!(billed.low.unwrap() > 0, "what was delivered is billed");
+    }
+}
+
+#[test]
+fn a_call_that_was_cut_before_its_first_word_has_bounds_and_no_value() {
+    let used = cut(&gauge("d", Closing::StopsTheBill), &[], Usage::UNKNOWN);
+    assert_eq!((used.delivered.output.value, used.delivered.output.low), (None, Some(0)));
+    assert_eq!((used.billed.input.value, used.billed.input.low), (None, Some(0)), "it may never have been taken up");
+    assert!(used.billed.input.high.unwrap() > 0);
+    assert_eq!(used.billed.output.high, Some(4096));
+}
+
+#[test]
+fn a_request_that_was_refused_has_cost_nothing() {
+    assert_eq!(cut(&gauge("e", Closing::StopsTheBill), &[], Usage::NONE).delivered, Usage::NONE);
+}
+
+#[test]
+fn a_thought_that_was_not_shown_leaves_only_bounds() {
+    let hidden = Part::Thinking { text: String::new(), signature: Some(Signature::new("maker", "seal")) };
+    let output = cut(&gauge("f", Closing::StopsTheBill), &[hidden, Part::text(TEXT)], Usage::UNKNOWN).delivered.output;
+    assert_eq!((output.value, output.provenance), (None, Provenance::Bounded));
+    assert!(output.low.unwrap() > 0);
+}
+
+#[test]
+fn half_a_call_is_counted() {
+    let arguments = "{\"path\": \"/a/long/path/to/a/file.txt\", \"content\": \"something that was being wri".to_owned();
+    let id = andon::CallId::new("a").unwrap();
+    let half = Part::ToolCall(ToolCall { id, name: "write_file".into(), arguments });
+    let used = cut(&gauge("g", Closing::StopsTheBill), &[half], Usage::UNKNOWN);
+    assert!(used.delivered.output.value.unwrap() > 10, "{used:?}");
+}
+
+/// A model that counts twice as many tokens as anybody else.
+fn teach(gauge: &Gauge, exact: &str, lessons: usize) -> Option<andon::Lesson> {
+    let mut last = None;
+    for number in 0..lessons {
+        let asked = request(&[Message::user(format!("Tell me story number {number}."))]);
+        let text = TEXT.repeat(number % 4 + 1);
+        let answer = [Part::text(text.clone())];
+        let call = Sighting { model: Some(exact), ..seen(&asked, &answer) };
+        last = gauge.learn(&call, Usage::reported(40, text.split_whitespace().count() as u64 * 5 / 2));
+    }
+    last
+}
+
+#[test]
+fn estimates_learn_from_calls_that_came_to_their_end_and_what_was_learnt_can_be_kept() {
+    let strange = gauge("h", Closing::StopsTheBill);
+    let (answer, words) = ([Part::text(TEXT)], TEXT.split_whitespace().count() as f64);
+    let before = cut(&strange, &answer, Usage::UNKNOWN).delivered.output.value.unwrap() as f64;
+    let lesson = teach(&strange, "h-2026-11-01", 12).expect("there is something to keep");
+    assert_eq!(lesson.about, "maker/h-2026-11-01", "by the exact name, which the provider told");
+    let after = cut(&strange, &answer, Usage::UNKNOWN).delivered.output.value.unwrap() as f64;
+    let (truth, error) = (words * 2.5, |guess: f64| (guess / (words * 2.5) - 1.0).abs());
+    assert!(error(after) < 0.06 && error(after) < error(before), "{before}, then {after}; it is {truth}");
+
+    let page: crate::meter::Page = serde_json::from_value(lesson.page).unwrap();
+    let elsewhere = crate::meter::Book::new();
+    elsewhere.restore("maker/h-2026-11-01", page);
+    let written = crate::meter::Written { text: TEXT.into(), ..Default::default() };
+    let again = elsewhere.output("maker/h-2026-11-01", &written, None).0.value.unwrap();
+    assert_eq!(again as f64, after, "another process estimates the same");
+}
+
+#[test]
+fn a_lesson_that_cannot_be_read_is_left_out() {
+    let gauge = gauge("i", Closing::StopsTheBill);
+    gauge.recall(vec![andon::Lesson { about: "maker/i".into(), page: serde_json::json!({"what": "is this"}) }]);
+    assert!(cut(&gauge, &[Part::text(TEXT)], Usage::UNKNOWN).delivered.output.value.unwrap() > 0);
+}
+
+#[test]
+fn the_next_call_is_measured_from_the_one_before() {
+    let gauge = gauge("j", Closing::StopsTheBill);
+    let history = [Message::user("Tell me a story."), Message::assistant(TEXT), Message::user("Go on.")];
+    let anchored =
+        Request { anchor: Some(Anchor { usage: Usage::reported(5000, 25), messages: 1 }), ..request(&history) };
+    let input = gauge.cut(&seen(&anchored, &[Part::text("Well")]), Usage::UNKNOWN).delivered.input.value.unwrap();
+    assert!((5020..5060).contains(&input), "5000 and 25 and a few more, not {input}");
+    let nonsense = Request { anchor: Some(Anchor { usage: Usage::reported(5000, 25), messages: 99 }), ..anchored };
+    let input = gauge.cut(&seen(&nonsense, &[Part::text("Well")]), Usage::UNKNOWN).delivered.input.value.unwrap();
+    assert!(input < 1000, "an anchor that is no part of this conversation is none: {input}");
+}

@@ -1,0 +1,60 @@
+//! HTTP: from a request to the frames of its answer, polled and never spawned.
+//!
+//! # Invariants
+//!
+//! 1. Whatever is open for an answer (a name being resolved, a connection, a request, a body) is owned by it, and closed
+//!    by dropping it.
+//! 2. Nothing that comes from outside is stored without a limit.
+//! 3. Every error goes through the target's scrubber: no secret leaves.
+
+pub(crate) mod answer;
+pub(crate) mod ask;
+mod client;
+mod dates;
+mod failure;
+mod page;
+mod status;
+mod wait;
+
+use std::fmt;
+use std::sync::Arc;
+
+use andon::ModelError;
+
+pub(crate) use client::{Protocol, client};
+pub(crate) use status::Framing;
+
+use crate::secret::Scrub;
+
+/// How many bytes of a page that is no answer are read.
+pub(crate) const MAX_PAGE: usize = 64 * 1024;
+
+/// How many bytes an answer may have.
+pub(crate) const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+/// Who is asked: what errors need to say.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    /// The provider's name in `provider/model`.
+    pub(crate) provider: Arc<str>,
+    /// The model, as its provider calls it.
+    pub(crate) model: Arc<str>,
+    /// Host and port, never the whole address: that may hold a secret.
+    pub(crate) host: Arc<str>,
+    /// The environment variable that holds the key, if there is one.
+    pub(crate) key_variable: Option<&'static str>,
+    pub(crate) scrub: Scrub,
+}
+
+impl Target {
+    /// The same error without a secret in it, and with the name of who is meant.
+    pub(crate) fn error(&self, error: ModelError) -> ModelError {
+        ModelError { kind: error.kind, message: self.scrub.clean(format!("{self}: {}", error.message)) }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.provider, self.host)
+    }
+}

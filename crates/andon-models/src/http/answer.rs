@@ -1,0 +1,311 @@
+//! One answer over HTTP: request, headers, body, each polled by whoever wants the next piece.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
+use andon_core::usage::Usage;
+use bytes::Bytes;
+use futures_core::Stream;
+use reqwest::{Client, Request, Response};
+use tokio::time::{Sleep, sleep};
+
+use super::failure::{self, When};
+use super::status::{self, Framing};
+use super::{MAX_ANSWER, Target};
+use crate::cut::After;
+use crate::cut::drain::Drained;
+use crate::decode::{Decode, Frame};
+use crate::lines::Lines;
+use crate::sse::{FrameTooLong, Sse};
+
+/// How many frames without a piece are taken in one poll: a server that only pings must not keep the thread.
+const FRAMES_A_POLL: usize = 256;
+
+/// How long the end of an answer's body may take behind its last piece.
+const ENDS_WITHIN: Duration = Duration::from_millis(20);
+
+type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
+
+/// An answer as it comes over HTTP. Nothing is sent before it is polled.
+pub(crate) struct HttpAnswer {
+    phase: Phase,
+    frames: Frames,
+    framing: Framing,
+    decoder: Box<dyn Decode>,
+    pieces: VecDeque<Piece>,
+    /// What ended it, to be told once every piece before it was.
+    failed: Option<ModelError>,
+    received: usize,
+    /// Calls that were handed out.
+    calls: usize,
+    /// The provider's id for the answer, from the headers.
+    id: Option<String>,
+    /// Whether the provider may have begun to work, and to charge.
+    begun: bool,
+    target: Target,
+    after: After,
+}
+
+/// How far the call has come.
+enum Phase {
+    Ready(Box<(Client, Request)>),
+    Asking(BoxFuture<reqwest::Result<Response>>),
+    Refused(BoxFuture<ModelError>),
+    Reading(Body),
+    /// The answer is whole; what is left is the end of its body.
+    Ending(Body, Pin<Box<Sleep>>),
+    Over,
+}
+
+enum Frames {
+    Sse(Sse),
+    Lines(Lines),
+}
+
+impl Frames {
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sse(sse) => sse.push(bytes),
+            Self::Lines(lines) => lines.push(bytes),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Frame<'_>>, FrameTooLong> {
+        match self {
+            Self::Sse(sse) => sse.frame(),
+            Self::Lines(lines) => lines.frame(),
+        }
+    }
+
+    fn rest(&mut self) -> Option<Frame<'_>> {
+        match self {
+            Self::Sse(sse) => sse.rest(),
+            Self::Lines(lines) => lines.rest(),
+        }
+    }
+}
+
+impl HttpAnswer {
+    /// The answer to a request that will be sent when it is first polled.
+    pub(crate) fn new(
+        request: Result<(Client, Request), ModelError>,
+        framing: Framing,
+        decoder: Box<dyn Decode>,
+        target: Target,
+        after: After,
+    ) -> Self {
+        let phase = match request {
+            Ok(request) => Phase::Ready(Box::new(request)),
+            Err(error) => Phase::Refused(Box::pin(std::future::ready(error))),
+        };
+        let frames = match framing {
+            Framing::Sse => Frames::Sse(Sse::default()),
+            Framing::Lines => Frames::Lines(Lines::default()),
+        };
+        let pieces = VecDeque::new();
+        Self {
+            phase,
+            frames,
+            framing,
+            decoder,
+            pieces,
+            failed: None,
+            received: 0,
+            calls: 0,
+            id: None,
+            begun: false,
+            target,
+            after,
+        }
+    }
+
+    /// The provider's id for the answer.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.decoder.id().or(self.id.as_deref())
+    }
+
+    /// Goes on as far as it can without a piece to give. Ready when there is one, or an error.
+    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
+        match &mut self.phase {
+            Phase::Ready(_) => {
+                if let Phase::Ready(ready) = std::mem::replace(&mut self.phase, Phase::Over) {
+                    let (client, request) = *ready;
+                    self.begun = true;
+                    self.phase = Phase::Asking(Box::pin(client.execute(request)));
+                }
+                Poll::Ready(Ok(()))
+            }
+            Phase::Asking(asking) => {
+                let answered = ready!(asking.as_mut().poll(cx));
+                Poll::Ready(self.answered(answered))
+            }
+            Phase::Refused(words) => Poll::Ready(Err(ready!(words.as_mut().poll(cx)))),
+            Phase::Reading(body) => {
+                let more = ready!(body.as_mut().poll_next(cx));
+                Poll::Ready(self.read(more))
+            }
+            Phase::Over | Phase::Ending(..) => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn answered(&mut self, answered: reqwest::Result<Response>) -> Result<(), ModelError> {
+        let response = match answered {
+            Ok(response) => response,
+            Err(error) => {
+                self.begun = !failure::never_reached(&error);
+                return Err(failure::in_words(&error, When::Asking));
+            }
+        };
+        if status::is_answer(&response, self.framing) {
+            self.id = status::generation(response.headers());
+            self.phase = Phase::Reading(Box::pin(response.bytes_stream()));
+            return Ok(());
+        }
+        // Who refuses a request has not worked on it.
+        self.begun = !(300..500).contains(&response.status().as_u16());
+        let target = self.target.clone();
+        self.phase = Phase::Refused(Box::pin(async move { status::refusal(response, &target).await }));
+        Ok(())
+    }
+
+    fn read(&mut self, more: Option<reqwest::Result<Bytes>>) -> Result<(), ModelError> {
+        match more {
+            Some(Ok(bytes)) => {
+                self.received = self.received.saturating_add(bytes.len());
+                if self.received > MAX_ANSWER {
+                    let limit = MAX_ANSWER / (1024 * 1024);
+                    return Err(ModelError::fatal(format!(
+                        "the answer is longer than {limit} MiB, the most that is taken"
+                    )));
+                }
+                self.frames.push(&bytes);
+                Ok(())
+            }
+            Some(Err(error)) => self.finish(Some(failure::in_words(&error, When::Reading))),
+            None => self.finish(None),
+        }
+    }
+
+    /// The stream is over. If the answer is not, it broke off: why is said by the connection's error, if there is one.
+    fn finish(&mut self, lost: Option<ModelError>) -> Result<(), ModelError> {
+        self.phase = Phase::Over;
+        if let Some(rest) = self.frames.rest() {
+            // Half a frame cannot be read; that the answer broke off is the better thing to say.
+            let _ = self.decoder.frame(rest, &mut self.pieces);
+        }
+        let finished = self.decoder.finish(&mut self.pieces);
+        finished.map_err(|broke_off| lost.unwrap_or(broke_off))
+    }
+
+    /// Decodes the next frame that has come whole. Whether there was one.
+    fn decode(&mut self) -> Result<bool, ModelError> {
+        let frame = self.frames.next().map_err(|error| ModelError::fatal(error.to_string()))?;
+        let Some(frame) = frame else { return Ok(false) };
+        self.decoder.frame(frame, &mut self.pieces)?;
+        Ok(true)
+    }
+
+    /// The answer is whole: a body that ends, too, leaves its connection for the next call. It gets a moment for that.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Phase::Reading(_) = &self.phase
+            && let Phase::Reading(body) = std::mem::replace(&mut self.phase, Phase::Over)
+        {
+            self.phase = Phase::Ending(body, Box::pin(sleep(ENDS_WITHIN)));
+        }
+        if let Phase::Ending(body, timer) = &mut self.phase {
+            loop {
+                match body.as_mut().poll_next(cx) {
+                    Poll::Pending => ready!(timer.as_mut().poll(cx)),
+                    // What still comes is nothing that was asked for.
+                    Poll::Ready(Some(Ok(_))) if !timer.is_elapsed() => continue,
+                    Poll::Ready(_) => {}
+                }
+                break;
+            }
+        }
+        self.phase = Phase::Over;
+        Poll::Ready(())
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        for _ in 0..FRAMES_A_POLL {
+            if let Some(Piece::End(_)) = self.pieces.front() {
+                ready!(self.poll_end(cx));
+            }
+            if let Some(piece) = self.pieces.pop_front() {
+                self.calls += usize::from(matches!(piece, Piece::Call { .. }));
+                return Poll::Ready(Some(Ok(piece)));
+            }
+            if let Some(error) = self.failed.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
+            let step = match self.phase {
+                Phase::Over | Phase::Ending(..) => return Poll::Ready(None),
+                Phase::Reading(_) => self.decode(),
+                Phase::Ready(_) | Phase::Asking(_) | Phase::Refused(_) => Ok(false),
+            };
+            let step = match step {
+                Ok(true) => continue,
+                Ok(false) => ready!(self.advance(cx)),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = step {
+                self.phase = Phase::Over;
+                self.failed = Some(error);
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drained for HttpAnswer {
+    fn reported(&self) -> Usage {
+        self.decoder.usage()
+    }
+
+    fn calls(&self) -> usize {
+        self.calls
+    }
+
+    fn received(&self) -> usize {
+        self.received
+    }
+}
+
+impl Answer for HttpAnswer {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        let piece = ready!(self.poll(cx));
+        Poll::Ready(piece.map(|piece| piece.map_err(|error| self.target.error(error))))
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        if self.begun { self.decoder.usage() } else { Usage::NONE }
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.decoder.model()
+    }
+
+    fn cut(self: Box<Self>) -> Option<Afterwards> {
+        let is_over = matches!(self.phase, Phase::Over | Phase::Ready(_) | Phase::Ending(..));
+        if is_over || !self.begun {
+            return None;
+        }
+        let after = self.after.clone();
+        after.of(self)
+    }
+}
+
+impl fmt::Debug for HttpAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpAnswer")
+            .field("target", &self.target)
+            .field("received", &self.received)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,38 @@
+//! One small question to a provider, answered in JSON.
+
+use std::time::Duration;
+
+use andon::ModelError;
+use reqwest::{Client, Request};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::MAX_PAGE;
+
+/// How long one question may take.
+const WITHIN: Duration = Duration::from_secs(15);
+
+/// Why there is no answer. Nobody is told: a figure that cannot be learnt stays as it is.
+#[derive(Debug)]
+pub(crate) struct NotAnswered;
+
+/// Asks. Dropping it closes the connection.
+pub(crate) async fn ask(request: Result<(Client, Request), ModelError>) -> Result<Value, NotAnswered> {
+    let (client, request) = request.map_err(|_| NotAnswered)?;
+    timeout(WITHIN, read(client, request)).await.map_err(|_| NotAnswered)?
+}
+
+async fn read(client: Client, request: Request) -> Result<Value, NotAnswered> {
+    let mut response = client.execute(request).await.map_err(|_| NotAnswered)?;
+    if !response.status().is_success() {
+        return Err(NotAnswered);
+    }
+    let mut body = Vec::new();
+    while let Some(more) = response.chunk().await.map_err(|_| NotAnswered)? {
+        body.extend_from_slice(&more);
+        if body.len() > MAX_PAGE {
+            return Err(NotAnswered);
+        }
+    }
+    serde_json::from_slice(&body).map_err(|_| NotAnswered)
+}

@@ -1,0 +1,82 @@
+//! A connection that failed, in words.
+
+use std::error::Error;
+use std::io;
+
+use andon::ModelError;
+
+use super::client::CONNECT;
+
+/// When it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// Before the answer began.
+    Asking,
+    /// In the middle of the answer.
+    Reading,
+}
+
+/// Whether the provider was surely never reached.
+pub(super) fn never_reached(error: &reqwest::Error) -> bool {
+    error.is_connect() || error.is_builder()
+}
+
+/// The error in words. All of these may pass.
+pub(super) fn in_words(error: &reqwest::Error, when: When) -> ModelError {
+    let chain = chain(error);
+    let has =
+        |words: &[&str]| chain.iter().any(|line| words.iter().any(|word| line.to_ascii_lowercase().contains(word)));
+    let cause = chain.last().cloned().unwrap_or_default();
+    let kind = io_kind(error);
+    let message = if error.is_connect() {
+        if has(&["dns error", "failed to lookup", "name or service not known"]) {
+            format!("the name cannot be resolved ({cause}): check the address and the network")
+        } else if kind == Some(io::ErrorKind::ConnectionRefused) {
+            "nothing listens there (connection refused): check the address, and that the server runs".to_owned()
+        } else if error.is_timeout() || kind == Some(io::ErrorKind::TimedOut) {
+            format!("no connection within {} s", CONNECT.as_secs())
+        } else if has(&["certificate", "tls", "handshake", "invalid message", "corrupt message"]) {
+            format!("no secure connection ({cause}): check http or https, and the certificate")
+        } else {
+            format!("no connection ({cause})")
+        }
+    } else if error.is_builder() {
+        format!("the request cannot be made ({cause})")
+    } else {
+        lost(when, kind, &cause)
+    };
+    ModelError::retryable(message)
+}
+
+fn lost(when: When, kind: Option<io::ErrorKind>, cause: &str) -> String {
+    let what = match kind {
+        Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => "was reset".to_owned(),
+        _ => format!("was lost ({cause})"),
+    };
+    match when {
+        When::Asking => format!("the connection {what} before an answer came"),
+        When::Reading => format!("the connection {what} in the middle of the answer"),
+    }
+}
+
+/// What each error beneath says, the innermost last. Addresses are left out: they may hold a secret.
+pub(super) fn chain(error: &reqwest::Error) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut next = error.source();
+    while let Some(error) = next {
+        lines.push(error.to_string());
+        next = error.source();
+    }
+    lines
+}
+
+fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+    let mut next = error.source();
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.kind());
+        }
+        next = error.source();
+    }
+    None
+}

@@ -1,0 +1,152 @@
+//! What a server's status, headers and page mean.
+
+use std::time::{Duration, SystemTime};
+
+use andon::{ModelError, ModelErrorKind};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::{Response, StatusCode};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{MAX_PAGE, Target, page, wait};
+use crate::refusal::{Said, Verdict, is_retryable, shorten};
+
+/// How long a page that is no answer may take. What has come by then says enough.
+const PAGE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What an answer is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Sse,
+    /// Lines of JSON.
+    Lines,
+}
+
+/// Whether this is the beginning of an answer. Anything else is a page to be read for what it says.
+pub(super) fn is_answer(response: &Response, framing: Framing) -> bool {
+    let kind = content_type(response.headers());
+    let is_plain = header(response.headers(), CONTENT_ENCODING.as_str()).is_none_or(|coding| coding == "identity");
+    let is_page = match framing {
+        Framing::Sse => kind.contains("html") || kind.contains("json"),
+        Framing::Lines => kind.contains("html"),
+    };
+    response.status() == StatusCode::OK && is_plain && !is_page
+}
+
+/// The provider's id for an answer, where a header tells it.
+pub(super) fn generation(headers: &HeaderMap) -> Option<String> {
+    header(headers, "x-generation-id").map(str::to_owned)
+}
+
+/// A page that is no answer, read as far as it may be and put into words.
+pub(super) async fn refusal(mut response: Response, target: &Target) -> ModelError {
+    let mut body = Vec::new();
+    let read = async {
+        // An error while the error is read adds nothing to it.
+        while let Ok(Some(more)) = response.chunk().await {
+            let room = MAX_PAGE - body.len();
+            body.extend_from_slice(more.get(..room.min(more.len())).unwrap_or_default());
+            if more.len() >= room {
+                break;
+            }
+        }
+    };
+    // What came in time is enough to go by.
+    let _ = timeout(PAGE_WITHIN, read).await;
+    let status = response.status().as_u16();
+    judge(status, response.headers(), &String::from_utf8_lossy(&body), target, SystemTime::now())
+}
+
+/// The error that a status, headers and a page amount to.
+fn judge(status: u16, headers: &HeaderMap, body: &str, target: &Target, now: SystemTime) -> ModelError {
+    let json: Option<Value> = serde_json::from_str(body).ok();
+    let said = json.as_ref().and_then(Said::read);
+    let kind = match kind(status, said.as_ref()) {
+        ModelErrorKind::Retryable { .. } => {
+            ModelErrorKind::Retryable { after: wait::asked(headers, json.as_ref(), now) }
+        }
+        other => other,
+    };
+    let message = match said {
+        Some(said) => words(status, &said, target),
+        None => other_page(status, headers, body),
+    };
+    ModelError { kind, message }
+}
+
+fn kind(status: u16, said: Option<&Said>) -> ModelErrorKind {
+    let retryable = ModelErrorKind::Retryable { after: None };
+    let quota = |said: &Said| said.kinds.iter().any(|kind| kind == "insufficient_quota" || kind == "billing_error");
+    match (status, said.and_then(Said::verdict)) {
+        // A rate limit speaks of tokens, too, but passes; money does not come back by waiting.
+        (429, _) if said.is_some_and(quota) => ModelErrorKind::Fatal,
+        (429, _) => retryable,
+        (_, Some(Verdict::Overflow)) => ModelErrorKind::ContextOverflow,
+        // An error object with a good status has only its own words.
+        (200..=299, Some(Verdict::Retryable)) => retryable,
+        (status, _) if is_retryable(status) => retryable,
+        (_, _) => ModelErrorKind::Fatal,
+    }
+}
+
+/// What the provider says, with what can be done about it.
+fn words(status: u16, said: &Said, target: &Target) -> String {
+    let text = said.text();
+    let key = target.key_variable.map_or_else(|| "the key".to_owned(), |variable| format!("the key in {variable}"));
+    let lower = said.message.to_ascii_lowercase();
+    let is_about_the_key = lower.contains("api key") && (lower.contains("valid") || lower.contains("incorrect"));
+    match status {
+        401 => format!("{key} was refused (401): {text}"),
+        400 if is_about_the_key => format!("{key} was refused (400): {text}"),
+        403 => format!("not allowed (403): {text}; check that {key} may use {:?}", target.model),
+        402 => format!("no credit is left (402): {text}"),
+        404 => format!("the model {:?} or the address is not known (404): {text}", target.model),
+        429 => format!("too many requests (429): {text}"),
+        529 | 503 => format!("overloaded ({status}): {text}"),
+        500..=599 => format!("the provider failed ({status}): {text}"),
+        _ => format!("the request was refused ({status}): {text}"),
+    }
+}
+
+/// A page that has no error object.
+fn other_page(status: u16, headers: &HeaderMap, body: &str) -> String {
+    let kind = content_type(headers);
+    if page::is_html(&kind, body) {
+        let title = page::title(body).map_or_else(String::new, |title| format!(", titled {title:?}"));
+        return format!(
+            "a web page came instead of an answer ({status}{title}): this looks like a proxy's or a login page; check the \
+             base address"
+        );
+    }
+    if let Some(to) = header(headers, LOCATION.as_str()).filter(|_| (300..400).contains(&status)) {
+        let to = url::Url::parse(to).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let to = to.unwrap_or_else(|| "another path".to_owned());
+        return format!(
+            "the request was sent on to {to} ({status}), which is not followed; set the base address to it"
+        );
+    }
+    if let Some(coding) = header(headers, CONTENT_ENCODING.as_str()).filter(|_| status == 200) {
+        return format!("the answer is compressed as {coding}, which was not asked for and is not read");
+    }
+    let shown = match shorten(body.trim()) {
+        text if text.is_empty() => "nothing more".to_owned(),
+        text => text,
+    };
+    if status == 200 {
+        return format!("no stream came, but {kind}: {shown}; this server may not stream answers");
+    }
+    format!("the server answered {status} and says: {shown}")
+}
+
+fn content_type(headers: &HeaderMap) -> String {
+    header(headers, CONTENT_TYPE.as_str()).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+#[cfg(test)]
+#[path = "status/tests.rs"]
+mod tests;

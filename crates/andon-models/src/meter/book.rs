@@ -1,0 +1,113 @@
+//! The book: the calibration of all models.
+
+use andon_core::usage::{Figure, Provenance};
+use parking_lot::Mutex;
+
+use super::count::tally;
+use super::family::family;
+use super::input::{self, Step};
+use super::learn::Call;
+use super::output::Seen;
+use super::shelf::Shelf;
+use super::standing::Standing;
+use super::{Anchor, Asked, Lesson, Page, Reported, Written};
+
+/// The calibration of all models. A model is an exact id with its provider before it, such as
+/// `openai/gpt-4o-2024-08-06`.
+///
+/// ```
+/// use andon_models::meter::{Asked, Book, Reported, Written};
+///
+/// let book = Book::new();
+/// let messages = ["What is the capital of France?".into()];
+/// let asked = Asked { system: None, messages: &messages, tools: &[], images: 0 };
+/// let written = Written { text: "The capital of France is".into(), ..Written::default() };
+/// let (output, _) = book.output("openai/gpt-4o-2024-08-06", &written, Some(1000));
+/// assert!(output.low <= output.value && output.value <= output.high);
+///
+/// let reported = Reported { input: Some(14), output: Some(6), reasoning: Some(0) };
+/// let lesson = book.learn("openai/gpt-4o-2024-08-06", &asked, &written, None, &reported);
+/// assert!(lesson.output.is_some_and(|outcome| outcome.inside()));
+/// ```
+#[derive(Debug, Default)]
+pub struct Book {
+    shelf: Mutex<Shelf>,
+}
+
+impl Book {
+    /// A book in which nothing is written.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All tokens that a request cost to read, those from a cache included.
+    pub fn input(&self, model: &str, asked: &Asked<'_>, anchor: Option<&Anchor>) -> Figure {
+        let family = family(model);
+        let step = Step::of(family, asked, anchor);
+        self.shelf.lock().input(model, family, &step).figure(Provenance::Estimated, None)
+    }
+
+    /// All tokens that an answer cost, and the part of them that was thinking. The answer may have had at most
+    /// `max_output`.
+    ///
+    /// If the model thinks without showing it, there are only bounds.
+    pub fn output(&self, model: &str, written: &Written<'_>, max_output: Option<u64>) -> (Figure, Figure) {
+        let family = family(model);
+        let seen = Seen::of(family, written);
+        self.shelf.lock().output(model, family, &seen, max_output)
+    }
+
+    /// Predicts a completed call, keeps the error, and learns from it.
+    pub fn learn(
+        &self,
+        model: &str,
+        asked: &Asked<'_>,
+        written: &Written<'_>,
+        anchor: Option<&Anchor>,
+        reported: &Reported,
+    ) -> Lesson {
+        let family = family(model);
+        let (step, seen) = (Step::of(family, asked, anchor), Seen::of(family, written));
+        self.shelf.lock().learn(&Call { model, family, step, seen }, reported)
+    }
+
+    /// What the conversation's next call is measured from; `None` if the provider did not report enough.
+    pub fn anchor(&self, model: &str, asked: &Asked<'_>, written: &Written<'_>, reported: &Reported) -> Option<Anchor> {
+        let family = family(model);
+        let messages = tally(family.vocabulary, asked.messages.iter().map(std::borrow::Cow::as_ref));
+        Some(Anchor {
+            input: reported.input?,
+            output: reported.output?,
+            reasoning: reported.reasoning,
+            messages: asked.messages.len(),
+            calls: written.calls.len(),
+            images: asked.images,
+            hidden: written.hidden,
+            setup: input::setup(asked),
+            history: input::history(asked.messages),
+            counted_setup: input::setup_tally(family, asked).total().round() as u64,
+            counted_messages: messages.total().round() as u64,
+        })
+    }
+
+    /// All that was learnt about a model.
+    pub fn page(&self, model: &str) -> Option<Page> {
+        self.shelf.lock().get(model).cloned()
+    }
+
+    /// Takes up what was learnt about a model before. A page with fewer calls than what is here, and one that is broken
+    /// or of another version, changes nothing.
+    pub fn restore(&self, model: &str, page: Page) {
+        let Some(page) = page.checked() else { return };
+        let mut shelf = self.shelf.lock();
+        if shelf.get(model).is_none_or(|here| here.calls <= page.calls) {
+            shelf.put(model, family(model), page);
+        }
+    }
+
+    /// How good the estimates have been, model by model.
+    pub fn standing(&self) -> Vec<Standing> {
+        let shelf = self.shelf.lock();
+        shelf.iter().map(|(model, family, page)| Standing::of(model, page, family.hides)).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! What a request cost to read.
+//!
+//! Mostly hidden prompts make this hard: what a provider puts around tools may be hundreds of tokens. So the last reported
+//! call is taken as an anchor, and only what has come since is counted. Without an anchor everything is.
+//!
+//! # Invariants
+//!
+//! 1. A request that was already reported costs what was reported.
+//! 2. An anchor counts as what it is: whether the history continues it is checked, not believed.
+
+use std::borrow::Cow;
+
+use super::belief::Belief;
+use super::count::{Tally, tally, tally_one};
+use super::family::{Family, Vocabulary};
+use super::{Anchor, Asked};
+
+/// How many coefficients a request with an anchor has.
+pub(crate) const ANCHORED: usize = 5;
+/// How many one without has.
+pub(crate) const COLD: usize = 6;
+
+/// What a request stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// The same request was reported before.
+    Same,
+    /// It continues a reported call, or has a reported call's system prompt and tools.
+    Anchored,
+    /// Nothing.
+    Cold,
+}
+
+/// A request, counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) ground: Ground,
+    /// What is known of it.
+    pub(crate) base: f64,
+    /// Thinking of the anchor's answer that may be read again.
+    pub(crate) reasoning: f64,
+    /// That answer called tools.
+    pub(crate) after_calls: bool,
+    /// The inputs of the regression for the rest.
+    pub(crate) inputs: Vec<f64>,
+    /// The variance that no calibration takes away.
+    pub(crate) noise: f64,
+}
+
+impl Step {
+    /// Counts a request from its anchor, or without.
+    pub(crate) fn of(family: Family, asked: &Asked<'_>, anchor: Option<&Anchor>) -> Self {
+        let Some(anchor) = anchor else { return Self::cold(family, asked) };
+        let same_setup = setup(asked) == anchor.setup;
+        match asked.messages.get(..anchor.messages) {
+            Some(old) if history(old) == anchor.history => Self::next(family, asked, anchor, same_setup),
+            _ if same_setup => Self::beside(family, asked, anchor),
+            _ => Self::cold(family, asked),
+        }
+    }
+
+    /// The anchor's conversation goes on.
+    fn next(family: Family, asked: &Asked<'_>, anchor: &Anchor, same_setup: bool) -> Self {
+        let images = asked.images.saturating_sub(anchor.images) as f64;
+        let mut since = asked.messages.get(anchor.messages..).unwrap_or_default().iter().map(Cow::as_ref);
+        let answer = since.next().map(|text| tally_one(family.vocabulary, without_thinking(text)));
+        if answer.is_none() && same_setup {
+            return Self::same(anchor);
+        }
+        let new = tally(family.vocabulary, since.clone());
+        let turns = since.count() as f64;
+        let thought = anchor.reasoning.unwrap_or(0).min(anchor.output);
+        let (written, reasoning) = match answer {
+            Some(answer) => (visible(anchor, thought, &answer), thought as f64),
+            None => (0.0, 0.0),
+        };
+        let more = (anchor.calls as f64 - turns).max(0.0);
+        let setup = if same_setup { 0.0 } else { setup_tally(family, asked).total() - anchor.counted_setup as f64 };
+        let hidden = if anchor.hidden && answer.is_some() { 50.0 + 0.5 * anchor.output as f64 } else { 0.0 };
+        let changed = if same_setup { 0.0 } else { 10.0 + 0.25 * setup.abs() };
+        let noise = 4.0 + (0.03 * new.total()).powi(2) + hidden * hidden + changed * changed + image_noise(images);
+        Self {
+            ground: Ground::Anchored,
+            base: anchor.input as f64 + written,
+            reasoning,
+            after_calls: anchor.calls > 0,
+            inputs: vec![new.total(), turns, more, setup, images],
+            noise: noise + new.doubt,
+        }
+    }
+
+    /// The anchor's request again.
+    fn same(anchor: &Anchor) -> Self {
+        let (ground, base) = (Ground::Same, anchor.input as f64);
+        Self { ground, base, reasoning: 0.0, after_calls: false, inputs: vec![0.0; ANCHORED], noise: 1.0 }
+    }
+
+    /// Another conversation with the same system prompt and tools.
+    fn beside(family: Family, asked: &Asked<'_>, anchor: &Anchor) -> Self {
+        let all = tally(family.vocabulary, asked.messages.iter().map(Cow::as_ref));
+        let more = all.total() - anchor.counted_messages as f64;
+        let turns = asked.messages.len() as f64 - anchor.messages as f64;
+        let images = asked.images as f64 - anchor.images as f64;
+        let noise = 16.0 + (0.05 * more).powi(2) + image_noise(images) + all.doubt;
+        let inputs = vec![more, turns, 0.0, 0.0, images];
+        let base = anchor.input as f64;
+        Self { ground: Ground::Anchored, base, reasoning: 0.0, after_calls: false, inputs, noise }
+    }
+
+    fn cold(family: Family, asked: &Asked<'_>) -> Self {
+        let texts = asked.system.into_iter().chain(asked.messages.iter().map(Cow::as_ref));
+        let text = tally(family.vocabulary, texts);
+        let tools = tally(family.vocabulary, asked.tools.iter().map(Cow::as_ref));
+        let some = if asked.tools.is_empty() { 0.0 } else { 1.0 };
+        let images = asked.images as f64;
+        let noise = 9.0 + (0.05 * text.total()).powi(2) + (0.2 * tools.total()).powi(2) + image_noise(images);
+        Self {
+            ground: Ground::Cold,
+            base: 0.0,
+            reasoning: 0.0,
+            after_calls: false,
+            inputs: vec![text.total(), tools.total(), asked.messages.len() as f64, some, images, 1.0],
+            noise: noise + text.doubt + tools.doubt,
+        }
+    }
+}
+
+/// An image costs anything from a hundred to two thousand tokens.
+fn image_noise(images: f64) -> f64 {
+    (400.0 * images).powi(2)
+}
+
+/// How much of the anchor's answer is read again, its thinking apart. What the history does not show of it (thinking in
+/// its text that was taken out, say) is not read again: a call costs at most some sixty tokens around its JSON.
+fn visible(anchor: &Anchor, thought: u64, answer: &Tally) -> f64 {
+    let written = anchor.output.saturating_sub(thought) as f64;
+    if answer.total() == 0.0 { written } else { written.min(1.5 * answer.total() + 60.0 * anchor.calls as f64 + 24.0) }
+}
+
+/// Thinking that a model writes into its text is taken out by those who read it again.
+fn without_thinking(answer: &str) -> &str {
+    answer.rsplit_once("</think>").map_or(answer, |(_, after)| after)
+}
+
+/// What is believed about requests with an anchor before any was seen.
+pub(crate) fn anchored_prior(family: Family) -> Belief {
+    Belief::prior(&[slope(family), (7.0, 4.0), (8.0, 12.0), (0.8, 0.3), (500.0, 400.0)])
+}
+
+/// The same without an anchor.
+pub(crate) fn cold_prior(family: Family) -> Belief {
+    Belief::prior(&[slope(family), (0.85, 0.3), (4.0, 2.0), (30.0, 150.0), (500.0, 400.0), (5.0, 5.0)])
+}
+
+fn slope(family: Family) -> (f64, f64) {
+    match family.vocabulary {
+        Vocabulary::Own(_) => (1.0, 0.05),
+        Vocabulary::Mixed => (1.1, 0.15),
+    }
+}
+
+/// The local count of a request's system prompt and tools.
+pub(crate) fn setup_tally(family: Family, asked: &Asked<'_>) -> Tally {
+    let texts = asked.system.into_iter().chain(asked.tools.iter().map(Cow::as_ref));
+    tally(family.vocabulary, texts)
+}
+
+/// A hash of a request's system prompt and tools.
+pub(crate) fn setup(asked: &Asked<'_>) -> u64 {
+    let tools = asked.tools.iter().fold(hash(FNV, b"tools"), |state, tool| text_hash(state, tool));
+    asked.system.map_or(tools, |system| text_hash(hash(tools, b"system"), system))
+}
+
+/// A hash of messages.
+pub(crate) fn history(messages: &[Cow<'_, str>]) -> u64 {
+    messages.iter().fold(FNV, |state, message| text_hash(state, message))
+}
+
+const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+/// Of a long text the length, the beginning and the end tell enough.
+const EDGE: usize = 4 * 1024;
+
+fn text_hash(state: u64, text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let start = bytes.get(..EDGE).unwrap_or(bytes);
+    let end = bytes.get(bytes.len().saturating_sub(EDGE).max(start.len())..).unwrap_or_default();
+    hash(hash(hash(state, &(bytes.len() as u64).to_le_bytes()), start), end)
+}
+
+/// FNV-1a: anchors are stored, so that the hash must be the same tomorrow.
+fn hash(state: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(state, |state, byte| (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}

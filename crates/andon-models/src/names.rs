@@ -1,0 +1,343 @@
+//! The providers by name, and all that is known of each: one table.
+//!
+//! What the columns are based on is in the documentation of the providers; where a provider says nothing, it is taken to
+//! be the worse.
+
+use std::sync::Arc;
+
+use andon::Model;
+
+use crate::cut::{Count, CutPolicy, Drain};
+use crate::provider::{Builder, Dialect, SetupError};
+
+/// How a key is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Auth {
+    /// `authorization: Bearer …`
+    Bearer,
+    /// In a header of its own, bare.
+    Header(&'static str),
+}
+
+/// What is asked for so that usage is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UsageAsked {
+    /// Nothing: it comes by itself, and some of these refuse the question.
+    Nothing,
+    /// `stream_options.include_usage`: at the end.
+    AtTheEnd,
+    /// `stream_options.continuous_usage_stats`, too: in every chunk.
+    Continuously,
+    /// `timings_per_token`: llama.cpp's own figures in every chunk.
+    Timings,
+}
+
+/// Whether closing the connection stops the bill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// It does.
+    StopsTheBill,
+    /// The whole answer is charged.
+    StopsNothing,
+    /// Nobody says, or some say one thing and some the other.
+    Unknown,
+}
+
+/// What is known of a provider.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) name: &'static str,
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) dialect: Dialect,
+    /// Its own address; none if every user has another.
+    pub(crate) base: Option<&'static str>,
+    /// Where its users say another address.
+    pub(crate) base_variables: &'static [&'static str],
+    /// Where its users keep the key.
+    pub(crate) key_variables: &'static [&'static str],
+    /// Whether its own address wants a key.
+    pub(crate) needs_key: bool,
+    pub(crate) auth: Auth,
+    pub(crate) usage: UsageAsked,
+    pub(crate) closing: Closing,
+    /// Where what was sent can be counted.
+    pub(crate) count: Option<Count>,
+    /// Whether an answer can be looked up.
+    pub(crate) look_up: bool,
+}
+
+impl Facts {
+    /// What is done about a cut unless the user says otherwise.
+    pub(crate) fn cut(&self) -> CutPolicy {
+        match self.closing {
+            _ if self.look_up => CutPolicy::CutAndLookUp,
+            Closing::StopsNothing => CutPolicy::Drain(Drain::default()),
+            // Draining an answer whose bill closing would have stopped makes it dearer.
+            Closing::StopsTheBill | Closing::Unknown => CutPolicy::Cut,
+        }
+    }
+}
+
+/// A server that speaks Chat Completions, of which nothing else is known. The others say how they differ.
+const CHAT: Facts = Facts {
+    name: "compatible",
+    aliases: &["openai-compatible"],
+    dialect: Dialect::OpenAiChat,
+    base: None,
+    base_variables: &["COMPATIBLE_BASE_URL"],
+    key_variables: &["COMPATIBLE_API_KEY"],
+    needs_key: false,
+    auth: Auth::Bearer,
+    usage: UsageAsked::AtTheEnd,
+    closing: Closing::Unknown,
+    count: None,
+    look_up: false,
+};
+
+pub(crate) static COMPATIBLE: Facts = CHAT;
+
+pub(crate) static OPENAI: Facts = OPENAI_AT_HOME;
+
+const OPENAI_AT_HOME: Facts = Facts {
+    name: "openai",
+    aliases: &[],
+    base: Some("https://api.openai.com/v1"),
+    base_variables: &["OPENAI_BASE_URL"],
+    key_variables: &["OPENAI_API_KEY"],
+    needs_key: true,
+    closing: Closing::StopsTheBill,
+    count: Some(Count::OpenAi),
+    ..CHAT
+};
+
+pub(crate) static OPENAI_RESPONSES: Facts =
+    Facts { name: "openai-responses", dialect: Dialect::OpenAiResponses, usage: UsageAsked::Nothing, ..OPENAI_AT_HOME };
+
+pub(crate) static ANTHROPIC: Facts = Facts {
+    name: "anthropic",
+    aliases: &["claude"],
+    dialect: Dialect::Anthropic,
+    base: Some("https://api.anthropic.com"),
+    base_variables: &["ANTHROPIC_BASE_URL"],
+    key_variables: &["ANTHROPIC_API_KEY"],
+    needs_key: true,
+    auth: Auth::Header("x-api-key"),
+    usage: UsageAsked::Nothing,
+    closing: Closing::StopsTheBill,
+    count: Some(Count::Anthropic),
+    ..CHAT
+};
+
+pub(crate) static GEMINI: Facts = Facts {
+    name: "gemini",
+    aliases: &["google"],
+    dialect: Dialect::Gemini,
+    base: Some("https://generativelanguage.googleapis.com/v1beta"),
+    base_variables: &["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"],
+    key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    needs_key: true,
+    auth: Auth::Header("x-goog-api-key"),
+    usage: UsageAsked::Nothing,
+    closing: Closing::Unknown,
+    count: Some(Count::Gemini),
+    ..CHAT
+};
+
+pub(crate) static OLLAMA: Facts = Facts {
+    name: "ollama",
+    aliases: &[],
+    dialect: Dialect::Ollama,
+    base: Some("http://127.0.0.1:11434"),
+    base_variables: &["OLLAMA_HOST"],
+    key_variables: &["OLLAMA_API_KEY"],
+    usage: UsageAsked::Nothing,
+    closing: Closing::StopsTheBill,
+    ..CHAT
+};
+
+static DEEPSEEK: Facts = Facts {
+    name: "deepseek",
+    aliases: &[],
+    base: Some("https://api.deepseek.com"),
+    base_variables: &["DEEPSEEK_BASE_URL"],
+    key_variables: &["DEEPSEEK_API_KEY"],
+    needs_key: true,
+    closing: Closing::StopsTheBill,
+    ..CHAT
+};
+
+static GROQ: Facts = Facts {
+    name: "groq",
+    aliases: &[],
+    base: Some("https://api.groq.com/openai/v1"),
+    base_variables: &["GROQ_BASE_URL"],
+    key_variables: &["GROQ_API_KEY"],
+    needs_key: true,
+    closing: Closing::StopsNothing,
+    ..CHAT
+};
+
+static MISTRAL: Facts = Facts {
+    name: "mistral",
+    aliases: &["mistralai"],
+    base: Some("https://api.mistral.ai/v1"),
+    base_variables: &["MISTRAL_BASE_URL"],
+    key_variables: &["MISTRAL_API_KEY"],
+    needs_key: true,
+    usage: UsageAsked::Nothing,
+    closing: Closing::StopsNothing,
+    ..CHAT
+};
+
+static XAI: Facts = Facts {
+    name: "xai",
+    aliases: &["grok"],
+    base: Some("https://api.x.ai/v1"),
+    base_variables: &["XAI_BASE_URL"],
+    key_variables: &["XAI_API_KEY"],
+    needs_key: true,
+    closing: Closing::StopsTheBill,
+    ..CHAT
+};
+
+static OPENROUTER: Facts = Facts {
+    name: "openrouter",
+    aliases: &[],
+    base: Some("https://openrouter.ai/api/v1"),
+    base_variables: &["OPENROUTER_BASE_URL"],
+    key_variables: &["OPENROUTER_API_KEY"],
+    needs_key: true,
+    look_up: true,
+    ..CHAT
+};
+
+static AZURE: Facts = Facts {
+    name: "azure",
+    aliases: &["azure-openai"],
+    dialect: Dialect::Azure,
+    base_variables: &["AZURE_OPENAI_ENDPOINT"],
+    key_variables: &["AZURE_OPENAI_API_KEY"],
+    needs_key: true,
+    auth: Auth::Header("api-key"),
+    closing: Closing::StopsTheBill,
+    ..CHAT
+};
+
+static VLLM: Facts = Facts {
+    name: "vllm",
+    aliases: &[],
+    base: Some("http://localhost:8000/v1"),
+    base_variables: &["VLLM_BASE_URL"],
+    key_variables: &["VLLM_API_KEY"],
+    usage: UsageAsked::Continuously,
+    closing: Closing::StopsTheBill,
+    ..CHAT
+};
+
+static SGLANG: Facts = Facts {
+    name: "sglang",
+    aliases: &[],
+    base: Some("http://localhost:30000/v1"),
+    base_variables: &["SGLANG_BASE_URL"],
+    key_variables: &["SGLANG_API_KEY"],
+    usage: UsageAsked::Continuously,
+    closing: Closing::StopsTheBill,
+    ..CHAT
+};
+
+static LLAMACPP: Facts = Facts {
+    name: "llamacpp",
+    aliases: &["llama.cpp", "llama-cpp"],
+    base: Some("http://localhost:8080/v1"),
+    base_variables: &["LLAMACPP_BASE_URL"],
+    key_variables: &["LLAMACPP_API_KEY"],
+    usage: UsageAsked::Timings,
+    closing: Closing::StopsTheBill,
+    ..CHAT
+};
+
+/// Every provider.
+pub(crate) static ALL: [&Facts; 15] = [
+    &OPENAI,
+    &OPENAI_RESPONSES,
+    &ANTHROPIC,
+    &GEMINI,
+    &OLLAMA,
+    &OPENROUTER,
+    &DEEPSEEK,
+    &GROQ,
+    &MISTRAL,
+    &XAI,
+    &AZURE,
+    &VLLM,
+    &LLAMACPP,
+    &SGLANG,
+    &COMPATIBLE,
+];
+
+/// The names of all providers, as in `provider/model`.
+pub fn known() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|facts| facts.name)
+}
+
+/// A model by its name, such as `anthropic/claude-sonnet-5`, with what the environment says of its provider.
+pub fn by_name(name: &str) -> Result<Arc<dyn Model>, SetupError> {
+    #[cfg(feature = "bedrock")]
+    if let Some(model) = bedrock(name) {
+        return Ok(Arc::new(crate::bedrock::Bedrock::new(model, crate::settings::Settings::default())));
+    }
+    Ok(Arc::new(builder(name)?.build()?))
+}
+
+/// The model of Bedrock's that a name names.
+#[cfg(feature = "bedrock")]
+fn bedrock(name: &str) -> Option<&str> {
+    let (provider, model) = name.split_once('/')?;
+    (provider.eq_ignore_ascii_case("bedrock") && !model.is_empty()).then_some(model)
+}
+
+/// A model by its name, to be set up further. Not for Bedrock, which is reached in another way.
+pub fn builder(name: &str) -> Result<Builder, SetupError> {
+    let (provider, model) = name.split_once('/').ok_or_else(|| SetupError::NoProvider { name: name.to_owned() })?;
+    let is_meant = |facts: &&&Facts| {
+        facts.name.eq_ignore_ascii_case(provider)
+            || facts.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(provider))
+    };
+    if let Some(facts) = ALL.iter().find(is_meant) {
+        return Ok(Builder::new(facts, model));
+    }
+    if provider.eq_ignore_ascii_case("bedrock") {
+        return Err(SetupError::NotBuilt { provider: "bedrock", feature: "bedrock" });
+    }
+    Err(SetupError::UnknownProvider { name: provider.to_owned() })
+}
+
+/// The provider whose name is nearest to a mistyped one.
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let far = |other: &&str| distance(&name, other);
+    known().min_by_key(far).filter(|other| distance(&name, other) <= other.len().min(name.len()) / 2)
+}
+
+/// How many letters must be changed, added or left out to get from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (above, y) in row.iter_mut().skip(1).zip(b.chars()) {
+            let here = (diagonal + usize::from(x != y)).min(left + 1).min(*above + 1);
+            diagonal = *above;
+            *above = here;
+            left = here;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+#[path = "names/tests.rs"]
+mod tests;

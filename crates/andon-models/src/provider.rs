@@ -1,0 +1,201 @@
+//! A model behind an HTTP API: built once, called often.
+//!
+//! # Invariants
+//!
+//! 1. What can be wrong before the first call (a key, an address, a header) is found when the model is built.
+//! 2. A key is sent in a header, never in an address, and only to the address that was set up.
+
+mod address;
+mod build;
+mod dialect;
+mod setup;
+
+use std::fmt;
+use std::sync::Arc;
+
+use andon::{Answer, Message, Meter, Model, ModelError, Request};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Method};
+use serde_json::Value;
+use url::Url;
+
+pub use build::Builder;
+pub(crate) use dialect::Dialect;
+pub use setup::SetupError;
+
+use crate::cut::{After, CutPolicy};
+use crate::http::answer::HttpAnswer;
+use crate::http::{Protocol, Target, client};
+use crate::names::{self, Facts};
+use crate::render::Ask;
+use crate::settings::Settings;
+
+/// A model behind an HTTP API. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpModel {
+    inner: Arc<Inner>,
+    meter: Arc<dyn Meter>,
+}
+
+/// All that calls need.
+pub(crate) struct Inner {
+    pub(crate) facts: &'static Facts,
+    pub(crate) name: String,
+    pub(crate) target: Target,
+    pub(crate) base: Url,
+    /// Where answers come from.
+    url: Url,
+    headers: HeaderMap,
+    settings: Settings,
+    protocol: Protocol,
+    pub(crate) cut: CutPolicy,
+    pub(crate) may_count: bool,
+}
+
+impl Inner {
+    /// What a request's body is made from.
+    pub(crate) fn ask<'a>(&'a self, request: &'a Request, prompt: &'a [Message]) -> Ask<'a> {
+        Ask {
+            model: &self.target.model,
+            instructions: request.instructions.as_deref(),
+            prompt,
+            tools: &request.tools,
+            settings: &self.settings,
+        }
+    }
+
+    /// A request with a JSON body.
+    pub(crate) fn post(&self, url: Url, body: &Value) -> Result<(Client, reqwest::Request), ModelError> {
+        let mut request = self.request(Method::POST, url);
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = serde_json::to_vec(body).map_err(|error| ModelError::fatal(error.to_string()))?;
+        *request.body_mut() = Some(body.into());
+        Ok((client(self.protocol)?, request))
+    }
+
+    /// A request without a body.
+    pub(crate) fn get(&self, url: Url) -> Result<(Client, reqwest::Request), ModelError> {
+        Ok((client(self.protocol)?, self.request(Method::GET, url)))
+    }
+
+    fn request(&self, method: Method, url: Url) -> reqwest::Request {
+        let mut request = reqwest::Request::new(method, url);
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+impl HttpModel {
+    /// Where answers come from.
+    #[cfg(test)]
+    pub(crate) fn url(&self) -> &Url {
+        &self.inner.url
+    }
+}
+
+impl Model for HttpModel {
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        let inner = &self.inner;
+        let dialect = inner.facts.dialect;
+        let prompt = request.prompt();
+        let mut sent = inner.post(inner.url.clone(), &dialect.body(&inner.ask(&request, &prompt)));
+        if let Ok((_, sent)) = &mut sent {
+            sent.headers_mut().insert(ACCEPT, HeaderValue::from_static(dialect.accept()));
+        }
+        let after = After { inner: Arc::clone(inner), request: Arc::new(request) };
+        Box::new(HttpAnswer::new(sent, dialect.framing(), dialect.decoder(), inner.target.clone(), after))
+    }
+
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        Some(Arc::clone(&self.meter))
+    }
+}
+
+impl fmt::Debug for HttpModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModel").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the addresses: a user may have put a password into one.
+        f.debug_struct("Inner")
+            .field("name", &self.name)
+            .field("target", &self.target)
+            .field("headers", &self.headers)
+            .field("settings", &self.settings)
+            .field("cut", &self.cut)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An address below another one. Its query stays.
+pub(crate) fn join<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Url {
+    let mut url = base.clone();
+    // A base that cannot have a path was refused when the model was built.
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    url
+}
+
+macro_rules! provider {
+    ($(#[$doc:meta])* $name:ident, $facts:path) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name;
+
+        impl $name {
+            /// The model of this name, with what the environment says.
+            pub fn from_env(model: &str) -> Result<HttpModel, SetupError> {
+                Self::builder(model).build()
+            }
+
+            /// The model of this name, to be set up. What is not set is taken from the environment.
+            pub fn builder(model: &str) -> Builder {
+                Builder::new(&$facts, model)
+            }
+        }
+    };
+}
+
+provider! {
+    /// OpenAI's Chat Completions API: `OPENAI_API_KEY`, `OPENAI_BASE_URL`.
+    OpenAi, names::OPENAI
+}
+
+provider! {
+    /// OpenAI's Responses API: `OPENAI_API_KEY`, `OPENAI_BASE_URL`.
+    OpenAiResponses, names::OPENAI_RESPONSES
+}
+
+provider! {
+    /// Anthropic's Messages API: `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`.
+    Anthropic, names::ANTHROPIC
+}
+
+provider! {
+    /// Google's Gemini API: `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
+    Gemini, names::GEMINI
+}
+
+provider! {
+    /// Ollama, on this machine or where `OLLAMA_HOST` says.
+    Ollama, names::OLLAMA
+}
+
+/// Any server that speaks OpenAI's Chat Completions API.
+#[derive(Debug, Clone, Copy)]
+pub struct Compatible;
+
+impl Compatible {
+    /// A model of the server at this address, such as `http://localhost:8000/v1`, to be set up.
+    pub fn builder(base_url: &str, model: &str) -> Builder {
+        Builder::new(&names::COMPATIBLE, model).base_url(base_url)
+    }
+}

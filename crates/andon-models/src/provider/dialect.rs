@@ -1,0 +1,137 @@
+//! What a provider's API is like: its paths, its bodies, its streams.
+
+use serde_json::Value;
+use url::Url;
+
+use super::join;
+use crate::decode::Decode;
+use crate::decode::anthropic::Anthropic;
+use crate::decode::gemini::Gemini;
+use crate::decode::ollama::Ollama;
+use crate::decode::openai_chat::OpenAiChat;
+use crate::decode::openai_responses::OpenAiResponses;
+pub(crate) use crate::http::Framing;
+use crate::render::{self, Ask};
+
+/// An API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// OpenAI's Chat Completions.
+    OpenAiChat,
+    /// The same, where Azure has it.
+    Azure,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Google's Gemini.
+    Gemini,
+    /// Ollama's own.
+    Ollama,
+}
+
+impl Dialect {
+    /// Where answers come from. `version` is Azure's.
+    pub(crate) fn url(self, base: &Url, model: &str, version: Option<&str>) -> Url {
+        match (self, version) {
+            (Self::OpenAiChat, _) => join(base, ["chat", "completions"]),
+            (Self::OpenAiResponses, _) => join(base, ["responses"]),
+            (Self::Anthropic, _) => join(base, ["v1", "messages"]),
+            (Self::Ollama, _) => join(base, ["api", "chat"]),
+            (Self::Gemini, _) => {
+                let mut url = join(base, ["models", &format!("{model}:streamGenerateContent")]);
+                url.query_pairs_mut().append_pair("alt", "sse");
+                url
+            }
+            (Self::Azure, None) => join(base, ["openai", "v1", "chat", "completions"]),
+            (Self::Azure, Some(version)) => {
+                let mut url = join(base, ["openai", "deployments", model, "chat", "completions"]);
+                url.query_pairs_mut().append_pair("api-version", version);
+                url
+            }
+        }
+    }
+
+    /// The model's name as it stands in requests.
+    pub(crate) fn model(self, name: &str) -> &str {
+        match self {
+            Self::Gemini => name.strip_prefix("models/").unwrap_or(name),
+            Self::OpenAiChat | Self::Azure | Self::OpenAiResponses | Self::Anthropic | Self::Ollama => name,
+        }
+    }
+
+    /// Headers of every request.
+    pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Anthropic => &[("anthropic-version", "2023-06-01")],
+            Self::OpenAiChat | Self::Azure | Self::OpenAiResponses | Self::Gemini | Self::Ollama => &[],
+        }
+    }
+
+    /// An address as its users write it, with what they leave out.
+    pub(crate) fn spelt_out(self, address: &str) -> String {
+        match self {
+            // OLLAMA_HOST is also what its server listens on: a bare port, no scheme, any address.
+            Self::Ollama => {
+                let address = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+                let address = address.replace("://:", "://127.0.0.1:").replace("://0.0.0.0", "://127.0.0.1");
+                let rest = address.split_once("://").map_or("", |(_, rest)| rest);
+                let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+                let is_bare = address.starts_with("http://") && !has_port && !rest.contains('/');
+                if is_bare { format!("{address}:11434") } else { address }
+            }
+            Self::OpenAiChat | Self::Azure | Self::OpenAiResponses | Self::Anthropic | Self::Gemini => {
+                address.to_owned()
+            }
+        }
+    }
+
+    /// The address below which its paths are: some write the version into it, some do not.
+    pub(crate) fn base(self, mut address: Url) -> Url {
+        let path = address.path().trim_end_matches('/').to_owned();
+        match self {
+            Self::Anthropic => address.set_path(path.strip_suffix("/v1").unwrap_or(&path)),
+            Self::Gemini if path.is_empty() => address.set_path("/v1beta"),
+            Self::Azure => {
+                address.set_path(path.strip_suffix("/openai/v1").or(path.strip_suffix("/openai")).unwrap_or(&path))
+            }
+            Self::Ollama => address.set_path(path.strip_suffix("/api").or(path.strip_suffix("/v1")).unwrap_or(&path)),
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Gemini => {}
+        }
+        address
+    }
+
+    pub(crate) fn body(self, ask: &Ask<'_>) -> Value {
+        match self {
+            Self::OpenAiChat | Self::Azure => render::openai_chat::body(ask),
+            Self::OpenAiResponses => render::openai_responses::body(ask),
+            Self::Anthropic => render::anthropic::body(ask),
+            Self::Gemini => render::gemini::body(ask),
+            Self::Ollama => render::ollama::body(ask),
+        }
+    }
+
+    pub(crate) fn decoder(self) -> Box<dyn Decode> {
+        match self {
+            Self::OpenAiChat | Self::Azure => Box::new(OpenAiChat::default()),
+            Self::OpenAiResponses => Box::new(OpenAiResponses::default()),
+            Self::Anthropic => Box::new(Anthropic::default()),
+            Self::Gemini => Box::new(Gemini::default()),
+            Self::Ollama => Box::new(Ollama::default()),
+        }
+    }
+
+    pub(crate) fn framing(self) -> Framing {
+        match self {
+            Self::OpenAiChat | Self::Azure | Self::OpenAiResponses | Self::Anthropic | Self::Gemini => Framing::Sse,
+            Self::Ollama => Framing::Lines,
+        }
+    }
+
+    pub(crate) fn accept(self) -> &'static str {
+        match self.framing() {
+            Framing::Sse => "text/event-stream",
+            Framing::Lines => "application/x-ndjson",
+        }
+    }
+}

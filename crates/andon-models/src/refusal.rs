@@ -1,0 +1,273 @@
+//! What a provider says when it does not want to, or cannot: its error objects, read for what can be done about them.
+//!
+//! Every provider has its own form, and servers that speak another's API have theirs inside it. One reader knows them all:
+//! the message, and the words by which the provider names the kind of the error.
+
+use andon::ModelError;
+use serde_json::Value;
+
+/// The most of a provider's message that is shown.
+const LONGEST: usize = 600;
+
+/// What a provider said about an error.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Said {
+    /// In its own words.
+    pub message: String,
+    /// Its words for the kind: type, code and status, where it has them.
+    pub kinds: Vec<String>,
+    /// The HTTP status that it names in the object, where it does.
+    pub status: Option<u16>,
+}
+
+/// What can be done about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may pass.
+    Retryable,
+    /// It will not.
+    Fatal,
+    /// The conversation is too long.
+    Overflow,
+}
+
+impl Said {
+    /// Reads an error object; nothing if there is none.
+    pub fn read(body: &Value) -> Option<Self> {
+        // Gemini sends an array with one object when it was asked for a stream without SSE.
+        let body = body.get(0).unwrap_or(body);
+        let said = match body.get("error") {
+            Some(Value::String(message)) => Self { message: message.clone(), ..Self::default() }.and_kinds(body),
+            Some(error @ Value::Object(_)) => Self { message: message(error)?, ..Self::default() }.and_kinds(error),
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) | None => {
+                let is_error = ["detail", "message"].iter().any(|name| body.get(name).is_some());
+                is_error
+                    .then(|| Self { message: message(body).unwrap_or_default(), ..Self::default() }.and_kinds(body))?
+            }
+        };
+        Some(said)
+    }
+
+    fn and_kinds(mut self, error: &Value) -> Self {
+        for name in ["type", "code", "status", "error_type"] {
+            match error.get(name) {
+                Some(Value::String(kind)) if kind != "error" => self.kinds.push(kind.clone()),
+                Some(Value::Number(code)) => self.status = code.as_u64().and_then(|code| u16::try_from(code).ok()),
+                _ => {}
+            }
+        }
+        self
+    }
+
+    /// What can be done about it, as far as the words say. `None` if they do not.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let has =
+            |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.eq_ignore_ascii_case(word)));
+        if has(&OVERFLOW_KINDS) || is_overflow(&self.message) {
+            return Some(Verdict::Overflow);
+        }
+        if has(&FATAL_KINDS) {
+            return Some(Verdict::Fatal);
+        }
+        has(&RETRYABLE_KINDS).then_some(Verdict::Retryable)
+    }
+
+    /// The error when it comes in the middle of a stream, where there is no status any more.
+    pub fn in_stream(&self) -> ModelError {
+        let by_status = |status: u16| if is_retryable(status) { Verdict::Retryable } else { Verdict::Fatal };
+        let verdict = self.verdict().or(self.status.filter(|status| *status >= 400).map(by_status));
+        let message = format!("the provider broke the answer off: {}", self.text());
+        match verdict {
+            // What failed in the middle of an answer had been accepted: it may well pass.
+            Some(Verdict::Retryable) | None => ModelError::retryable(message),
+            Some(Verdict::Fatal) => ModelError::fatal(message),
+            Some(Verdict::Overflow) => ModelError::context_overflow(message),
+        }
+    }
+
+    /// The message, with the provider's word for the kind, cut to a length that can be shown.
+    pub fn text(&self) -> String {
+        let message = shorten(self.message.trim());
+        match self.kinds.first() {
+            Some(kind) if message.is_empty() => kind.clone(),
+            Some(kind) if !message.contains(kind.as_str()) => format!("{message} ({kind})"),
+            _ => message,
+        }
+    }
+}
+
+/// The error in a message of a stream; nothing if it is none.
+pub fn stream_error(message: &Value) -> Option<ModelError> {
+    message.get("error").filter(|error| !error.is_null())?;
+    Said::read(message).map(|said| said.in_stream())
+}
+
+/// Whether a status is one that passes.
+pub(crate) fn is_retryable(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500..=599)
+}
+
+fn message(error: &Value) -> Option<String> {
+    // OpenRouter has the upstream's own words in the metadata: they say more than its "Provider returned error".
+    let inner = error.pointer("/metadata/raw").and_then(Value::as_str);
+    let outer =
+        ["message", "detail", "msg", "error"].iter().find_map(|name| error.get(name)).map(|words| match words {
+            Value::String(words) => words.clone(),
+            other => other.to_string(),
+        });
+    match (outer, inner) {
+        (Some(outer), Some(inner)) => Some(format!("{outer}: {inner}")),
+        (outer, inner) => outer.or(inner.map(str::to_owned)).or_else(|| error.as_object().map(|_| error.to_string())),
+    }
+}
+
+/// Cuts a text to what can be shown.
+pub(crate) fn shorten(text: &str) -> String {
+    if text.len() <= LONGEST {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(LONGEST);
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+const OVERFLOW_KINDS: [&str; 4] =
+    ["context_length_exceeded", "exceed_context_size_error", "request_too_large", "model_context_window_exceeded"];
+
+const FATAL_KINDS: [&str; 14] = [
+    "invalid_request_error",
+    "authentication_error",
+    "permission_error",
+    "not_found_error",
+    "billing_error",
+    "insufficient_quota",
+    "invalid_api_key",
+    "model_not_found",
+    "INVALID_ARGUMENT",
+    "FAILED_PRECONDITION",
+    "PERMISSION_DENIED",
+    "UNAUTHENTICATED",
+    "NOT_FOUND",
+    "invalid_prompt",
+];
+
+const RETRYABLE_KINDS: [&str; 16] = [
+    "overloaded_error",
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "api_error",
+    "timeout_error",
+    "server_error",
+    "internal_error",
+    "internal_server_error",
+    "server_is_overloaded",
+    "service_unavailable",
+    "service_unavailable_error",
+    "RESOURCE_EXHAUSTED",
+    "UNAVAILABLE",
+    "INTERNAL",
+    "DEADLINE_EXCEEDED",
+    "ABORTED",
+];
+
+/// Whether these are a provider's words for a conversation that is too long.
+fn is_overflow(message: &str) -> bool {
+    const WORDS: [&str; 21] = [
+        // OpenAI, DeepSeek, OpenRouter, vLLM
+        "maximum context length",
+        "maximum model length",
+        "exceeds the context window",
+        "exceeds your context window",
+        "context_length_exceeded",
+        // Anthropic
+        "prompt is too long",
+        "exceed context limit",
+        // Gemini
+        "exceeds the maximum number of tokens",
+        "token count exceeds",
+        // llama.cpp, Ollama, SGLang
+        "exceeds the available context size",
+        "exceeds context length",
+        "exceeds maximum context",
+        "exceeded max context length",
+        "longer than the model's context length",
+        "exceeds the model's context length",
+        "larger than the context size",
+        // Groq, Mistral, xAI
+        "reduce the length of the messages",
+        "maximum prompt length",
+        "too large for model with",
+        // Bedrock
+        "input is too long for requested model",
+        "too many input tokens",
+    ];
+    let message = message.to_ascii_lowercase();
+    WORDS.iter().any(|words| message.contains(words))
+        || (message.contains("input token count") && message.contains("exceeds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use andon::ModelErrorKind;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_providers_form_is_read() {
+        let text = |body: Value| Said::read(&body).map(|said| said.text());
+        let openai = json!({"error": {"message": "No such model", "type": "invalid_request_error", "param": null, "code": "model_not_found"}});
+        assert_eq!(text(openai).unwrap(), "No such model (invalid_request_error)");
+        let anthropic = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+        assert_eq!(text(anthropic).unwrap(), "Overloaded (overloaded_error)");
+        let gemini = json!([{"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}]);
+        assert_eq!(text(gemini).unwrap(), "API key not valid. (INVALID_ARGUMENT)");
+        assert_eq!(text(json!({"error": "model 'x' not found"})).unwrap(), "model 'x' not found");
+        assert_eq!(text(json!({"detail": "Unauthorized"})).unwrap(), "Unauthorized");
+        assert_eq!(text(json!({"object": "error", "message": "Bad", "code": 400})).unwrap(), "Bad");
+        let routed =
+            json!({"error": {"message": "Provider returned error", "code": 429, "metadata": {"raw": "slow down"}}});
+        assert_eq!(text(routed).unwrap(), "Provider returned error: slow down");
+        assert_eq!(text(json!({"choices": []})), None);
+        assert_eq!(text(json!({"error": null})), None);
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_is_recognised_by_each_providers_words() {
+        let messages = [
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+            "prompt is too long: 213462 tokens > 200000 maximum",
+            "input length and `max_tokens` exceed context limit: 195000 + 8192 > 200000",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            "the request exceeds the available context size, try increasing it",
+            "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+            "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+            "The input (50000 tokens) is longer than the model's context length (32768 tokens).",
+            "Please reduce the length of the messages or completion.",
+        ];
+        for message in messages {
+            let said = Said::read(&json!({"error": {"message": message, "type": "invalid_request_error"}})).unwrap();
+            assert_eq!(said.verdict(), Some(Verdict::Overflow), "{message}");
+            assert_eq!(said.in_stream().kind, ModelErrorKind::ContextOverflow);
+        }
+        let said = Said::read(&json!({"error": {"message": "Too long.", "code": "context_length_exceeded"}})).unwrap();
+        assert_eq!(said.verdict(), Some(Verdict::Overflow));
+    }
+
+    #[test]
+    fn an_error_in_mid_stream_is_retried_unless_it_cannot_help() {
+        let kind = |error: Value| stream_error(&json!({"error": error})).unwrap().kind;
+        let retryable = ModelErrorKind::Retryable { after: None };
+        assert_eq!(kind(json!({"type": "overloaded_error", "message": "Overloaded"})), retryable);
+        assert_eq!(kind(json!({"code": 502, "message": "Upstream went away"})), retryable);
+        assert_eq!(kind(json!({"message": "something"})), retryable);
+        assert_eq!(kind(json!({"type": "invalid_request_error", "message": "no"})), ModelErrorKind::Fatal);
+        assert_eq!(kind(json!({"code": 401, "message": "no"})), ModelErrorKind::Fatal);
+        assert_eq!(stream_error(&json!({"error": null, "choices": []})), None);
+    }
+
+    #[test]
+    fn a_message_without_end_is_cut_where_a_character_ends() {
+        let said = Said { message: "é".repeat(10_000), ..Said::default() };
+        assert!(said.text().len() < 700 && said.text().ends_with('…'));
+    }
+}

@@ -1,0 +1,82 @@
+//! What every scene needs.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Answer, Message, Model, ModelError, Piece, Request, RunId};
+use andon_models::{Builder, HttpModel};
+use andon_testkit::provider::{BadProvider, Dialect, Protocol};
+use tokio::time::timeout;
+
+/// A key that must never be seen again.
+pub(crate) const CANARY: &str = "sk-canary-7f3a9c51e0";
+
+/// The API's builder that speaks a dialect.
+pub(crate) fn builder(dialect: Dialect) -> Builder {
+    let model = "bad-model-1";
+    match dialect {
+        Dialect::OpenAiChat => andon_models::OpenAi::builder(model),
+        Dialect::OpenAiResponses => andon_models::OpenAiResponses::builder(model),
+        Dialect::Anthropic => andon_models::Anthropic::builder(model),
+        Dialect::Gemini => andon_models::Gemini::builder(model),
+        Dialect::Ollama => andon_models::Ollama::builder(model),
+    }
+}
+
+/// A model of a bad provider.
+pub(crate) fn model_of(provider: &BadProvider, protocol: Protocol, builder: Builder) -> HttpModel {
+    let builder = builder.base_url(provider.base_url()).key(CANARY);
+    match protocol {
+        Protocol::Http1 => builder,
+        Protocol::Http2 => builder.http2_prior_knowledge(),
+    }
+    .build()
+    .unwrap()
+}
+
+/// A request that says hello.
+pub(crate) fn request() -> Request {
+    Request {
+        run: RunId::new("run-1").unwrap(),
+        number: 1,
+        instructions: Some("Be brief.".into()),
+        history: vec![Arc::new(Message::user("Hello"))],
+        tools: Arc::from([]),
+        anchor: None,
+    }
+}
+
+/// The next piece, soon.
+pub(crate) async fn next(answer: &mut Box<dyn Answer>) -> Option<Result<Piece, ModelError>> {
+    timeout(Duration::from_secs(20), poll_fn(|cx| answer.poll_piece(cx))).await.expect("a piece comes in time")
+}
+
+/// All pieces, and the error if there is one.
+pub(crate) async fn all(answer: &mut Box<dyn Answer>) -> (Vec<Piece>, Option<ModelError>) {
+    let mut pieces = Vec::new();
+    while let Some(piece) = next(answer).await {
+        match piece {
+            Ok(piece) => pieces.push(piece),
+            Err(error) => return (pieces, Some(error)),
+        }
+    }
+    (pieces, None)
+}
+
+/// The text of pieces.
+pub(crate) fn text(pieces: &[Piece]) -> String {
+    pieces.iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text.as_str()) } else { None }).collect()
+}
+
+/// Plays a scene over both protocols, with a provider each.
+pub(crate) async fn over_both(scene: impl AsyncFn(Protocol, BadProvider)) {
+    for protocol in Protocol::ALL {
+        scene(protocol, BadProvider::start(protocol).await).await;
+    }
+}
+
+/// Calls a model once.
+pub(crate) fn call(model: &HttpModel) -> Box<dyn Answer> {
+    model.call(request())
+}

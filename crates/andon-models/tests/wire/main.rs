@@ -1,0 +1,10 @@
+//! The adapters over real HTTP, against a provider that misbehaves.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod answers;
+mod broken;
+mod closing;
+mod common;
+mod cut;
+mod refusals;
+mod secrets;

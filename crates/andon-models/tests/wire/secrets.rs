@@ -1,0 +1,80 @@
+//! A key is seen by the provider and by nobody else.
+
+use andon_models::{Compatible, Settings};
+use andon_testkit::provider::{BadProvider, Dialect, Protocol, Refusal, Script};
+use serde_json::json;
+
+use crate::common::{CANARY, all, builder, call, model_of};
+
+#[track_caller]
+fn assert_clean(what: &str, text: &str) {
+    assert!(!text.contains("canary"), "{what} shows the key: {text}");
+}
+
+#[tokio::test]
+async fn no_error_shows_a_key_that_a_provider_echoes() {
+    let provider = BadProvider::start(Protocol::Http1).await;
+    let echo = format!("Incorrect API key provided: {CANARY}. See https://example.com/?key={CANARY}");
+    for dialect in Dialect::ALL {
+        let model = model_of(&provider, Protocol::Http1, builder(dialect));
+        let html = format!("<html><title>{CANARY}</title><body>{CANARY}");
+        let scripts = [
+            Script::json(401, &json!({"error": {"message": echo, "type": CANARY, "code": CANARY}})),
+            Script::json(400, &json!({"detail": echo})),
+            Script::json(500, &json!({"error": echo})),
+            Script::new(403).content_type("text/html").bytes(html).end(),
+            Script::new(500).content_type("text/plain").bytes(echo.clone()).end(),
+            Script::new(302).header("location", &format!("https://{CANARY}.example/")).end(),
+            Script::stream(dialect).bytes(format!("data: {{\"error\": {{\"message\": \"{CANARY}\"}}}}\n\n")).end(),
+            Script::stream(dialect).bytes(format!("{{\"error\": \"{CANARY}\"}}\n")).end(),
+            Script::stream(dialect).bytes(format!("event: error\ndata: {{\"type\":\"error\",\"error\":{{\"type\":\"{CANARY}\",\"message\":\"{CANARY}\"}}}}\n\n")).end(),
+            Script::stream(dialect).bytes(format!("data: {CANARY} is no JSON\n\n{CANARY}\n")).end(),
+            Script::refuse(dialect, Refusal::WrongKey),
+        ];
+        for script in scripts {
+            provider.answer(script);
+            let mut answer = call(&model);
+            let (_, error) = all(&mut answer).await;
+            let error = error.expect("it fails");
+            assert_clean("the error", &format!("{error} {error:?} {error:#?}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_description_shows_a_key() {
+    let address = "http://user:canary-password@127.0.0.1:9/v1?token=canary-token";
+    let builder =
+        Compatible::builder(address, "m").key(CANARY).header("x-extra", "canary-header").settings(Settings::default());
+    assert_clean("the builder", &format!("{builder:?} {builder:#?}"));
+    let model = builder.build().unwrap();
+    assert_clean("the model", &format!("{model:?} {model:#?}"));
+    let mut answer = call(&model);
+    let (_, error) = all(&mut answer).await;
+    let error = error.expect("nothing listens on port 9");
+    assert_clean("a refused connection", &format!("{error} {error:?}"));
+}
+
+#[test]
+fn no_setup_error_shows_a_key() {
+    for key in [format!("{CANARY}\nand a line"), format!("{CANARY}\u{7f}")] {
+        let error = builder(Dialect::Anthropic).key(key).build().unwrap_err();
+        assert_clean("a key that cannot be sent", &format!("{error} {error:?}"));
+        assert!(error.to_string().contains("ANTHROPIC_API_KEY"));
+    }
+    for address in ["ftp://user:canary@host", "http://user:canary@", "://canary@x", "http://user:canary@host/#x"] {
+        let error = builder(Dialect::Anthropic).base_url(address).key("k").build().unwrap_err();
+        assert_clean("an address", &format!("{error} {error:?}"));
+    }
+    let error = builder(Dialect::Anthropic).key("k").header("x y", "canary").build().unwrap_err();
+    assert_clean("a header", &format!("{error} {error:?}"));
+}
+
+#[tokio::test]
+async fn a_panic_that_shows_a_model_shows_no_key() {
+    let model = builder(Dialect::Gemini).key(CANARY).build().unwrap();
+    let panicked = tokio::spawn(async move { panic!("{model:?}") }).await.unwrap_err();
+    let words = *panicked.into_panic().downcast::<String>().unwrap();
+    assert!(words.contains("gemini"));
+    assert_clean("a panic", &words);
+}

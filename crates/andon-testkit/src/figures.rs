@@ -1,0 +1,101 @@
+//! What a scripted model tells about its usage beside its pieces: a meter, and what can be learnt after a cut.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use andon::core::usage::{Figure, Provenance};
+use andon::{Learned, Lesson, Meter, Part, Pending, Sighting, Usage, Used};
+use parking_lot::Mutex;
+
+/// What can be learnt about each call of a scripted model after it was cut.
+#[derive(Debug, Clone)]
+pub struct After {
+    /// How.
+    pub what: Pending,
+    /// How long it takes; nothing if it never ends by itself.
+    pub takes: Option<Duration>,
+    /// How long it may take.
+    pub within: Duration,
+    /// What is learnt.
+    pub learned: Learned,
+}
+
+impl After {
+    /// The provider is asked, and says after a while what it charges.
+    pub fn looked_up(takes: Duration, output: u64) -> Self {
+        let billed = Usage { output: Figure::exact(output, Provenance::LookedUp), ..Usage::UNKNOWN };
+        let learned = Learned { used: Used { billed, ..Used::UNKNOWN }, undelivered: Vec::new() };
+        Self { what: Pending::LookingUp, takes: Some(takes), within: Duration::from_secs(20), learned }
+    }
+
+    /// The model goes on writing for a while, and then reports.
+    pub fn drained(takes: Duration, output: u64, undelivered: &str) -> Self {
+        let used = Used { billed: Usage::reported(1, output), ..Used::UNKNOWN };
+        let learned = Learned { used, undelivered: vec![Part::text(undelivered)] };
+        Self { what: Pending::Draining, takes: Some(takes), within: Duration::from_secs(60), learned }
+    }
+
+    /// Nothing ever comes, and it is given up.
+    pub fn hangs(within: Duration) -> Self {
+        Self { what: Pending::Counting, takes: None, within, learned: Learned::default() }
+    }
+}
+
+/// A meter that takes every four bytes for a token, and remembers how many calls it has learnt from.
+#[derive(Debug, Default)]
+pub struct ScriptedMeter {
+    learnt: AtomicUsize,
+    recalled: Mutex<Vec<Lesson>>,
+}
+
+impl ScriptedMeter {
+    /// How many calls it has learnt from.
+    pub fn learnt(&self) -> usize {
+        self.learnt.load(Ordering::SeqCst)
+    }
+
+    /// What it was given back.
+    pub fn recalled(&self) -> Vec<Lesson> {
+        self.recalled.lock().clone()
+    }
+}
+
+/// Every four bytes are a token, give or take half of them.
+fn guess(bytes: usize) -> Figure {
+    let tokens = bytes as u64 / 4 + 1;
+    Figure {
+        value: Some(tokens),
+        provenance: Provenance::Estimated,
+        low: Some(tokens / 2),
+        high: Some(tokens.saturating_mul(2)),
+    }
+}
+
+impl Meter for ScriptedMeter {
+    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
+        let written: usize = call
+            .answer
+            .iter()
+            .map(|part| match part {
+                Part::Text { text } | Part::Thinking { text, .. } => text.len(),
+                Part::ToolCall(call) => call.name.len() + call.arguments.len(),
+                Part::Image(_) | Part::ToolResult(_) => 0,
+            })
+            .sum();
+        let asked = call.request.history.iter().map(|message| message.text().len()).sum();
+        let anchored = call.request.anchor.map(|anchor| anchor.usage.input);
+        let guessed =
+            Usage { input: anchored.unwrap_or_else(|| guess(asked)), output: guess(written), ..Usage::UNKNOWN };
+        Used::cut(guessed.refined_by(known))
+    }
+
+    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson> {
+        let number = self.learnt.fetch_add(1, Ordering::SeqCst) + 1;
+        let page = serde_json::json!({"calls": number, "output": reported.output.value});
+        Some(Lesson { about: call.model.unwrap_or("scripted").to_owned(), page })
+    }
+
+    fn recall(&self, lessons: Vec<Lesson>) {
+        self.recalled.lock().extend(lessons);
+    }
+}

@@ -1,0 +1,213 @@
+//! What the handle and the server share: scripts that wait, requests that came, and what is open.
+//!
+//! # Invariants
+//!
+//! 1. A stream is counted as open from the moment that its request is whole until its story has a [`Closed`].
+//! 2. The count goes down before the story is closed, so whoever has waited for the story sees the count.
+//! 3. A record that is dropped without an ending was ended by the server.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::dialect::Frame;
+use super::request::Request;
+use super::script::Script;
+use super::seen::{Closed, ClosedHow, Progress, Seen, Story};
+
+/// Scripts for one pattern of paths, or for all other paths.
+#[derive(Debug, Default)]
+struct Queue {
+    pattern: Option<String>,
+    next: VecDeque<Script>,
+    always: Option<Script>,
+}
+
+/// What is open, and what there has been.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    streams: usize,
+    connections: usize,
+    accepted: usize,
+}
+
+/// Shared by the handle and the server.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    queues: Mutex<Vec<Queue>>,
+    seen: Mutex<Vec<Seen>>,
+    /// How many there are in `seen`.
+    came: watch::Sender<usize>,
+    counts: watch::Sender<Counts>,
+}
+
+impl Board {
+    pub(super) fn queue(&self, pattern: Option<&str>, script: Script) {
+        self.with_queue(pattern, |queue| queue.next.push_back(script));
+    }
+
+    pub(super) fn repeat(&self, pattern: Option<&str>, script: Script) {
+        self.with_queue(pattern, |queue| queue.always = Some(script));
+    }
+
+    fn with_queue(&self, pattern: Option<&str>, change: impl FnOnce(&mut Queue)) {
+        let mut queues = self.queues.lock();
+        if let Some(queue) = queues.iter_mut().find(|queue| queue.pattern.as_deref() == pattern) {
+            return change(queue);
+        }
+        let mut queue = Queue { pattern: pattern.map(str::to_owned), ..Queue::default() };
+        change(&mut queue);
+        queues.push(queue);
+    }
+
+    /// The script for a request: its path's own, or else the next of the common queue.
+    fn script(&self, request: &Request) -> Script {
+        let mut queues = self.queues.lock();
+        let own = queues.iter().position(|queue| queue.pattern.as_ref().is_some_and(|pattern| request.is_at(pattern)));
+        let queue = match own {
+            Some(place) => queues.get_mut(place),
+            None => queues.iter_mut().find(|queue| queue.pattern.is_none()),
+        };
+        let script = queue.and_then(|queue| queue.next.pop_front().or_else(|| queue.always.clone()));
+        script.unwrap_or_else(|| Script::missing(request))
+    }
+
+    pub(super) async fn seen(&self, number: usize) -> Seen {
+        let mut came = self.came.subscribe();
+        loop {
+            came.mark_unchanged();
+            if let Some(seen) = self.seen.lock().get(number) {
+                return seen.clone();
+            }
+            // The board holds the sender, so the wait cannot fail.
+            let _ = came.changed().await;
+        }
+    }
+
+    pub(super) fn all_seen(&self) -> Vec<Seen> {
+        self.seen.lock().clone()
+    }
+
+    pub(super) fn open_streams(&self) -> usize {
+        self.counts.borrow().streams
+    }
+
+    pub(super) fn open_connections(&self) -> usize {
+        self.counts.borrow().connections
+    }
+
+    pub(super) fn accepted(&self) -> usize {
+        self.counts.borrow().accepted
+    }
+
+    pub(super) async fn all_streams_closed(&self) {
+        // The board holds the sender, so the wait cannot fail.
+        let _ = self.counts.subscribe().wait_for(|counts| counts.streams == 0).await;
+    }
+
+    pub(super) async fn all_connections_closed(&self) {
+        // The board holds the sender, so the wait cannot fail.
+        let _ = self.counts.subscribe().wait_for(|counts| counts.connections == 0).await;
+    }
+
+    /// A connection has come.
+    pub(super) fn connect(self: &Arc<Self>) -> Connection {
+        let mut number = 0;
+        self.counts.send_modify(|counts| {
+            number = counts.accepted;
+            counts.accepted += 1;
+            counts.connections += 1;
+        });
+        Connection { board: Arc::clone(self), number }
+    }
+}
+
+/// A connection while it is open.
+#[derive(Debug)]
+pub(super) struct Connection {
+    board: Arc<Board>,
+    number: usize,
+}
+
+impl Connection {
+    /// A request is whole: it is on record from here on, and this is what it gets.
+    pub(super) fn begin(&self, request: Request) -> (Record, Script) {
+        let script = self.board.script(&request);
+        self.board.counts.send_modify(|counts| counts.streams += 1);
+        let progress = watch::Sender::new(Progress::default());
+        let mut all = self.board.seen.lock();
+        let seen = Seen(Arc::new(Story { request, number: all.len(), connection: self.number, progress }));
+        all.push(seen.clone());
+        self.board.came.send_replace(all.len());
+        (Record { seen, board: Arc::clone(&self.board), open: true }, script)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.board.counts.send_modify(|counts| counts.connections -= 1);
+    }
+}
+
+/// The server's pen in one story.
+pub(super) struct Record {
+    seen: Seen,
+    board: Arc<Board>,
+    /// Whether it has no ending yet.
+    open: bool,
+}
+
+impl Record {
+    /// A step was reached.
+    pub(super) fn reached(&self, step: &str) {
+        self.write(|progress| progress.reached.push(step.to_owned()));
+    }
+
+    /// Bytes of the body were sent.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.write(|progress| progress.sent_bytes += bytes as u64);
+    }
+
+    /// The last byte of a frame was sent.
+    pub(super) fn sent_frame(&self, frame: &Frame) {
+        self.write(|progress| {
+            progress.sent_frames += 1;
+            progress.said.push_str(frame.said());
+        });
+    }
+
+    /// The answer is over.
+    pub(super) fn close(mut self, how: ClosedHow) {
+        self.end(how);
+    }
+
+    fn write(&self, change: impl FnOnce(&mut Progress)) {
+        self.seen.0.progress.send_modify(change);
+    }
+
+    fn end(&mut self, how: ClosedHow) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        let at = Instant::now();
+        self.board.counts.send_modify(|counts| counts.streams -= 1);
+        self.write(|progress| {
+            progress.closed = Some(Closed {
+                at,
+                how,
+                sent_frames: progress.sent_frames,
+                sent_bytes: progress.sent_bytes,
+                said: progress.said.clone(),
+            });
+        });
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.end(ClosedHow::ByServer);
+    }
+}

@@ -1,0 +1,48 @@
+//! Scripts about what a cut call used: looked up, drained, never learnt, estimated.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::explore::World;
+use crate::figures::{After, ScriptedMeter};
+use crate::model::Act;
+use crate::tools;
+
+use super::{answer, done, play, words};
+
+/// Two turns, so that the second call has one before it.
+fn two_turns() -> [Vec<Act>; 2] {
+    let first =
+        answer([words("Let me see. "), Act::call(0, "a", "look", "{}"), vec![Act::usage(3, 9), Act::tool_use()]]);
+    let second = answer([vec![Act::usage(20, 2)], words("It is so, and so "), vec![Act::Yield], done()]);
+    [first, second]
+}
+
+/// What a call is billed is known only after a while. At once is a while, too: the disk may be slower.
+pub(super) async fn looked_up(world: World) {
+    let model = world.model(two_turns()).after_a_cut(After::looked_up(Duration::ZERO, 40));
+    let agent = world.open(world.agent(&model).tool(tools::quick("look", &world.tools)));
+    play(&world, &agent, "Look.").await;
+}
+
+pub(super) async fn drained(world: World) {
+    let text = answer([words("One two three "), vec![Act::Pause(Duration::from_millis(200))], words("four "), done()]);
+    let after = After::drained(Duration::from_secs(3), 70, "and nobody was shown this");
+    let agent = world.open(world.agent(&world.model([text]).after_a_cut(after)));
+    play(&world, &agent, "Count.").await;
+}
+
+/// The session goes on while nothing comes.
+pub(super) async fn never_learnt(world: World) {
+    let texts = ["One two ", "Three four "].map(|text| answer([words(text), vec![Act::Yield], done()]));
+    let after = After::hangs(Duration::from_secs(9));
+    let agent = world.open(world.agent(&world.model(texts).after_a_cut(after)));
+    play(&world, &agent, "Count.").await;
+    play(&world, &agent, "Go on.").await;
+}
+
+pub(super) async fn metered(world: World) {
+    let model = world.model(two_turns()).metered(&Arc::<ScriptedMeter>::default());
+    let agent = world.open(world.agent(&model).tool(tools::quick("look", &world.tools)));
+    play(&world, &agent, "Look.").await;
+}

@@ -1,0 +1,175 @@
+//! What a model call used: the best figure at its end, and what is learnt afterwards.
+//!
+//! # Invariants
+//!
+//! 1. A run never waits for a figure: whatever takes time comes after its end, as an addendum.
+//! 2. A call of which something is pending has one last word, behind the run's end: a better figure, or the same one.
+//! 3. What is pending ends: by itself, when its time is over, or when the runtime shuts down. A process that dies first
+//!    leaves a receipt that says until when there was hope.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use andon_core::event::Learnt;
+use andon_core::message::Part;
+use andon_core::time::{Stamp, Wall};
+use andon_core::usage::{Awaited, Provenance, Usage, Used};
+use tokio::time::timeout;
+
+use crate::fault::{Fault, planted};
+use crate::live::Live;
+use crate::model::{Afterwards, Anchor, Learned, Lesson, Meter, Model, Request, Sighting};
+use crate::run::Run;
+use crate::runtime::RuntimeCore;
+use crate::session::SessionCore;
+use crate::shelf::CALIBRATION;
+use crate::tool::BoxFuture;
+
+/// How much of what a model wrote behind a cut is kept, in bytes.
+const MAX_UNDELIVERED: usize = 1 << 20;
+
+/// A model call whose figures are made as good as they can be.
+pub(crate) struct Metered {
+    meter: Arc<dyn Meter>,
+    request: Request,
+    /// The exact model, once it is known.
+    pub(crate) model: Option<String>,
+}
+
+/// When a call began, gave its first piece, and ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) started: Stamp,
+    pub(crate) first_piece: Option<Stamp>,
+    pub(crate) ended: Stamp,
+}
+
+impl Metered {
+    /// Nothing if the model has no meter.
+    pub(crate) fn of(model: &dyn Model, request: &Request) -> Option<Box<Self>> {
+        let meter = model.meter()?;
+        Some(Box::new(Self { meter, request: request.clone(), model: None }))
+    }
+
+    fn sighting<'a>(&'a self, answer: &'a [Part], times: Times) -> Sighting<'a> {
+        Sighting {
+            request: &self.request,
+            model: self.model.as_deref(),
+            answer,
+            first_piece: times.first_piece.map(|first| first.since(times.started)),
+            took: times.ended.since(times.started),
+        }
+    }
+
+    /// The best figures for a call that was cut.
+    pub(crate) fn cut(&self, answer: &[Part], times: Times, known: Usage) -> Used {
+        self.meter.cut(&self.sighting(answer, times), known)
+    }
+
+    /// Learns from a call that came to its end: beside the run, which goes on, and on a thread, which may take its time.
+    pub(crate) fn learn(self: Box<Self>, live: &Arc<Live>, answer: Vec<Part>, times: Times, reported: Usage) {
+        let (live, learning) = (Arc::clone(live), live.learning());
+        let runtime = Arc::clone(&live.runtime);
+        runtime.door.spawn_thread(move || {
+            // One after the other: what is kept last is what was learnt last.
+            let in_order = live.runtime.learning.lock();
+            let lesson = self.meter.learn(&self.sighting(&answer, times), reported);
+            let Some(Lesson { about, page }) = lesson else { return };
+            let kept = live.runtime.journal.shelf().keep(CALIBRATION, &about, page);
+            drop(in_order);
+            live.runtime.door.spawn(async move {
+                // A lesson that is lost is learnt again.
+                let _ = kept.await;
+                drop(learning);
+            });
+        });
+    }
+
+    /// Gives the meter back what earlier processes have learnt, once for each model.
+    pub(crate) fn recall(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
+        if !runtime.recalled.lock().insert(Arc::clone(model)) {
+            return;
+        }
+        let (meter, stored) = (Arc::clone(&self.meter), runtime.journal.shelf().kept(CALIBRATION));
+        runtime.door.spawn(async move {
+            let lessons = stored.await.unwrap_or_default();
+            meter.recall(lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect());
+        });
+    }
+
+    /// From now on the conversation is measured from this call, if the provider has said what it read.
+    pub(crate) fn anchor(&self, session: &SessionCore, agent: u64, usage: Usage) {
+        if usage.input.provenance == Provenance::Reported {
+            session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
+        }
+    }
+}
+
+/// Learns what can still be learnt about a call that was cut. Says what is on its way.
+pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterwards) -> Awaited {
+    let Afterwards { what, within, work } = afterwards;
+    let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
+    let until = Wall(live.now().wall.0.saturating_add(patience));
+    let (live, learning, give_up) = (Arc::clone(live), live.learning(), live.runtime.give_up());
+    let door = &Arc::clone(&live.runtime).door;
+    door.spawn(async move {
+        let learned = give_up.run_until_cancelled(timeout(within, or_nothing(work))).await;
+        let learned = learned.and_then(Result::ok).unwrap_or_default();
+        if !planted(Fault::AddendumBeforeEnd) {
+            Run::new(Arc::clone(&live)).outcome().await;
+        }
+        live.hit("metering: learnt");
+        tell(&live, call, used, learned).await;
+        drop(learning);
+    });
+    Awaited { what, until }
+}
+
+/// Work that panics has learnt nothing.
+async fn or_nothing(mut work: BoxFuture<Learned>) -> Learned {
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| Poll::Ready(Learned::default()))
+    })
+    .await
+}
+
+/// Adds to the record of a run that is over what was learnt about one of its calls.
+async fn tell(live: &Live, call: u32, used: Used, learned: Learned) {
+    let undelivered = within_bounds(learned.undelivered);
+    if planted(Fault::LastWordMissing) {
+        return;
+    }
+    if !undelivered.is_empty() {
+        // In order, and durable with what follows.
+        drop(live.learn(Learnt::Undelivered { call, parts: undelivered }));
+    }
+    let used = Box::new(used.refined_by(learned.used));
+    // Nobody is there to be told that the journal failed.
+    let _ = live.learn(Learnt::UsageCorrected { call, used }).await;
+}
+
+/// As much of what nobody was shown as is worth keeping.
+fn within_bounds(parts: Vec<Part>) -> Vec<Part> {
+    let mut room = MAX_UNDELIVERED;
+    let mut shorten = |text: &mut String| {
+        text.truncate(text.floor_char_boundary(room));
+        room = room.saturating_sub(text.len());
+        !text.is_empty()
+    };
+    let mut kept = parts;
+    kept.retain_mut(|part| match part {
+        Part::Text { text } | Part::Thinking { text, .. } => shorten(text),
+        Part::ToolCall(call) => shorten(&mut call.arguments),
+        Part::Image(_) | Part::ToolResult(_) => true,
+    });
+    kept
+}
+
+/// How much of the time of a shutdown is left to what is still being learnt, before it is given up.
+pub(crate) fn patience_at_shutdown(within: Duration) -> Duration {
+    within.mul_f32(0.9)
+}
