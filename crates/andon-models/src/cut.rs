@@ -7,7 +7,7 @@
 //! 3. What it learns is worth more than what is known, or it is unknown: a failure to learn is no figure.
 
 mod count;
-mod drain;
+pub(crate) mod drain;
 mod look_up;
 
 pub(crate) use count::Count;

@@ -8,6 +8,7 @@
 //! 3. [`Piece::End`] comes once, last, and only if the provider said that the answer is over.
 
 pub mod anthropic;
+pub mod bedrock;
 mod event;
 pub mod gemini;
 pub mod ollama;

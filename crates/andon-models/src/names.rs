@@ -282,10 +282,21 @@ pub fn known() -> impl Iterator<Item = &'static str> {
 
 /// A model by its name, such as `anthropic/claude-sonnet-5`, with what the environment says of its provider.
 pub fn by_name(name: &str) -> Result<Arc<dyn Model>, SetupError> {
+    #[cfg(feature = "bedrock")]
+    if let Some(model) = bedrock(name) {
+        return Ok(Arc::new(crate::bedrock::Bedrock::new(model, crate::settings::Settings::default())));
+    }
     Ok(Arc::new(builder(name)?.build()?))
 }
 
-/// A model by its name, to be set up further.
+/// The model of Bedrock's that a name names.
+#[cfg(feature = "bedrock")]
+fn bedrock(name: &str) -> Option<&str> {
+    let (provider, model) = name.split_once('/')?;
+    (provider.eq_ignore_ascii_case("bedrock") && !model.is_empty()).then_some(model)
+}
+
+/// A model by its name, to be set up further. Not for Bedrock, which is reached in another way.
 pub fn builder(name: &str) -> Result<Builder, SetupError> {
     let (provider, model) = name.split_once('/').ok_or_else(|| SetupError::NoProvider { name: name.to_owned() })?;
     let is_meant = |facts: &&&Facts| {

@@ -95,10 +95,14 @@ fn merge(into: &mut Map<String, Value>, more: &Map<String, Value>) {
     }
 }
 
-/// How long to think, in OpenAI's words. A number of tokens cannot be said there.
-fn effort(thinking: Thinking) -> Option<&'static str> {
+/// How long to think, in OpenAI's words. A number of tokens cannot be said there, and "not at all" only to some.
+fn effort(model: &str, thinking: Thinking) -> Option<&'static str> {
     match thinking {
-        Thinking::Off => Some("none"),
+        Thinking::Off => match model.rsplit('/').next()?.strip_prefix("gpt-5") {
+            Some(rest) if rest.starts_with('.') => Some("none"),
+            Some(_) => Some("minimal"),
+            None => None,
+        },
         Thinking::Low => Some("low"),
         Thinking::Medium => Some("medium"),
         Thinking::High => Some("high"),
@@ -127,6 +131,14 @@ mod tests {
         let settings = Settings { extra: extra.as_object().unwrap().clone(), ..Settings::default() };
         let expected = json!({"options": {"a": 1, "b": 3, "c": {"d": 4}}, "kept": "yes", "new": [1]});
         assert_eq!(body.finish(&settings), expected);
+    }
+
+    #[test]
+    fn openai_is_told_not_to_think_where_that_can_be_said() {
+        assert_eq!(effort("gpt-5.2", Thinking::Off), Some("none"));
+        assert_eq!(effort("openai/gpt-5-mini", Thinking::Off), Some("minimal"));
+        assert_eq!(effort("o3", Thinking::Off), None);
+        assert_eq!(effort("gpt-5.2", Thinking::Tokens(100)), None);
     }
 
     #[test]

@@ -10,7 +10,6 @@ use andon_core::answer::{AnswerEnd, CallHead, Span, What, assemble};
 use tokio::time::{Instant, timeout_at};
 
 use super::Drain;
-use crate::http::answer::HttpAnswer;
 
 /// How much longer the work may take than the stream: it must be able to say what it has.
 const SLACK: Duration = Duration::from_secs(1);
@@ -34,8 +33,20 @@ impl Drop for Place {
     }
 }
 
+/// An answer that can be drained.
+pub(crate) trait Drained: Answer {
+    /// What the provider has reported.
+    fn reported(&self) -> Usage;
+
+    /// How many calls were handed out.
+    fn calls(&self) -> usize;
+
+    /// How many bytes of the answer have come.
+    fn received(&self) -> usize;
+}
+
 /// Begins to drain, if there is a place for it.
-pub(super) fn begin(answer: Box<HttpAnswer>, caps: Drain) -> Result<Afterwards, Box<HttpAnswer>> {
+pub(crate) fn begin<A: Drained>(answer: Box<A>, caps: Drain) -> Result<Afterwards, Box<A>> {
     let Some(place) = Place::take(caps.max_at_once) else { return Err(answer) };
     let work = async move {
         let learned = drain(answer, caps).await;
@@ -45,7 +56,7 @@ pub(super) fn begin(answer: Box<HttpAnswer>, caps: Drain) -> Result<Afterwards, 
     Ok(Afterwards { what: Pending::Draining, within: caps.max_time.saturating_add(SLACK), work: Box::pin(work) })
 }
 
-async fn drain(mut answer: Box<HttpAnswer>, caps: Drain) -> Learned {
+async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Learned {
     let until = Instant::now() + caps.max_time;
     let received = answer.received();
     let mut rest = Rest::new(answer.calls());

@@ -17,6 +17,7 @@ use super::failure::{self, When};
 use super::status::{self, Framing};
 use super::{MAX_ANSWER, Target};
 use crate::cut::After;
+use crate::cut::drain::Drained;
 use crate::decode::{Decode, Frame};
 use crate::lines::Lines;
 use crate::sse::{FrameTooLong, Sse};
@@ -122,24 +123,9 @@ impl HttpAnswer {
         }
     }
 
-    /// What the provider has reported.
-    pub(crate) fn reported(&self) -> Usage {
-        self.decoder.usage()
-    }
-
     /// The provider's id for the answer.
     pub(crate) fn id(&self) -> Option<&str> {
         self.decoder.id().or(self.id.as_deref())
-    }
-
-    /// How many calls were handed out.
-    pub(crate) fn calls(&self) -> usize {
-        self.calls
-    }
-
-    /// How many bytes of the answer have come.
-    pub(crate) fn received(&self) -> usize {
-        self.received
     }
 
     /// Goes on as far as it can without a piece to give. Ready when there is one, or an error.
@@ -274,6 +260,20 @@ impl HttpAnswer {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+impl Drained for HttpAnswer {
+    fn reported(&self) -> Usage {
+        self.decoder.usage()
+    }
+
+    fn calls(&self) -> usize {
+        self.calls
+    }
+
+    fn received(&self) -> usize {
+        self.received
     }
 }
 

@@ -140,7 +140,10 @@ fn block(part: &Part, role: Role) -> Value {
 fn image_block(image: &Image) -> Value {
     match source(image) {
         Source::Inline(base64) => {
-            let format = image.media_type.strip_prefix("image/").unwrap_or(&image.media_type);
+            let format = match image.media_type.strip_prefix("image/").unwrap_or(&image.media_type) {
+                "jpg" => "jpeg",
+                format => format,
+            };
             json!({"image": {"format": format, "source": {"bytes": base64}}})
         }
         // Converse fetches nothing from the web.

@@ -20,7 +20,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set("stream_options", json!({"include_usage": true}));
     body.set_some(max_field(ask.model), ask.settings.max_output);
     body.set_some("temperature", ask.settings.temperature.and_then(super::number));
-    body.set_some("reasoning_effort", ask.settings.thinking.and_then(effort));
+    body.set_some("reasoning_effort", ask.settings.thinking.and_then(|thinking| effort(ask.model, thinking)));
     body.set_list("stop", ask.settings.stop.iter().map(|stop| json!(stop)));
     body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
     body.set("messages", messages(ask));

@@ -30,7 +30,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set("include", json!(["reasoning.encrypted_content"]));
     body.set_some("max_output_tokens", ask.settings.max_output);
     body.set_some("temperature", ask.settings.temperature.and_then(super::number));
-    if let Some(effort) = ask.settings.thinking.and_then(effort) {
+    if let Some(effort) = ask.settings.thinking.and_then(|thinking| effort(ask.model, thinking)) {
         // The summary is all that is ever shown of a thought, and only to who asks.
         body.set("reasoning", json!({"effort": effort, "summary": "auto"}));
     }

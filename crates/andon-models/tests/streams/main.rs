@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod anthropic;
+mod bedrock;
 mod gemini;
 mod openai_responses;
 mod play;

@@ -1,4 +1,4 @@
-//! Whatever a session can have stored, every provider takes it as its next request (P2).
+//! Random histories: whatever a session can have stored. Every provider takes it as its next request (P2).
 
 use andon_core::cancel::Reason;
 use andon_core::id::CallId;
@@ -8,7 +8,12 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{check_history, seal};
+use super::seal;
+
+/// Histories of up to three runs: whole and cut answers, parallel calls, thoughts sealed by anybody, images, blank texts.
+pub fn histories() -> impl Strategy<Value = Vec<Message>> {
+    vec(run(), 0..4).prop_map(stored)
+}
 
 /// A piece of an answer. A call gets its id later, so that all ids of a history differ.
 #[derive(Debug, Clone)]
@@ -99,12 +104,13 @@ fn stored(runs: Vec<Run>) -> Vec<Message> {
     history
 }
 
+#[expect(clippy::expect_used, reason = "these ids are plain and short")]
 fn store_answer(history: &mut Vec<Message>, said: Vec<Said>, cut: Option<Cut>, ends: &[End]) {
     let turn = history.len();
     let part = |(place, said)| match said {
         Said::Part(part) => part,
         Said::Call { id, name, arguments } => {
-            let id = CallId::new(format!("{id}-{turn}-{place}")).unwrap();
+            let id = CallId::new(format!("{id}-{turn}-{place}")).expect("a plain id");
             Part::ToolCall(ToolCall { id, name, arguments })
         }
     };
@@ -119,12 +125,17 @@ fn store_answer(history: &mut Vec<Message>, said: Vec<Said>, cut: Option<Cut>, e
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::check_history;
 
-    #[test]
-    fn every_history_that_a_session_can_have_stored_goes_on(runs in vec(run(), 0..4)) {
-        let history = stored(runs);
-        prop_assert_eq!(check_history(&history), Vec::<String>::new(), "{:#?}", history);
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_history_that_a_session_can_have_stored_goes_on(history in histories()) {
+            prop_assert_eq!(check_history(&history), Vec::<String>::new(), "{:#?}", history);
+        }
     }
 }

@@ -9,8 +9,8 @@
 mod anthropic;
 mod bedrock;
 mod gemini;
-#[cfg(test)]
-mod histories;
+#[cfg(any(test, feature = "strategies"))]
+pub mod histories;
 mod neutral;
 mod ollama;
 mod openai_chat;

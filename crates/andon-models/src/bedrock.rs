@@ -1,0 +1,113 @@
+//! Amazon Bedrock, by its AWS SDK: signatures, credentials and the event stream's framing are the SDK's; the request and
+//! the reading of the answer are ours.
+//!
+//! # Invariants
+//!
+//! 1. What is sent is what [`render::bedrock`] made, byte for byte: the SDK's own form of a request is never filled in.
+//! 2. The SDK tries nothing again: a run does that, and a run can be stopped.
+//! 3. Closing the connection does not stop the bill here. A cut answer is read to its end in the background, under
+//!    caps, and shown to nobody.
+
+mod answer;
+mod plain;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Answer, Meter, Model, Request};
+use aws_sdk_bedrockruntime::Client;
+use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, StalledStreamProtectionConfig};
+use aws_smithy_types::retry::RetryConfig;
+use tokio::sync::OnceCell;
+
+use crate::cut::Drain;
+use crate::gauge::Gauge;
+use crate::names::Closing;
+use crate::render::{self, Ask};
+use crate::settings::Settings;
+
+/// How far a cut answer is drained unless the user says otherwise.
+const DRAIN: Drain = Drain { max_bytes: 1 << 20, max_tokens: None, max_time: Duration::from_secs(60), max_at_once: 8 };
+
+/// A model at Amazon Bedrock.
+pub struct Bedrock {
+    name: String,
+    model: Arc<str>,
+    settings: Settings,
+    access: Arc<Access>,
+    drain: Drain,
+    meter: Arc<Gauge>,
+}
+
+/// The way in, made when it is first needed: finding credentials may need the network.
+#[derive(Default)]
+struct Access(OnceCell<Client>);
+
+impl Access {
+    async fn client(&self) -> &Client {
+        self.0
+            .get_or_init(|| async {
+                let shared = aws_config::defaults(BehaviorVersion::latest()).load().await;
+                Client::from_conf(ours(Builder::from(&shared)).build())
+            })
+            .await
+    }
+}
+
+/// A configuration with what must hold here.
+fn ours(config: Builder) -> Builder {
+    config
+        .retry_config(RetryConfig::disabled())
+        // A model that thinks is silent for long; how long it may be, the run's limits say.
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+}
+
+impl Bedrock {
+    /// A model by its Bedrock id, inference profile or ARN. Region and credentials are found as the AWS tools find them:
+    /// `AWS_REGION`, `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, `AWS_PROFILE`, `AWS_BEARER_TOKEN_BEDROCK`, or the
+    /// machine's role.
+    pub fn new(model: impl Into<Arc<str>>, settings: Settings) -> Self {
+        let model = model.into();
+        // Claude has a limit in every request, the others only if the user sets one.
+        let is_claude = model.contains("claude");
+        let max_output = settings.max_output.or(is_claude.then_some(render::anthropic::DEFAULT_MAX_OUTPUT));
+        let meter = Gauge::new("bedrock", &model, Closing::StopsNothing, max_output.map(u64::from));
+        Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), drain: DRAIN, meter }
+    }
+
+    /// The same, by a configuration of one's own. Its retries and its protection against stalls are switched off.
+    #[must_use]
+    pub fn with_config(self, config: Builder) -> Self {
+        let client = Client::from_conf(ours(config).build());
+        Self { access: Arc::new(Access(OnceCell::new_with(Some(client)))), ..self }
+    }
+
+    /// The same, with other caps on how far a cut answer is drained.
+    #[must_use]
+    pub fn with_drain(self, drain: Drain) -> Self {
+        Self { drain, ..self }
+    }
+}
+
+impl Model for Bedrock {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        let prompt = request.prompt();
+        let ask = Ask {
+            model: &self.model,
+            instructions: request.instructions.as_deref(),
+            prompt: &prompt,
+            tools: &request.tools,
+            settings: &self.settings,
+        };
+        let body = render::bedrock::body(&ask).to_string();
+        Box::new(answer::Open::new(Arc::clone(&self.access), Arc::clone(&self.model), body, self.drain))
+    }
+
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        Some(Arc::clone(&self.meter) as Arc<dyn Meter>)
+    }
+}

@@ -1,0 +1,150 @@
+//! An answer of Bedrock's as it comes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
+use andon_core::usage::Usage;
+use aws_sdk_bedrockruntime::primitives::event_stream::EventReceiver;
+use aws_sdk_bedrockruntime::types::ConverseStreamOutput;
+use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
+use aws_smithy_types::body::SdkBody;
+
+use super::{Access, plain};
+use crate::cut::Drain;
+use crate::cut::drain::{self, Drained};
+use crate::decode::bedrock::Bedrock;
+
+type Receiver = EventReceiver<ConverseStreamOutput, ConverseStreamOutputError>;
+
+/// The next event and the rest of the stream; nothing if it is over.
+type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, ModelError>>;
+
+/// An answer that is being read.
+pub(super) struct Open {
+    model: Arc<str>,
+    /// What is waited for; nothing once the answer is over.
+    next: Option<Next>,
+    /// Whether anything was asked of the provider.
+    is_asked: bool,
+    decoder: Bedrock,
+    /// Pieces that were read and not yet given out.
+    pieces: VecDeque<Piece>,
+    /// How many calls were given out.
+    calls: usize,
+    /// How many bytes of words and arguments have come.
+    received: usize,
+    caps: Drain,
+}
+
+impl Open {
+    pub(super) fn new(access: Arc<Access>, model: Arc<str>, body: String, caps: Drain) -> Self {
+        let next = open(access, Arc::clone(&model), body);
+        Self {
+            model,
+            next: Some(next),
+            is_asked: false,
+            decoder: Bedrock::default(),
+            pieces: VecDeque::new(),
+            calls: 0,
+            received: 0,
+            caps,
+        }
+    }
+
+    /// Reads on until there is a piece, an error or the end.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
+        while self.pieces.is_empty() {
+            let Some(next) = &mut self.next else { break };
+            self.is_asked = true;
+            let received = ready!(next.as_mut().poll(cx));
+            self.next = None;
+            self.take(received?)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes what was received.
+    fn take(&mut self, received: Option<(ConverseStreamOutput, Receiver)>) -> Result<(), ModelError> {
+        let before = self.pieces.len();
+        let Some((event, rest)) = received else { return self.decoder.finish(&mut self.pieces) };
+        if let Some(event) = plain::event(event) {
+            self.decoder.event(event, &mut self.pieces)?;
+        }
+        self.received += self.pieces.iter().skip(before).map(size).sum::<usize>();
+        self.next = (!self.decoder.is_over()).then(|| receive(rest));
+        Ok(())
+    }
+}
+
+impl Drained for Open {
+    fn reported(&self) -> Usage {
+        self.decoder.usage()
+    }
+
+    fn calls(&self) -> usize {
+        self.calls
+    }
+
+    fn received(&self) -> usize {
+        self.received
+    }
+}
+
+fn size(piece: &Piece) -> usize {
+    match piece {
+        Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),
+        Piece::ThinkingEnd { .. } | Piece::Call { .. } | Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_) => 0,
+    }
+}
+
+impl Answer for Open {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        if let Err(error) = ready!(self.poll_read(cx)) {
+            return Poll::Ready(Some(Err(error)));
+        }
+        let piece = self.pieces.pop_front();
+        self.calls += usize::from(matches!(piece, Some(Piece::Call { .. })));
+        Poll::Ready(piece.map(Ok))
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        self.decoder.usage()
+    }
+
+    fn model(&self) -> Option<&str> {
+        // The stream names no model; the one that was asked for has its version in its id.
+        Some(&self.model)
+    }
+
+    fn cut(self: Box<Self>) -> Option<Afterwards> {
+        if !self.is_asked || self.next.is_none() {
+            return None;
+        }
+        let caps = self.caps;
+        // Without a place for it, it is dropped here, and the connection with it.
+        drain::begin(self, caps).ok()
+    }
+}
+
+/// Sends the request and waits for the first event.
+fn open(access: Arc<Access>, model: Arc<str>, body: String) -> Next {
+    Box::pin(async move {
+        let client = access.client().await;
+        let call = client.converse_stream().model_id(&*model).customize().mutate_request(move |request| {
+            // Before it is signed: see invariant 1 of the module above.
+            request.headers_mut().insert("content-length", body.len().to_string());
+            *request.body_mut() = SdkBody::from(body.clone());
+        });
+        let answer = call.send().await.map_err(|error| plain::problem(&error))?;
+        receive(answer.stream).await
+    })
+}
+
+fn receive(mut stream: Receiver) -> Next {
+    Box::pin(async move {
+        let event = stream.recv().await.map_err(|error| plain::problem(&error))?;
+        Ok(event.map(|event| (event, stream)))
+    })
+}

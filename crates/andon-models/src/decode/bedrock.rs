@@ -1,0 +1,235 @@
+//! Amazon Bedrock's ConverseStream, as it streams: events in plain values, so that it can be tested without the SDK.
+//!
+//! A block of text or of thought is not announced: its first delta begins it. The figures come in one event behind the
+//! model's stop, so the answer ends there, or with the stream if they never come.
+
+use std::collections::VecDeque;
+
+use andon::core::message::Signature;
+use andon::{ModelError, ModelStop, Piece};
+use andon_core::usage::Usage;
+
+use super::event::{broke_off, told};
+use super::seen::Seen;
+use crate::render::bedrock::{NAME, REDACTED};
+
+/// One event of the stream: what is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A call begins as this block.
+    Call {
+        /// The block's index.
+        block: i32,
+        /// The call's id.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of a block.
+    Delta {
+        /// The block's index.
+        block: i32,
+        /// What.
+        delta: Delta,
+    },
+    /// A block is whole.
+    BlockStop {
+        /// Its index.
+        block: i32,
+    },
+    /// The model stopped, for this reason.
+    Stop(String),
+    /// What was used.
+    Used(Tokens),
+}
+
+/// More of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// Words.
+    Text(String),
+    /// Words of a thought.
+    Thinking(String),
+    /// A part of a thought's seal.
+    Signature(String),
+    /// A thought of which nothing is shown, as base64.
+    Redacted(String),
+    /// A part of a call's arguments.
+    Input(String),
+}
+
+/// What was used, as Bedrock counts: the cached tokens are not among the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// Tokens read from the cache.
+    pub cache_read: Option<u64>,
+    /// Tokens written to the cache.
+    pub cache_write: Option<u64>,
+}
+
+/// Reads one answer.
+#[derive(Debug, Default)]
+pub struct Bedrock {
+    /// The open blocks by their index.
+    blocks: Vec<(i32, Block)>,
+    calls: usize,
+    seen: Seen,
+    stop: Option<Stop>,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+enum Block {
+    Thinking { seal: String },
+    Call(usize),
+}
+
+#[derive(Debug)]
+enum Stop {
+    Model(ModelStop),
+    /// The model wrote what cannot be used.
+    Malformed(String),
+}
+
+impl Bedrock {
+    /// Takes the next event. Events behind the end are ignored.
+    pub fn event(&mut self, event: Event, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        if self.is_over {
+            return Ok(());
+        }
+        match event {
+            Event::Call { block, id, name } => {
+                pieces.push_back(Piece::Call { id, name });
+                self.blocks.push((block, Block::Call(self.calls)));
+                self.calls += 1;
+            }
+            Event::Delta { block, delta } => self.delta(block, delta, pieces),
+            Event::BlockStop { block } => self.end_block(block, pieces),
+            Event::Stop(reason) => self.stop = Some(stop(reason)),
+            Event::Used(tokens) => {
+                self.seen = Seen {
+                    input: Some(tokens.input),
+                    output: Some(tokens.output),
+                    cache_read: tokens.cache_read.or(Some(0)),
+                    cache_write: tokens.cache_write.or(Some(0)),
+                    reasoning: None,
+                };
+                return if self.stop.is_some() { self.finish(pieces) } else { Ok(()) };
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream is over. An error if the answer is not: it broke off.
+    pub fn finish(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        if self.is_over {
+            return Ok(());
+        }
+        let stop = match self.stop.take() {
+            None => return Err(broke_off("Amazon Bedrock")),
+            Some(Stop::Malformed(reason)) => {
+                return Err(ModelError::retryable(told("Amazon Bedrock", &reason, "the answer was given up")));
+            }
+            Some(Stop::Model(stop)) => stop,
+        };
+        self.is_over = true;
+        if self.seen != Seen::default() {
+            pieces.push_back(Piece::Usage(Box::new(self.usage())));
+        }
+        pieces.push_back(Piece::End(stop));
+        Ok(())
+    }
+
+    /// Whether the answer came to its end.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// What has been reported so far.
+    pub fn usage(&self) -> Usage {
+        self.seen.usage(self.is_over)
+    }
+
+    fn delta(&mut self, index: i32, delta: Delta, pieces: &mut VecDeque<Piece>) {
+        match delta {
+            Delta::Text(text) if !text.is_empty() => pieces.push_back(Piece::Text(text)),
+            Delta::Thinking(text) => {
+                self.thought(index);
+                pieces.extend((!text.is_empty()).then_some(Piece::Thinking(text)));
+            }
+            Delta::Signature(more) => {
+                if let Some(seal) = self.thought(index) {
+                    seal.push_str(&more);
+                }
+            }
+            // It comes in one piece.
+            Delta::Redacted(base64) => {
+                if let Some(seal) = self.thought(index) {
+                    *seal = format!("{REDACTED}{base64}");
+                }
+            }
+            Delta::Input(json) => {
+                let open = self.blocks.iter().find(|(open, _)| *open == index);
+                if let Some((_, Block::Call(call))) = open.filter(|_| !json.is_empty()) {
+                    pieces.push_back(Piece::CallInput { index: *call, json });
+                }
+            }
+            Delta::Text(_) => {}
+        }
+    }
+
+    /// The seal of the thought that this block is, begun now if it was not; nothing if the block is something else.
+    fn thought(&mut self, index: i32) -> Option<&mut String> {
+        if !self.blocks.iter().any(|(open, _)| *open == index) {
+            self.blocks.push((index, Block::Thinking { seal: String::new() }));
+        }
+        match self.blocks.iter_mut().find(|(open, _)| *open == index) {
+            Some((_, Block::Thinking { seal })) => Some(seal),
+            Some((_, Block::Call(_))) | None => None,
+        }
+    }
+
+    fn end_block(&mut self, index: i32, pieces: &mut VecDeque<Piece>) {
+        let Some(place) = self.blocks.iter().position(|(open, _)| *open == index) else { return };
+        pieces.push_back(match self.blocks.remove(place).1 {
+            Block::Thinking { seal } => {
+                Piece::ThinkingEnd { signature: (!seal.is_empty()).then(|| Signature::new(NAME, seal)) }
+            }
+            Block::Call(index) => Piece::CallEnd { index },
+        });
+    }
+}
+
+fn stop(reason: String) -> Stop {
+    Stop::Model(match reason.as_str() {
+        "tool_use" => ModelStop::ToolUse,
+        "max_tokens" | "model_context_window_exceeded" => ModelStop::MaxTokens,
+        "stop_sequence" => ModelStop::StopSequence,
+        "guardrail_intervened" | "content_filtered" => ModelStop::Refused,
+        "malformed_model_output" | "malformed_tool_use" => return Stop::Malformed(reason),
+        _ => ModelStop::EndTurn,
+    })
+}
+
+/// An error in Bedrock's words.
+pub fn error(code: &str, message: &str) -> ModelError {
+    let told = told("Amazon Bedrock", code, message);
+    let is_too_long =
+        ["too long", "too many input tokens", "maximum context"].iter().any(|words| message.contains(words));
+    match code {
+        "ValidationException" if is_too_long => ModelError::context_overflow(told),
+        "ValidationException"
+        | "AccessDeniedException"
+        | "ResourceNotFoundException"
+        | "UnrecognizedClientException"
+        | "InvalidSignatureException"
+        | "ExpiredTokenException"
+        | "MissingAuthenticationTokenException" => ModelError::fatal(told),
+        // Throttling, a model that is not ready, a stream that broke, and what is not known yet.
+        _ => ModelError::retryable(told),
+    }
+}

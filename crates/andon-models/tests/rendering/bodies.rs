@@ -1,0 +1,202 @@
+//! What the settings become, provider by provider.
+
+use std::sync::Arc;
+
+use andon::ToolSpec;
+use andon::core::message::{Content, Image, Message, Part, ResultStatus, Role, Signature, ToolResult};
+use andon_models::render::{Ask, anthropic};
+use andon_models::settings::{Settings, Thinking};
+use andon_testkit::wire::Provider;
+use serde_json::{Value, json};
+
+fn body(provider: Provider, model: &str, prompt: &[Message], settings: &Settings) -> Value {
+    let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
+    let body = provider.render(&Ask { model, instructions: Some("Be brief."), prompt, tools: &tools, settings });
+    assert_eq!(provider.validate(&body), Ok(()));
+    body
+}
+
+fn set() -> Settings {
+    Settings {
+        max_output: Some(9_000),
+        temperature: Some(0.7),
+        stop: vec!["STOP".into()],
+        cache: true,
+        extra: json!({"top_k": 5}).as_object().unwrap().clone(),
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn anthropic_is_asked_in_its_words() {
+    let expected = json!({
+        "model": "claude-sonnet-4-5",
+        "stream": true,
+        "max_tokens": 9_000,
+        "temperature": 0.7,
+        "stop_sequences": ["STOP"],
+        "top_k": 5,
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+        "tools": [{
+            "name": "look", "description": "Looks.", "input_schema": {"type": "object"},
+            "cache_control": {"type": "ephemeral"},
+        }],
+        "messages": [{"role": "user", "content": [
+            {"type": "text", "text": "Hi.", "cache_control": {"type": "ephemeral"}},
+        ]}],
+    });
+    assert_eq!(body(Provider::Anthropic, "claude-sonnet-4-5", &[Message::user("Hi.")], &set()), expected);
+    let plain = body(Provider::Anthropic, "claude-sonnet-5", &[Message::user("Hi.")], &Settings::default());
+    assert_eq!(plain["max_tokens"], anthropic::DEFAULT_MAX_OUTPUT);
+    assert!(!plain.to_string().contains("cache_control"));
+}
+
+#[test]
+fn openai_chat_is_asked_in_its_words() {
+    let settings = Settings { thinking: Some(Thinking::Low), ..set() };
+    let expected = json!({
+        "model": "gpt-5.2",
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        "max_completion_tokens": 9_000,
+        "temperature": 0.7,
+        "reasoning_effort": "low",
+        "stop": ["STOP"],
+        "top_k": 5,
+        "tools": [{"type": "function", "function": {
+            "name": "look", "description": "Looks.", "parameters": {"type": "object"},
+        }}],
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."}],
+    });
+    assert_eq!(body(Provider::OpenAiChat, "gpt-5.2", &[Message::user("Hi.")], &settings), expected);
+}
+
+#[test]
+fn openai_responses_is_asked_in_its_words_and_keeps_nothing() {
+    let settings = Settings { thinking: Some(Thinking::High), ..set() };
+    let expected = json!({
+        "model": "gpt-5.2",
+        "stream": true,
+        "store": false,
+        "include": ["reasoning.encrypted_content"],
+        "max_output_tokens": 9_000,
+        "temperature": 0.7,
+        "reasoning": {"effort": "high", "summary": "auto"},
+        "top_k": 5,
+        "instructions": "Be brief.",
+        "tools": [{
+            "type": "function", "name": "look", "description": "Looks.", "parameters": {"type": "object"}, "strict": false,
+        }],
+        "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi."}]}],
+    });
+    assert_eq!(body(Provider::OpenAiResponses, "gpt-5.2", &[Message::user("Hi.")], &settings), expected);
+}
+
+#[test]
+fn gemini_is_asked_in_its_words() {
+    let settings = Settings { thinking: Some(Thinking::High), ..set() };
+    let expected = json!({
+        "contents": [{"role": "user", "parts": [{"text": "Hi."}]}],
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "tools": [{"functionDeclarations": [{
+            "name": "look", "description": "Looks.", "parametersJsonSchema": {"type": "object"},
+        }]}],
+        "generationConfig": {
+            "maxOutputTokens": 9_000, "temperature": 0.7, "stopSequences": ["STOP"],
+            "thinkingConfig": {"includeThoughts": true, "thinkingLevel": "high"},
+        },
+        "top_k": 5,
+    });
+    assert_eq!(body(Provider::Gemini, "gemini-3-pro-preview", &[Message::user("Hi.")], &settings), expected);
+    let older = body(Provider::Gemini, "gemini-2.5-pro", &[Message::user("Hi.")], &settings);
+    assert_eq!(older["generationConfig"]["thinkingConfig"]["thinkingBudget"], 24_576);
+}
+
+#[test]
+fn bedrock_is_asked_in_its_words() {
+    let settings = Settings { thinking: Some(Thinking::Low), ..set() };
+    let model = "anthropic.claude-sonnet-4-5-20250929-v1:0";
+    let expected = json!({
+        "inferenceConfig": {"maxTokens": 9_000, "stopSequences": ["STOP"]},
+        "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 2_048}},
+        "top_k": 5,
+        "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
+        "toolConfig": {"tools": [
+            {"toolSpec": {"name": "look", "description": "Looks.", "inputSchema": {"json": {"type": "object"}}}},
+            {"cachePoint": {"type": "default"}},
+        ]},
+        "messages": [{"role": "user", "content": [{"text": "Hi."}, {"cachePoint": {"type": "default"}}]}],
+    });
+    assert_eq!(body(Provider::Bedrock, model, &[Message::user("Hi.")], &settings), expected);
+}
+
+#[test]
+fn calls_to_tools_that_are_no_longer_there_still_get_a_configuration_at_bedrock() {
+    let settings = Settings::default();
+    let prompt = looked(vec![], vec![Content::Text { text: "Seen.".into() }]);
+    let ask = Ask { model: "m", instructions: None, prompt: &prompt, tools: &[], settings: &settings };
+    let body = Provider::Bedrock.render(&ask);
+    assert_eq!(body["toolConfig"]["tools"][0]["toolSpec"]["name"], "look");
+}
+
+#[test]
+fn ollama_is_asked_in_its_words() {
+    let settings = Settings { thinking: Some(Thinking::Off), ..set() };
+    let expected = json!({
+        "model": "qwen3",
+        "stream": true,
+        "think": false,
+        "options": {"num_predict": 9_000, "temperature": 0.7, "stop": ["STOP"]},
+        "top_k": 5,
+        "tools": [{"type": "function", "function": {
+            "name": "look", "description": "Looks.", "parameters": {"type": "object"},
+        }}],
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."}],
+    });
+    assert_eq!(body(Provider::Ollama, "qwen3", &[Message::user("Hi.")], &settings), expected);
+}
+
+/// A question, a call with these thoughts before it, and what the call returned.
+fn looked(thoughts: Vec<Part>, content: Vec<Content>) -> Vec<Message> {
+    let call: andon::ToolCall = serde_json::from_value(json!({"id": "c", "name": "look", "arguments": "{}"})).unwrap();
+    let result = ToolResult { call: call.id.clone(), status: ResultStatus::Ok, content };
+    let parts = thoughts.into_iter().chain([Part::ToolCall(call)]).collect();
+    vec![
+        Message::user("Look."),
+        Message { role: Role::Assistant, parts, cut: None },
+        Message { role: Role::Tool, parts: vec![Part::ToolResult(result)], cut: None },
+    ]
+}
+
+#[test]
+fn a_model_is_asked_without_thinking_while_it_is_given_results_of_calls_that_it_did_not_think_about() {
+    let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
+    let seen = vec![Content::Text { text: "Seen.".into() }];
+    let sealed = |by: &str| Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new(by, "c2VhbA==")) };
+    let thinks = |by: &str| {
+        let prompt = looked(vec![sealed(by)], seen.clone());
+        body(Provider::Anthropic, "claude-sonnet-5", &prompt, &settings).get("thinking").is_some()
+    };
+    assert!(thinks("anthropic"));
+    assert!(!thinks("gemini"));
+}
+
+#[test]
+fn images_in_a_result_go_where_they_are_taken() {
+    let image = Image { media_type: "image/png".into(), reference: "data:image/png;base64,AAAA".into() };
+    let prompt = looked(vec![], vec![Content::Text { text: "Seen:".into() }, Content::Image(image)]);
+    let body = |provider: Provider| body(provider, provider.strictest_model(), &prompt, &Settings::default());
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "AAAA"});
+    assert_eq!(body(Provider::Anthropic)["messages"][2]["content"][0]["content"][1]["source"], source);
+    let output = json!([
+        {"type": "input_text", "text": "Seen:"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+    ]);
+    assert_eq!(body(Provider::OpenAiResponses)["input"][2]["output"], output);
+    let parts = json!([{"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]);
+    assert_eq!(body(Provider::Gemini)["contents"][2]["parts"][0]["functionResponse"]["parts"], parts);
+    let bytes = json!({"format": "png", "source": {"bytes": "AAAA"}});
+    assert_eq!(body(Provider::Bedrock)["messages"][2]["content"][0]["toolResult"]["content"][1]["image"], bytes);
+    assert_eq!(body(Provider::Ollama)["messages"][3]["images"], json!(["AAAA"]));
+    assert_eq!(body(Provider::OpenAiChat)["messages"][3]["content"], "Seen:\n[image of type image/png]");
+}
