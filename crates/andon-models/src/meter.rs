@@ -33,6 +33,7 @@ use andon_core::usage::{Figure, Usage};
 use serde::{Deserialize, Serialize};
 
 pub use book::Book;
+pub use family::reasons;
 pub use page::Page;
 pub use standing::{Quality, Standing};
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use andon_core::usage::Figure;
-use andon_models::meter::{Anchor, Asked, Book, Written};
+use andon_models::meter::{Anchor, Asked, Book, Written, reasons};
 use serde::Serialize;
 
 use super::data::{Call, Recorded, Truth};
@@ -126,17 +126,18 @@ fn compare(
 ) -> Prediction {
     let reported = &truth.reported;
     let (input, output) = (reported.input.unwrap_or(0), reported.output.unwrap_or(0));
-    let reasons = call.thinks || reported.reasoning.is_some_and(|reasoning| reasoning > 0);
+    let thought = call.thinks || reported.reasoning.is_some_and(|reasoning| reasoning > 0);
     let kind = match () {
         () if call.provider_tools => Kind::ProviderTools,
-        () if reasons => Kind::Reasoning,
+        () if thought => Kind::Reasoning,
         () if !call.calls.is_empty() => Kind::Calls,
         () if call.text.is_empty() => Kind::Nothing,
         () => Kind::Text,
     };
     let text = kind == Kind::Text && !foresight.hides && output >= LEAST && earlier >= EARLIER;
     let input = ground.map(|(earlier, from)| {
-        let plain = !reasons && !earlier.reasoned && !foresight.hides && !call.provider_tools && !earlier.anchor.hidden;
+        let thinker = foresight.hides || reasons(&call.model);
+        let plain = !thought && !earlier.reasoned && !thinker && !call.provider_tools && !earlier.anchor.hidden;
         Guess { predicted: foresight.input, reported: input, from, counts: plain && from == From::Anchor }
     });
     Prediction {
