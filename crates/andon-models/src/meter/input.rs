@@ -135,7 +135,11 @@ fn image_noise(images: f64) -> f64 {
 fn visible(family: Family, anchor: &Anchor, thought: u64, answer: &Tally) -> f64 {
     let slope = if family.vocabulary == Vocabulary::Mixed { 1.5 } else { 1.1 };
     let written = anchor.output.saturating_sub(thought) as f64;
-    if answer.total() == 0.0 { written } else { written.min(slope * answer.total() + 60.0 * anchor.calls as f64 + 24.0) }
+    if answer.total() == 0.0 {
+        written
+    } else {
+        written.min(slope * answer.total() + 60.0 * anchor.calls as f64 + 24.0)
+    }
 }
 
 /// Thinking that a model writes into its text is taken out by those who read it again.

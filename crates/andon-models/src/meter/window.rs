@@ -58,10 +58,6 @@ impl Window {
         &self.past
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.past.clear();
-    }
-
     fn scores(&self) -> impl Iterator<Item = f64> {
         self.past.iter().map(|past| f64::from(past.2))
     }

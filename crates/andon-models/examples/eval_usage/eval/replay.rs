@@ -29,6 +29,8 @@ pub(crate) struct Prediction {
     /// The model thinks without showing it, as far as was known before the call.
     pub(crate) hides_reasoning: bool,
     pub(crate) kind: Kind,
+    /// With this call the provider seemed to count differently.
+    pub(crate) tokenizer_changed: bool,
 }
 
 /// What kind of answer it was.
@@ -96,9 +98,10 @@ pub(crate) fn replay(recorded: &[Recorded]) -> Vec<Prediction> {
         let asked = asked(call, earlier);
         let foresight = foresee(&book, call, &asked, ground.map(|(earlier, _)| &earlier.anchor));
         let seen = book.page(&call.model).map_or(0, |page| page.calls());
-        predictions.push(compare(*line, call, truth, seen, &foresight, ground));
+        let prediction = compare(*line, call, truth, seen, &foresight, ground);
         let (anchor, written) = (ground.map(|(earlier, _)| earlier.anchor), written(call));
-        book.learn(&call.model, &asked, &written, anchor.as_ref(), &truth.reported);
+        let lesson = book.learn(&call.model, &asked, &written, anchor.as_ref(), &truth.reported);
+        predictions.push(Prediction { tokenizer_changed: lesson.changed, ..prediction });
         if let Some(anchor) = book.anchor(&call.model, &asked, &written, &truth.reported) {
             let reasoned = call.thinks || truth.reported.reasoning.is_some_and(|reasoning| reasoning > 0);
             earlier.push(Earlier { anchor, messages: call.messages.clone(), reasoned });
@@ -150,6 +153,7 @@ fn compare(
         input,
         hides_reasoning: foresight.hides,
         kind,
+        tokenizer_changed: false,
     }
 }
 
