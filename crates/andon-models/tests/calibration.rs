@@ -13,7 +13,7 @@ const WORDS: [&str; 12] =
 
 /// A text of so many words, none of which two vocabularies cut differently.
 fn text(words: usize, seed: usize) -> String {
-    (0..words).map(|index| WORDS[(index * 7 + seed) % WORDS.len()]).collect::<Vec<_>>().join(" ")
+    WORDS.iter().cycle().step_by(7).skip(seed).take(words).copied().collect::<Vec<_>>().join(" ")
 }
 
 fn learn(book: &Book, model: &str, text: &str, output: u64, reasoning: Option<u64>) -> Lesson {
