@@ -33,6 +33,7 @@ use andon_core::usage::{Figure, Usage};
 use serde::{Deserialize, Serialize};
 
 pub use book::Book;
+pub use family::reasons;
 pub use page::Page;
 pub use standing::{Quality, Standing};
 
@@ -146,6 +147,6 @@ pub struct Lesson {
     pub input: Option<Outcome>,
     /// The output, if it was reported.
     pub output: Option<Outcome>,
-    /// The provider seems to count differently from now on: what was learnt before has been set back.
+    /// The provider seems to count differently from now on: what was learnt before was dropped.
     pub changed: bool,
 }

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //!
-//! 1. At most [`BUDGET`] bytes are tokenized; of longer texts, even samples are, and `doubt` says how uneven they were.
+//! 1. At most `BUDGET` bytes are tokenized; of longer texts, even samples are, and `doubt` says how uneven they were.
 //! 2. A text that is not empty has a count above 0.
 
 use tiktoken::CoreBpe;
@@ -14,10 +14,12 @@ use super::family::{MIXTURE, Vocabulary};
 
 /// How many classes of tokens there are: ASCII words, digits, CJK, other letters, punctuation and space.
 pub(crate) const CLASSES: usize = 5;
-/// The most bytes that are tokenized at a time.
-pub(crate) const BUDGET: usize = 48 * 1024;
-/// The length of a sample of a text that is too long.
-const SAMPLE: usize = 2 * 1024;
+/// The most bytes that are tokenized at a time: half of it if four vocabularies have to be asked.
+const BUDGET: usize = 48 * 1024;
+/// What is longer is looked at in so many places.
+const WINDOWS: usize = 24;
+/// The longest word, number or gap that is tokenized in one piece, in bytes.
+const STRETCH: usize = 128;
 
 /// A number of tokens, by class.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -43,19 +45,24 @@ impl Tally {
 pub(crate) fn tally<'a>(vocabulary: Vocabulary, texts: impl Iterator<Item = &'a str> + Clone) -> Tally {
     let bytes: usize = texts.clone().map(str::len).sum();
     let mut sum = Tally::default();
-    if bytes <= BUDGET {
+    let budget = if vocabulary == Vocabulary::Mixed { BUDGET / 2 } else { BUDGET };
+    if bytes <= budget {
         texts.for_each(|text| sum.add(&classes(vocabulary, text), 1.0));
         return sum;
     }
-    let samples = samples(texts, bytes);
-    let looked_at: usize = samples.iter().map(|sample| sample.len()).sum();
-    let factor = bytes as f64 / looked_at.max(1) as f64;
-    let mut rates = Vec::with_capacity(samples.len());
-    for sample in &samples {
-        let found = classes(vocabulary, sample);
-        rates.push(found.iter().sum::<f64>() / sample.len().max(1) as f64);
-        sum.add(&found, factor);
+    let mut rates = vec![(0.0, 0_usize); WINDOWS];
+    for (window, piece) in pieces(texts, bytes, budget / WINDOWS) {
+        let found = classes(vocabulary, piece);
+        if let Some((tokens, length)) = rates.get_mut(window) {
+            *tokens += found.iter().sum::<f64>();
+            *length += piece.len();
+        }
+        sum.add(&found, 1.0);
     }
+    let looked_at: usize = rates.iter().map(|(_, length)| length).sum();
+    let factor = bytes as f64 / looked_at.max(1) as f64;
+    sum.classes.iter_mut().for_each(|class| *class *= factor);
+    let rates: Vec<f64> = rates.iter().filter(|rate| rate.1 > 0).map(|rate| rate.0 / rate.1 as f64).collect();
     sum.doubt = spread(&rates) * (bytes as f64).powi(2) / rates.len().max(1) as f64;
     sum
 }
@@ -65,22 +72,26 @@ pub(crate) fn tally_one(vocabulary: Vocabulary, text: &str) -> Tally {
     tally(vocabulary, std::iter::once(text))
 }
 
-/// Even samples of texts that are `bytes` long together.
-fn samples<'a>(texts: impl Iterator<Item = &'a str>, bytes: usize) -> Vec<&'a str> {
-    let step = bytes / (BUDGET / SAMPLE);
-    let (mut start, mut next, mut found) = (0, 0, Vec::new());
-    for text in texts {
-        while next < start + text.len() {
-            let from = floor(text, next - start);
-            let sample = text.get(from..floor(text, from + SAMPLE)).unwrap_or_default();
-            if !sample.is_empty() {
-                found.push(sample);
-            }
-            next += step.max(1);
-        }
-        start += text.len();
-    }
-    found
+/// What of texts that are `bytes` long together lies in evenly spread windows of this `size`, and in which.
+fn pieces<'a>(
+    texts: impl Iterator<Item = &'a str>,
+    bytes: usize,
+    size: usize,
+) -> impl Iterator<Item = (usize, &'a str)> {
+    let step = (bytes / WINDOWS).max(size);
+    let starts = texts.scan(0, |end, text| {
+        *end += text.len();
+        Some((*end - text.len(), text))
+    });
+    starts.flat_map(move |(start, text)| {
+        let windows = start.saturating_sub(size) / step..=(start + text.len()) / step;
+        windows.filter_map(move |window| {
+            let from = floor(text, (window * step).saturating_sub(start));
+            let to = floor(text, (window * step + size).saturating_sub(start));
+            let piece = text.get(from..to).filter(|piece| !piece.is_empty() && window < WINDOWS)?;
+            Some((window, piece))
+        })
+    })
 }
 
 /// The last place at or before `at` where a character begins.
@@ -113,11 +124,40 @@ fn counted(name: &str, text: &str) -> [f64; CLASSES] {
         }
     };
     match tiktoken::get_encoding(name) {
-        Some(encoding) => by_token(encoding, text, |class| note(class, 1.0)),
+        Some(encoding) => stretches(text).for_each(|part| by_token(encoding, part, |class| note(class, 1.0))),
         // Without a vocabulary, four bytes are a token.
         None => note(Class::Word, text.len() as f64 / 4.0),
     }
     found
+}
+
+/// The text in parts, such that none has a word, a number or a gap of more than [`STRETCH`] bytes: what a tokenizer does
+/// with one of thousands takes it far longer than so much text should.
+fn stretches(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (part, after) = rest.split_at_checked(stretch(rest))?;
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+/// Where the first word, number or gap becomes too long.
+fn stretch(text: &str) -> usize {
+    let kind = |byte: u8| match byte {
+        b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => 0,
+        b if b.is_ascii_whitespace() => 1,
+        _ => 2,
+    };
+    let (mut last, mut start) = (3, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        if kind(byte) != last {
+            (last, start) = (kind(byte), at);
+        } else if at - start >= STRETCH && text.is_char_boundary(at) {
+            return at;
+        }
+    }
+    text.len()
 }
 
 /// Tells the class of each token.
@@ -168,10 +208,37 @@ mod tests {
 
     const O200K: Vocabulary = Vocabulary::Own("o200k_base");
 
+    /// Counts that the makers of these vocabularies publish, and what all of them make of one mixed text: if the tokenizer
+    /// crate changes its mind, this tells.
+    #[test]
+    fn counts_are_those_of_the_makers() {
+        let count = |name, text| tally_one(Vocabulary::Own(name), text).total() as usize;
+        for (text, cl100k, o200k) in
+            [("antidisestablishmentarianism", 6, 6), ("2 + 2 = 4", 7, 7), ("お誕生日おめでとう", 9, 8)]
+        {
+            assert_eq!((count("cl100k_base", text), count("o200k_base", text)), (cl100k, o200k), "{text}");
+        }
+        let mixed =
+            "fn main() {\n    println!(\"{}\", 1024 * 3.14159);\n}\nПривет, 世界! Ça va? 🙂🙃 naïve café — 2026-11-15";
+        let golden = [
+            ("cl100k_base", 46),
+            ("o200k_base", 40),
+            ("llama3", 43),
+            ("deepseek_v3", 43),
+            ("qwen2", 50),
+            ("mistral_v3", 55),
+            ("kimi_k2", 45),
+            ("glm4", 42),
+            ("glm5", 40),
+            ("minimax_m2", 40),
+        ];
+        assert_eq!(golden.map(|(name, _)| (name, count(name, mixed))), golden);
+    }
+
     #[test]
     fn each_token_has_the_class_of_its_text() {
         let tally = tally_one(O200K, "Twelve apples: 123456, 你好!");
-        assert_eq!(tally.classes.map(|count| count as usize), [3, 2, 1, 0, 4], "{tally:?}");
+        assert_eq!(tally.classes.map(|count| count as usize), [3, 2, 1, 0, 5], "{tally:?}");
         assert_eq!(tally.doubt, 0.0);
     }
 
@@ -180,6 +247,15 @@ mod tests {
         // Two characters that no vocabulary has whole.
         let tally = tally_one(Vocabulary::Own("cl100k_base"), "𒀀𒀁");
         assert_eq!(tally.classes.map(|count| count > 0.0), [false, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_text_is_cut_only_inside_what_is_far_too_long() {
+        let cut = |text: &str| stretches(text).map(str::len).collect::<Vec<_>>();
+        assert_eq!(cut(&"a word and ".repeat(100)), [1100]);
+        assert_eq!(cut(&"x".repeat(600)), [128, 128, 128, 128, 88]);
+        assert_eq!(cut(&"界".repeat(100)), [129, 129, 42]);
+        assert_eq!(cut(""), [0; 0]);
     }
 
     #[test]

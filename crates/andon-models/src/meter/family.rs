@@ -94,6 +94,15 @@ pub(crate) fn family(model: &str) -> Family {
     TABLE.iter().find(|(word, _)| stands_in(&name, word)).map_or(mixed("", false), |(_, family)| *family)
 }
 
+/// Words in the names of models that think, and show it.
+const THINKERS: &[&str] = &["r1", "reasoner", "qwq", "magistral", "thinking"];
+
+/// Whether a model's name says that it thinks before it answers, whether it shows it or not.
+pub fn reasons(model: &str) -> bool {
+    let name = model.to_ascii_lowercase();
+    family(model).hides || THINKERS.iter().any(|word| stands_in(&name, word))
+}
+
 /// Whether a name holds a word at the beginning of one of its parts.
 fn stands_in(name: &str, word: &str) -> bool {
     name.match_indices(word).any(|(at, _)| {

@@ -71,7 +71,7 @@ impl Step {
         let turns = since.count() as f64;
         let thought = anchor.reasoning.unwrap_or(0).min(anchor.output);
         let (written, reasoning) = match answer {
-            Some(answer) => (visible(anchor, thought, &answer), thought as f64),
+            Some(answer) => (visible(family, anchor, thought, &answer), thought as f64),
             None => (0.0, 0.0),
         };
         let more = (anchor.calls as f64 - turns).max(0.0);
@@ -132,9 +132,14 @@ fn image_noise(images: f64) -> f64 {
 
 /// How much of the anchor's answer is read again, its thinking apart. What the history does not show of it (thinking in
 /// its text that was taken out, say) is not read again: a call costs at most some sixty tokens around its JSON.
-fn visible(anchor: &Anchor, thought: u64, answer: &Tally) -> f64 {
+fn visible(family: Family, anchor: &Anchor, thought: u64, answer: &Tally) -> f64 {
+    let slope = if family.vocabulary == Vocabulary::Mixed { 1.5 } else { 1.1 };
     let written = anchor.output.saturating_sub(thought) as f64;
-    if answer.total() == 0.0 { written } else { written.min(1.5 * answer.total() + 60.0 * anchor.calls as f64 + 24.0) }
+    if answer.total() == 0.0 {
+        written
+    } else {
+        written.min(slope * answer.total() + 60.0 * anchor.calls as f64 + 24.0)
+    }
 }
 
 /// Thinking that a model writes into its text is taken out by those who read it again.

@@ -33,7 +33,7 @@ impl Shelf {
         page.calls = page.calls.saturating_add(1);
         let changed = page.past.text.shifted();
         if changed {
-            page.set_back();
+            page.start_again();
         }
         Lesson { input, output, changed }
     }

@@ -75,10 +75,10 @@ pub(crate) fn prior(family: Family) -> Belief {
     // With the right vocabulary a token is a token. Without one, those who do not publish theirs tend to need more.
     let (slope, apart, together) = match family.vocabulary {
         Vocabulary::Own(_) => (1.0, 0.005, 0.01),
-        Vocabulary::Mixed => (1.1, 0.05, 0.1),
+        Vocabulary::Mixed => (1.0, 0.05, 0.1),
     };
     let mut coefficients = vec![(slope, apart); CLASSES];
-    coefficients.extend([(1.0, 0.3), (10.0, 15.0), (0.0, 3.0), (0.0, 15.0)]);
+    coefficients.extend([(1.0, 0.3), (10.0, 15.0), (0.0, 1.5), (0.0, 15.0)]);
     Belief::prior(&coefficients).together(CLASSES, together)
 }
 

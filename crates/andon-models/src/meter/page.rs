@@ -106,12 +106,9 @@ impl Page {
         !named && self.told >= 4.0 && self.hid == 0.0 && self.past.thinking.past().is_empty()
     }
 
-    /// Sets back what was learnt: the provider counts differently.
-    pub(crate) fn set_back(&mut self) {
-        for sums in [&mut self.output, &mut self.thinking, &mut self.anchored, &mut self.cold] {
-            sums.fade(0.02);
-        }
-        self.past.text.clear();
-        self.changed = Some(self.calls);
+    /// Starts again: the provider counts differently, and what was learnt about the old way would only be in the way.
+    pub(crate) fn start_again(&mut self) {
+        let (calls, carry, told, hid) = (self.calls, self.carry, self.told, self.hid);
+        *self = Self { calls, carry, told, hid, changed: Some(calls), ..Self::empty() };
     }
 }

@@ -58,10 +58,6 @@ impl Window {
         &self.past
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.past.clear();
-    }
-
     fn scores(&self) -> impl Iterator<Item = f64> {
         self.past.iter().map(|past| f64::from(past.2))
     }
@@ -133,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_shift_is_four_in_a_row_to_one_side() {
-        let mut pasts = vec![(100, 101, 0.5), (100, 99, 0.4)].repeat(6);
+        let mut pasts = [(100, 101, 0.5), (100, 99, 0.4)].repeat(6);
         assert!(!window(&pasts).shifted());
         pasts.extend([(100, 130, 9.0); 4]);
         assert!(window(&pasts).shifted());

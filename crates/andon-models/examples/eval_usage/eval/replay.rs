@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use andon_core::usage::Figure;
-use andon_models::meter::{Anchor, Asked, Book, Written};
+use andon_models::meter::{Anchor, Asked, Book, Written, reasons};
 use serde::Serialize;
 
 use super::data::{Call, Recorded, Truth};
@@ -29,6 +29,8 @@ pub(crate) struct Prediction {
     /// The model thinks without showing it, as far as was known before the call.
     pub(crate) hides_reasoning: bool,
     pub(crate) kind: Kind,
+    /// With this call the provider seemed to count differently.
+    pub(crate) tokenizer_changed: bool,
 }
 
 /// What kind of answer it was.
@@ -96,9 +98,10 @@ pub(crate) fn replay(recorded: &[Recorded]) -> Vec<Prediction> {
         let asked = asked(call, earlier);
         let foresight = foresee(&book, call, &asked, ground.map(|(earlier, _)| &earlier.anchor));
         let seen = book.page(&call.model).map_or(0, |page| page.calls());
-        predictions.push(compare(*line, call, truth, seen, &foresight, ground));
+        let prediction = compare(*line, call, truth, seen, &foresight, ground);
         let (anchor, written) = (ground.map(|(earlier, _)| earlier.anchor), written(call));
-        book.learn(&call.model, &asked, &written, anchor.as_ref(), &truth.reported);
+        let lesson = book.learn(&call.model, &asked, &written, anchor.as_ref(), &truth.reported);
+        predictions.push(Prediction { tokenizer_changed: lesson.changed, ..prediction });
         if let Some(anchor) = book.anchor(&call.model, &asked, &written, &truth.reported) {
             let reasoned = call.thinks || truth.reported.reasoning.is_some_and(|reasoning| reasoning > 0);
             earlier.push(Earlier { anchor, messages: call.messages.clone(), reasoned });
@@ -126,17 +129,18 @@ fn compare(
 ) -> Prediction {
     let reported = &truth.reported;
     let (input, output) = (reported.input.unwrap_or(0), reported.output.unwrap_or(0));
-    let reasons = call.thinks || reported.reasoning.is_some_and(|reasoning| reasoning > 0);
+    let thought = call.thinks || reported.reasoning.is_some_and(|reasoning| reasoning > 0);
     let kind = match () {
         () if call.provider_tools => Kind::ProviderTools,
-        () if reasons => Kind::Reasoning,
+        () if thought => Kind::Reasoning,
         () if !call.calls.is_empty() => Kind::Calls,
         () if call.text.is_empty() => Kind::Nothing,
         () => Kind::Text,
     };
     let text = kind == Kind::Text && !foresight.hides && output >= LEAST && earlier >= EARLIER;
     let input = ground.map(|(earlier, from)| {
-        let plain = !reasons && !earlier.reasoned && !foresight.hides && !call.provider_tools && !earlier.anchor.hidden;
+        let thinker = foresight.hides || reasons(&call.model);
+        let plain = !thought && !earlier.reasoned && !thinker && !call.provider_tools && !earlier.anchor.hidden;
         Guess { predicted: foresight.input, reported: input, from, counts: plain && from == From::Anchor }
     });
     Prediction {
@@ -149,6 +153,7 @@ fn compare(
         input,
         hides_reasoning: foresight.hides,
         kind,
+        tokenizer_changed: false,
     }
 }
 

@@ -14,6 +14,9 @@ pub(crate) fn print(predictions: &[Prediction], out: &mut impl Write) -> Result<
     table(predictions, "provider", |prediction| &prediction.provider, out)?;
     apart(predictions, out)?;
     hiding(predictions, out)?;
+    for changed in predictions.iter().filter(|prediction| prediction.tokenizer_changed) {
+        writeln!(out, "line {}: {} seems to count differently from here on", changed.line, changed.model)?;
+    }
     writeln!(out, "{}", last_line(predictions))?;
     Ok(())
 }

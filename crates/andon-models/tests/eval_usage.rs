@@ -1,0 +1,143 @@
+//! The evaluation on a made-up recording: what it prints, what it writes, and what it says about bad input.
+
+#[path = "../examples/eval_usage/eval/mod.rs"]
+mod eval;
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// A conversation of two calls with a tool, as the provider would have counted it.
+fn recording(number: usize) -> [Value; 2] {
+    let question = format!("What is {number} times 7?");
+    let tools = [r#"{"name":"multiply","parameters":{"type":"object"}}"#];
+    let arguments = format!("{{\"a\":{number},\"b\":7}}");
+    let answer = format!(
+        "The answer that the tool has found is {}, and that is what you get when you add {number} to itself again and again.",
+        number * 7
+    );
+    let first = json!({
+        "prov": "made-up", "model": "gpt-4o-test", "src": format!("talk {number}"), "inp": 60, "out": 17, "reas": 0,
+        "srv": false, "think": false, "sys": "", "msgs": [question], "tools": tools, "nt": 1,
+        "vis": format!("multiply{arguments}"), "stream": true, "nchunks": null, "cach": 0
+    });
+    let second = json!({
+        "prov": "made-up", "model": "gpt-4o-test", "src": format!("talk {number}"), "inp": 60 + 17 + 1 + 7, "out": 28,
+        "msgs": [question, format!("multiply {arguments}"), (number * 7).to_string()], "tools": tools, "vis": answer
+    });
+    [first, second]
+}
+
+fn recorded() -> String {
+    let talks = (2..9).flat_map(recording);
+    let thinker = json!({
+        "prov": "made-up", "model": "o3-test", "src": "other", "inp": 20, "out": 500, "reas": 480, "think": true,
+        "msgs": ["Why?"], "vis": "Because it is so."
+    });
+    talks.chain([thinker]).map(|call| format!("{call}\n")).collect()
+}
+
+fn run(data: &Path, predictions: Option<&Path>) -> anyhow::Result<String> {
+    let mut arguments = vec!["--data".to_owned(), data.display().to_string()];
+    if let Some(path) = predictions {
+        arguments.extend(["--predictions".to_owned(), path.display().to_string()]);
+    }
+    let mut out = Vec::new();
+    eval::run(&arguments, &mut out)?;
+    Ok(String::from_utf8(out)?)
+}
+
+/// `X` for each number, so that only the words of a line are left.
+fn shape(line: &str) -> String {
+    let number = |word: &str| word.trim_start_matches('-').parse::<f64>().is_ok() && !word.starts_with('+');
+    line.split(' ').map(|word| if number(word) { "X" } else { word }).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_last_line_and_the_predictions_are_as_promised() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, predictions) = (folder.path().join("calls.jsonl"), folder.path().join("predictions.jsonl"));
+    std::fs::write(&data, recorded()).unwrap();
+    let out = run(&data, Some(&predictions)).unwrap();
+    let last = out.lines().last().unwrap();
+    assert_eq!(
+        shape(last),
+        "output median X % p90 X %, anchored input median X % p90 X %, aggregate bias X %, coverage X %",
+        "{last}"
+    );
+    assert!(out.contains("made-up/o3-test"), "{out}");
+
+    let written = std::fs::read_to_string(&predictions).unwrap();
+    let lines: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 15);
+    for (index, line) in lines.iter().enumerate() {
+        assert_eq!(line["line"], index + 1);
+        assert!(line["output"]["reported"].is_u64());
+    }
+    // The first call of a talk has nothing to be measured from, the second has.
+    assert_eq!(lines[12]["input"], Value::Null);
+    let near = &lines[13]["input"];
+    assert_eq!(near["from"], "anchor");
+    assert!(near["value"].as_u64().unwrap().abs_diff(85) <= 1, "{near}");
+    let text = &lines[13]["output"];
+    assert_eq!(text["counts"], true);
+    assert!(text["low"].as_u64() <= text["value"].as_u64() && text["value"].as_u64() <= text["high"].as_u64());
+    assert_eq!(lines[14]["output"]["value"], Value::Null);
+    assert_eq!(lines[14]["hides_reasoning"], true);
+}
+
+#[test]
+fn a_prediction_does_not_depend_on_the_calls_own_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let last = |change: fn(&mut Value)| {
+        let mut calls: Vec<Value> = (2..9).flat_map(recording).collect();
+        change(calls.last_mut().unwrap());
+        let (data, predictions) = (folder.path().join("calls.jsonl"), folder.path().join("predictions.jsonl"));
+        std::fs::write(&data, calls.iter().map(|call| format!("{call}\n")).collect::<String>()).unwrap();
+        run(&data, Some(&predictions)).unwrap();
+        let written = std::fs::read_to_string(&predictions).unwrap();
+        let line: Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
+        ["value", "low", "high"].map(|part| (line["output"][part].clone(), line["input"][part].clone()))
+    };
+    let as_it_was = last(|_| ());
+    let otherwise = last(|call| {
+        call["inp"] = json!(9_999);
+        call["out"] = json!(7_777);
+        call["reas"] = json!(5_555);
+    });
+    assert_eq!(as_it_was, otherwise);
+}
+
+#[test]
+fn a_packed_file_says_the_same_as_a_plain_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, packed) = (folder.path().join("calls.jsonl"), folder.path().join("calls.jsonl.gz"));
+    std::fs::write(&plain, recorded()).unwrap();
+    let mut encoder =
+        flate2::write::GzEncoder::new(std::fs::File::create(&packed).unwrap(), flate2::Compression::fast());
+    encoder.write_all(recorded().as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    assert_eq!(run(&plain, None).unwrap(), run(&packed, None).unwrap());
+}
+
+#[test]
+fn bad_input_is_named_by_file_and_line_with_what_to_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("calls.jsonl");
+    let said = |content: &str| {
+        std::fs::write(&data, content).unwrap();
+        format!("{:#}", run(&data, None).unwrap_err())
+    };
+    let good = recording(2)[0].to_string();
+    let error = said(&format!("{good}\n{{\"prov\":\"x\"}}\n"));
+    assert!(error.contains("calls.jsonl, line 2") && error.contains("missing field `model`"), "{error}");
+    let error = said(&format!("{good}\n{good}\nnot json\n"));
+    assert!(error.contains("calls.jsonl, line 3") && error.contains("--help"), "{error}");
+    assert!(said("\n\n").contains("holds no calls"));
+    let missing = format!("{:#}", run(&folder.path().join("none.jsonl"), None).unwrap_err());
+    assert!(missing.contains("none.jsonl") && missing.contains("--data"), "{missing}");
+    let named = format!("{:#}", run(&folder.path().join("calls.csv"), None).unwrap_err());
+    assert!(named.contains("calls.csv"), "{named}");
+    assert!(format!("{:#}", eval::run(&[], &mut Vec::new()).unwrap_err()).contains("--data FILE"));
+}
