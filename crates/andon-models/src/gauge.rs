@@ -71,6 +71,9 @@ impl Gauge {
 
     fn delivered(&self, call: &Sighting<'_>, known: &Usage) -> Usage {
         let id = self.id(call.model);
+        if !book().is_warm(&id) {
+            return crude(call).refined_by(*known);
+        }
         let shown = Shown::of(call.answer);
         let shows_thought = !shown.thinking.is_empty();
         let (output, reasoning) = if shown.is_nothing() {
@@ -148,6 +151,7 @@ impl Meter for Gauge {
         }
         self.clock(written, call);
         let about = self.id(call.model);
+        book().warm(&about);
         let (texts, shown) = (Texts::of(call.request), Shown::of(call.answer));
         let anchor = call.request.anchor.and_then(|before| texts.anchor(&about, call.request, &before));
         book().learn(&about, &texts.asked(), &shown.written(), anchor.as_ref(), &figures);
@@ -156,6 +160,11 @@ impl Meter for Gauge {
     }
 
     fn recall(&self, lessons: Vec<Lesson>) {
+        // What counting takes is loaded beside: a stop must not wait for it.
+        let id = self.id(None);
+        let loading = std::thread::Builder::new().name("andon-vocabulary".to_owned());
+        // Without a thread, estimates are crude until the first call has come to its end.
+        let _ = loading.spawn(move || book().warm(&id));
         for Lesson { about, page } in lessons {
             // What cannot be read is learnt again.
             if let Ok(page) = serde_json::from_value::<Page>(page) {
@@ -177,6 +186,28 @@ impl Gauge {
         let mut state = self.state.lock();
         state.speed = Some(state.speed.map_or(speed, |before| before * 0.8 + speed * 0.2));
     }
+}
+
+/// What can be said without counting: four bytes are a token, more or less.
+fn crude(call: &Sighting<'_>) -> Usage {
+    let figure = |bytes: usize| match bytes as u64 {
+        0 => nothing_shown(),
+        bytes => Figure {
+            value: Some(bytes.div_ceil(4)),
+            provenance: Provenance::Estimated,
+            low: Some(bytes.div_ceil(16)),
+            high: Some(bytes.saturating_add(1000)),
+        },
+    };
+    let shown = Shown::of(call.answer);
+    let written = shown.calls.iter().map(|(name, arguments)| name.len() + arguments.len()).sum::<usize>();
+    let texts = Texts::of(call.request);
+    let asked = texts.messages.iter().chain(&texts.tools).map(|text| text.len()).sum::<usize>();
+    let output = match figure(shown.text.len() + shown.thinking.len() + written) {
+        figure if shown.hidden => bounded(figure.low, None),
+        figure => figure,
+    };
+    Usage { input: figure(asked + texts.system.map_or(0, str::len)), output, ..Usage::UNKNOWN }
 }
 
 /// Whether there is nothing left to estimate.

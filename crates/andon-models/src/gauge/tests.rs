@@ -27,7 +27,22 @@ fn seen<'a>(request: &'a Request, answer: &'a [Part]) -> Sighting<'a> {
 
 /// Each test has a model of its own: the book is the whole process's.
 fn gauge(model: &str, after: Closing) -> Arc<Gauge> {
+    super::book().warm("maker/any");
     Gauge::new("maker", model, after, Some(4096))
+}
+
+#[test]
+fn a_stop_does_not_wait_for_a_vocabulary_to_be_loaded() {
+    // No other test names a model of this family.
+    let early = Gauge::new("maker", "llama-3.3-70b", Closing::StopsTheBill, Some(4096));
+    assert!(!super::book().is_warm("maker/llama-3.3-70b"));
+    let crude = cut(&early, &[Part::text(TEXT)], Usage::UNKNOWN);
+    assert!(!super::book().is_warm("maker/llama-3.3-70b"), "the cut has loaded it");
+    let output = crude.delivered.output;
+    assert_eq!((output.value, output.provenance), (Some(TEXT.len().div_ceil(4) as u64), Provenance::Estimated));
+    super::book().warm("maker/llama-3.3-70b");
+    let counted = cut(&early, &[Part::text(TEXT)], Usage::UNKNOWN).delivered.output;
+    assert!(counted.high < output.high && output.low <= counted.value && counted.value <= output.high);
 }
 
 fn cut(gauge: &Gauge, answer: &[Part], known: Usage) -> Used {

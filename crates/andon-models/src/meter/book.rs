@@ -3,7 +3,7 @@
 use andon_core::usage::{Figure, Provenance};
 use parking_lot::Mutex;
 
-use super::count::{tally, tally_one};
+use super::count::{self, tally};
 use super::family::family;
 use super::input::{self, Step};
 use super::learn::Call;
@@ -43,7 +43,12 @@ impl Book {
     /// Loads what is needed to count this model's tokens: about a tenth of a second for each vocabulary. Call it when there
     /// is time; without it, the first count takes that long.
     pub fn warm(&self, model: &str) {
-        tally_one(family(model).vocabulary, "warm");
+        count::load(family(model).vocabulary);
+    }
+
+    /// Whether an estimate for a model is quick by now.
+    pub fn is_warm(&self, model: &str) -> bool {
+        count::is_loaded(family(model).vocabulary)
     }
 
     /// All tokens that a request cost to read, those from a cache included.

@@ -8,6 +8,7 @@
 //! 1. At most `BUDGET` bytes are tokenized; of longer texts, even samples are, and `doubt` says how uneven they were.
 //! 2. A text that is not empty has a count above 0.
 
+use parking_lot::Mutex;
 use tiktoken::CoreBpe;
 
 use super::family::{MIXTURE, Vocabulary};
@@ -39,6 +40,25 @@ impl Tally {
     fn add(&mut self, other: &[f64; CLASSES], factor: f64) {
         self.classes.iter_mut().zip(other).for_each(|(sum, more)| *sum += more * factor);
     }
+}
+
+/// The vocabularies that were loaded, which takes long.
+static LOADED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+/// Loads what counting with a vocabulary takes. Blocks for some tenths of a second the first time.
+pub(crate) fn load(vocabulary: Vocabulary) {
+    for name in vocabulary.names() {
+        if !LOADED.lock().contains(name) {
+            tiktoken::get_encoding(name);
+            LOADED.lock().push(name);
+        }
+    }
+}
+
+/// Whether counting with a vocabulary is quick by now.
+pub(crate) fn is_loaded(vocabulary: Vocabulary) -> bool {
+    let loaded = LOADED.lock();
+    vocabulary.names().iter().all(|name| loaded.contains(name))
 }
 
 /// The tokens of some texts, together.

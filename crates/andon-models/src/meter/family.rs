@@ -15,6 +15,16 @@ pub(crate) enum Vocabulary {
     Mixed,
 }
 
+impl Vocabulary {
+    /// The tokenizer crate's names for what it takes.
+    pub(crate) fn names(&self) -> &[&'static str] {
+        match self {
+            Self::Own(name) => std::slice::from_ref(name),
+            Self::Mixed => &MIXTURE,
+        }
+    }
+}
+
 /// Vocabularies of four makers, whose mean stands in for one that is not published: where they differ (digits, white
 /// space, rare words), the mean is seldom far off.
 pub(crate) const MIXTURE: [&str; 4] = ["glm4", "qwen2", "mistral_v3", "o200k_base"];
