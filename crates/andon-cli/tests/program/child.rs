@@ -35,8 +35,18 @@ impl Program {
 
     /// Starts it with a database. No test touches the one of whoever runs it.
     pub(crate) fn start_on(db: impl AsRef<OsStr>, args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_andon"))
+        Self::start_in(db, &[], args)
+    }
+
+    /// Starts it with a database and these variables. No test uses the keys of whoever runs it.
+    pub(crate) fn start_in(db: impl AsRef<OsStr>, variables: &[(&str, &str)], args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_andon"));
+        for name in ["ANDON_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"] {
+            command.env_remove(name);
+        }
+        let mut child = command
             .args(args)
+            .envs(variables.iter().copied())
             .env("USER", "ada")
             .env("ANDON_DB", db)
             .env("XDG_DATA_HOME", "/nonexistent")

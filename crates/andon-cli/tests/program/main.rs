@@ -6,6 +6,7 @@ mod child;
 mod commands;
 mod in_use;
 mod kill;
+mod models;
 mod moving;
 mod queued;
 mod run;
