@@ -27,7 +27,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
-    for package in ["andon", "andon-store", "andon-tools"] {
+    for package in ["andon", "andon-store", "andon-tools", "andon-models"] {
         for example in examples(package)? {
             let words = ["run", "--quiet", "--package", package, "--example", &example];
             stages.run(&format!("example {example}"), &mut cargo(&words))?;
@@ -48,6 +48,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))?;
     let stress = ["test", "--package", "andon", "--release", "--test", "stress"];
     if length == Length::Long {
+        let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
+        stages.run("Bedrock, by its SDK", &mut cargo(&bedrock))?;
         stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))?;
     }
     stages.finish()
