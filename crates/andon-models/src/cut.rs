@@ -6,6 +6,7 @@
 //! 2. Whatever it has open is owned by one future: dropping it closes all.
 //! 3. What it learns is worth more than what is known, or it is unknown: a failure to learn is no figure.
 
+mod background;
 mod count;
 pub(crate) mod drain;
 mod look_up;
@@ -75,6 +76,12 @@ impl After {
         let id = answer.id().map(str::to_owned);
         let usage = answer.usage_so_far();
         drop(answer);
+        if self.inner.is_background()
+            && let Some(id) = id
+        {
+            let work = background::stop(self.inner, id);
+            return Some(Afterwards { what: Pending::LookingUp, within: background::WITHIN, work: Box::pin(work) });
+        }
         if self.inner.cut == CutPolicy::CutAndLookUp
             && self.inner.facts.look_up
             && let Some(id) = id

@@ -64,6 +64,12 @@ impl Inner {
         }
     }
 
+    /// Whether its answers are made in the background, where closing a connection stops nothing.
+    pub(crate) fn is_background(&self) -> bool {
+        self.facts.dialect == Dialect::OpenAiResponses
+            && self.settings.extra.get("background") == Some(&Value::Bool(true))
+    }
+
     /// A request with a JSON body.
     pub(crate) fn post(&self, url: Url, body: &Value) -> Result<(Client, reqwest::Request), ModelError> {
         let mut request = self.request(Method::POST, url);

@@ -113,6 +113,12 @@ impl Builder {
         self
     }
 
+    /// Answers are made in the background, as the Responses API can: they survive a lost connection, and the provider keeps
+    /// them. A stop tells the provider to stop.
+    pub fn background(self) -> Self {
+        self.extra("background", true).extra("store", true)
+    }
+
     /// What is done about a call that is cut. Each provider has its own default.
     pub fn cut_policy(mut self, policy: CutPolicy) -> Self {
         self.cut = Some(policy);

@@ -144,3 +144,24 @@ async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobo
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_in_the_background_is_told_to_stop_because_closing_stops_nothing() {
+    let dialect = Dialect::OpenAiResponses;
+    let world = World::with(dialect, Protocol::Http1, |model| model.background()).await;
+    let stopped = serde_json::json!({"id": "resp_9", "status": "cancelled", "usage": null});
+    world.provider.always_at("*/cancel", Script::json(200, &stopped));
+    let usage = serde_json::json!({"input_tokens": 40, "output_tokens": 13, "total_tokens": 53});
+    let settled = serde_json::json!({"id": "resp_9", "status": "cancelled", "usage": usage});
+    world.provider.always_at("*/responses/resp_9", Script::json(200, &settled));
+    let (run, outcome) = world.stop_at(stalls(dialect, &story().id("resp_9")), "stall", "home ").await;
+    assert_eq!(outcome.receipt.model_calls[0].pending.unwrap().what, Pending::LookingUp);
+    let receipt = soon(run.last_word()).await.unwrap();
+    let output = receipt.usage.billed.output;
+    assert_eq!((output.value, output.provenance), (Some(13), Provenance::LookedUp));
+    let asked: Vec<String> =
+        world.provider.all_seen().iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
+    assert_eq!(asked, ["POST /responses", "POST /responses/resp_9/cancel", "GET /responses/resp_9"]);
+    let sent = world.provider.seen(0).await.json();
+    assert_eq!((&sent["background"], &sent["store"]), (&serde_json::json!(true), &serde_json::json!(true)));
+}

@@ -1,0 +1,83 @@
+//! An answer that is made in the background: closing its connection stops nothing, so the provider is told to stop, and
+//! then asked what was used.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Figure, Learned, Provenance, Usage, Used};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::http::ask::ask;
+use crate::provider::{Inner, join};
+
+/// The pauses before each look at an answer that was told to stop.
+const PAUSES: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(8),
+];
+
+/// How long it may take in all.
+pub(super) const WITHIN: Duration = Duration::from_secs(60);
+
+/// Tells the provider to stop an answer, and looks it up until it is over.
+pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Learned {
+    let told = ask(inner.post(join(&inner.base, ["responses", &id, "cancel"]), &json!({}))).await;
+    if let Some(learned) = told.ok().as_ref().and_then(read) {
+        return learned;
+    }
+    for pause in PAUSES {
+        sleep(pause).await;
+        let found = ask(inner.get(join(&inner.base, ["responses", &id]))).await;
+        match found {
+            Ok(answer) => match read(&answer) {
+                Some(learned) => return learned,
+                // A cancelled answer may never get its figures.
+                None if answer.get("status").and_then(Value::as_str) == Some("cancelled") => break,
+                None => {}
+            },
+            Err(_) => {}
+        }
+    }
+    Learned::default()
+}
+
+/// The figures of an answer, if it has them.
+fn read(answer: &Value) -> Option<Learned> {
+    let usage = answer.get("usage")?;
+    let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+    let figure = |value: u64| Figure::exact(value, Provenance::LookedUp);
+    let (input, cached) = (number("/input_tokens")?, number("/input_tokens_details/cached_tokens").unwrap_or(0));
+    let read = Usage { input: figure(input.saturating_sub(cached)), cache_read: figure(cached), ..Usage::UNKNOWN };
+    let billed = Usage {
+        output: figure(number("/output_tokens")?),
+        reasoning: number("/output_tokens_details/reasoning_tokens").map_or(Figure::UNKNOWN, figure),
+        ..read
+    };
+    Some(Learned { used: Used { delivered: read, billed }, undelivered: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_figures_teaches_nothing() {
+        assert_eq!(read(&json!({"status": "cancelled", "usage": null})), None);
+        assert_eq!(read(&json!({"status": "cancelled"})), None);
+    }
+
+    #[test]
+    fn figures_are_looked_up_with_the_cached_part_apart() {
+        let usage = json!({"input_tokens": 50, "input_tokens_details": {"cached_tokens": 20}, "output_tokens": 9});
+        let used = read(&json!({"usage": usage})).unwrap().used;
+        assert_eq!(
+            (used.billed.input.value, used.billed.cache_read.value, used.billed.output.value),
+            (Some(30), Some(20), Some(9))
+        );
+        assert_eq!((used.delivered.output, used.billed.reasoning), (Figure::UNKNOWN, Figure::UNKNOWN));
+    }
+}
