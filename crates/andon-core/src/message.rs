@@ -78,11 +78,29 @@ pub enum Part {
 
 /// A provider's seal on a thought. Only who made it takes it back: a session may change its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredSignature")]
 pub struct Signature {
     /// Who made it, as its adapter calls itself.
     pub by: Arc<str>,
     /// The seal, which nobody else reads.
     pub value: String,
+}
+
+/// A seal as journals hold it. Early ones did not say who made it: such a seal is kept, and sent back to nobody.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredSignature {
+    Whole { by: Arc<str>, value: String },
+    Alone(String),
+}
+
+impl From<StoredSignature> for Signature {
+    fn from(stored: StoredSignature) -> Self {
+        match stored {
+            StoredSignature::Whole { by, value } => Self { by, value },
+            StoredSignature::Alone(value) => Self::new("", value),
+        }
+    }
 }
 
 impl Signature {

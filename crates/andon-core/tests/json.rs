@@ -309,3 +309,12 @@ fn a_form_of_another_version_is_refused_and_says_what_to_do() {
     let expected = "format version 2 is not known: this program reads version 1; use the program that wrote it";
     assert!(told.contains(expected), "{told}");
 }
+
+#[test]
+fn a_seal_of_an_early_journal_is_read_and_is_nobodys() {
+    let early = serde_json::json!({"type": "thinking", "text": "Hm.", "signature": "seal"});
+    let read: Part = serde_json::from_value(early).unwrap();
+    assert_eq!(read, Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new("", "seal")) });
+    let again: Part = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+    assert_eq!(again, read);
+}
