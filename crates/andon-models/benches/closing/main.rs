@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::{Agent, Cancel, MemoryJournal, Run, Runtime};
-use andon_models::{Builder, CutPolicy};
+use andon_models::CutPolicy;
 use andon_testkit::bench::quantile;
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
 use tokio::time::Instant;
@@ -65,19 +65,8 @@ impl Phase {
     }
 }
 
-fn builder(dialect: Dialect) -> Builder {
-    let model = "bad-model-1";
-    match dialect {
-        Dialect::OpenAiChat => andon_models::OpenAi::builder(model),
-        Dialect::OpenAiResponses => andon_models::OpenAiResponses::builder(model),
-        Dialect::Anthropic => andon_models::Anthropic::builder(model),
-        Dialect::Gemini => andon_models::Gemini::builder(model),
-        Dialect::Ollama => andon_models::Ollama::builder(model),
-    }
-}
-
 fn agent(dialect: Dialect, base_url: String, protocol: Protocol) -> Agent {
-    let model = builder(dialect).base_url(base_url).key("a-key").cut_policy(CutPolicy::Cut);
+    let model = dialect.adapter("bad-model-1").base_url(base_url).key("a-key").cut_policy(CutPolicy::Cut);
     let model = if protocol == Protocol::Http2 { model.http2_prior_knowledge() } else { model };
     let runtime = Runtime::builder().journal(Arc::new(MemoryJournal::new())).build();
     let model = model.build().expect("the model can be set up");

@@ -3,12 +3,12 @@
 //! A thought goes back as it came: `thinking` with its signature, or `redacted_thinking`, whose data is kept as a seal
 //! that begins with `redacted:`. It opens its message, or is left out.
 
-use andon::core::message::{Content, Image, Message, Part, Role};
+use andon::core::message::{Content, Image, Part, Role};
 use serde_json::{Value, json};
 
 use super::image::{Source, in_words, source};
 use super::names::{wire_id, wire_name};
-use super::prepare::{Thoughts, prepare, push_turn};
+use super::prepare::{Thoughts, two_sided};
 use super::{Ask, Body, claude};
 
 /// Who seals these thoughts.
@@ -30,7 +30,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set("model", ask.model);
     body.set("stream", true);
     body.set("max_tokens", max_output);
-    let mut messages = messages(ask.prompt);
+    let mut messages = two_sided(ask.prompt, Thoughts::Leading(NAME), block);
     let thinking = claude::thinking(ask.model, ask.settings, max_output).filter(|_| may_think(&messages));
     body.set_some("temperature", claude::temperature(ask.model, ask.settings, thinking.is_some()));
     if let Some(fields) = thinking {
@@ -56,18 +56,6 @@ fn mark(block: Option<&mut Value>) {
     if let Some(block) = block.and_then(Value::as_object_mut) {
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
     }
-}
-
-fn messages(prompt: &[Message]) -> Vec<Value> {
-    let mut messages = Vec::new();
-    for message in prepare(prompt, Thoughts::Leading(NAME)) {
-        let role = match message.role {
-            Role::User | Role::Tool => "user",
-            Role::Assistant => "assistant",
-        };
-        push_turn(&mut messages, role, "content", message.parts.iter().map(|part| block(part, message.role)));
-    }
-    messages
 }
 
 /// Whether the model may think now. A model that thinks wants to see the thoughts before the calls whose results it is

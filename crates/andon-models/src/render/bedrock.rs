@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::image::{Source, in_words, source};
 use super::names::{wire_id, wire_name};
-use super::prepare::{Thoughts, prepare, push_turn};
+use super::prepare::{Thoughts, two_sided};
 use super::{Ask, Body, claude};
 
 /// Who seals these thoughts.
@@ -26,7 +26,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     let mut body = Body::new();
     let is_claude = ask.model.contains("claude");
     let max_output = ask.settings.max_output.unwrap_or(super::anthropic::DEFAULT_MAX_OUTPUT);
-    let mut messages = messages(ask.prompt);
+    let mut messages = two_sided(ask.prompt, Thoughts::Leading(NAME), block);
     let thinking = claude::thinking(ask.model, ask.settings, max_output).filter(|_| is_claude && may_think(&messages));
     let mut config = Body::new();
     // Other makers' models may answer with less; they are left to their own limits.
@@ -68,18 +68,6 @@ fn mark(blocks: &mut Vec<Value>) {
     if !blocks.is_empty() {
         blocks.push(json!({"cachePoint": {"type": "default"}}));
     }
-}
-
-fn messages(prompt: &[Message]) -> Vec<Value> {
-    let mut messages = Vec::new();
-    for message in prepare(prompt, Thoughts::Leading(NAME)) {
-        let role = match message.role {
-            Role::User | Role::Tool => "user",
-            Role::Assistant => "assistant",
-        };
-        push_turn(&mut messages, role, "content", message.parts.iter().map(|part| block(part, message.role)));
-    }
-    messages
 }
 
 /// As with Anthropic: before calls whose results are given stand the model's own thoughts, or it is asked without.

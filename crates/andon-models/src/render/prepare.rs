@@ -77,6 +77,23 @@ fn is_sealed(part: &Part, name: &str) -> bool {
     matches!(part, Part::Thinking { signature: Some(seal), .. } if &*seal.by == name)
 }
 
+/// The turns of a form in which only two speak, user and assistant, each with its blocks in `content`.
+pub(super) fn two_sided(
+    prompt: &[Message],
+    thoughts: Thoughts,
+    block: impl Fn(&Part, Role) -> Value + Copy,
+) -> Vec<Value> {
+    let mut turns = Vec::new();
+    for message in prepare(prompt, thoughts) {
+        let role = match message.role {
+            Role::User | Role::Tool => "user",
+            Role::Assistant => "assistant",
+        };
+        push_turn(&mut turns, role, "content", message.parts.iter().map(|part| block(part, message.role)));
+    }
+    turns
+}
+
 /// Adds a turn in a form where only two speak: the tools' results and the user's next words are one turn.
 pub(super) fn push_turn(turns: &mut Vec<Value>, role: &str, field: &str, blocks: impl Iterator<Item = Value>) {
     let last = turns.last_mut().filter(|last| last.get("role").and_then(Value::as_str) == Some(role));

@@ -22,17 +22,6 @@ pub(crate) struct World {
     pub(crate) dialect: Dialect,
 }
 
-pub(crate) fn builder(dialect: Dialect) -> Builder {
-    let model = "bad-model-1";
-    match dialect {
-        Dialect::OpenAiChat => andon_models::OpenAi::builder(model),
-        Dialect::OpenAiResponses => andon_models::OpenAiResponses::builder(model),
-        Dialect::Anthropic => andon_models::Anthropic::builder(model),
-        Dialect::Gemini => andon_models::Gemini::builder(model),
-        Dialect::Ollama => andon_models::Ollama::builder(model),
-    }
-}
-
 impl World {
     pub(crate) async fn new(dialect: Dialect, protocol: Protocol) -> Self {
         Self::with(dialect, protocol, |builder| builder).await
@@ -40,7 +29,7 @@ impl World {
 
     pub(crate) async fn with(dialect: Dialect, protocol: Protocol, set: impl FnOnce(Builder) -> Builder) -> Self {
         let provider = BadProvider::start(protocol).await;
-        let model = set(builder(dialect)).base_url(provider.base_url()).key("a-key");
+        let model = set(dialect.adapter("bad-model-1")).base_url(provider.base_url()).key("a-key");
         let model = if protocol == Protocol::Http2 { model.http2_prior_knowledge() } else { model };
         let runtime = Runtime::builder().journal(Arc::new(MemoryJournal::new())).build();
         let agent =

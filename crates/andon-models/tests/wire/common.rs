@@ -12,16 +12,9 @@ use tokio::time::timeout;
 /// A key that must never be seen again.
 pub(crate) const CANARY: &str = "sk-canary-7f3a9c51e0";
 
-/// The API's builder that speaks a dialect.
+/// The adapter of a dialect.
 pub(crate) fn builder(dialect: Dialect) -> Builder {
-    let model = "bad-model-1";
-    match dialect {
-        Dialect::OpenAiChat => andon_models::OpenAi::builder(model),
-        Dialect::OpenAiResponses => andon_models::OpenAiResponses::builder(model),
-        Dialect::Anthropic => andon_models::Anthropic::builder(model),
-        Dialect::Gemini => andon_models::Gemini::builder(model),
-        Dialect::Ollama => andon_models::Ollama::builder(model),
-    }
+    dialect.adapter("bad-model-1")
 }
 
 /// A model of a bad provider.

@@ -82,6 +82,17 @@ impl Dialect {
     /// Every dialect.
     pub const ALL: [Self; 5] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini, Self::Ollama];
 
+    /// The adapter that speaks it, for a model of this name, to be set up.
+    pub fn adapter(self, model: &str) -> andon_models::Builder {
+        match self {
+            Self::Anthropic => andon_models::Anthropic::builder(model),
+            Self::OpenAiChat => andon_models::OpenAi::builder(model),
+            Self::OpenAiResponses => andon_models::OpenAiResponses::builder(model),
+            Self::Gemini => andon_models::Gemini::builder(model),
+            Self::Ollama => andon_models::Ollama::builder(model),
+        }
+    }
+
     /// The frames of a whole answer.
     pub fn frames(self, reply: &Reply) -> Vec<Frame> {
         match self {
