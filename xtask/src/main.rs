@@ -29,7 +29,7 @@ Commands:
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
   bench models [WORD..]   how fast streams of models are decoded, as a table
-  bench closing           how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
+  bench closing [WORD..]  how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
   eval-usage --data FILE [--predictions FILE]
                      how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
                      .jsonl.gz); --predictions writes one line a call

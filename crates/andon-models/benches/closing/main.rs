@@ -108,6 +108,12 @@ fn row(name: &str, what: &str, took: &mut [Duration]) {
     println!("{name:<26} {what:<18} {:>6} {p50:>10.3} {p99:>10.3} {most:>10.3}", took.len());
 }
 
+/// The command line names some phases, or means all.
+fn is_wanted(phase: &Phase) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
+    words.peek().is_none() || words.any(|word| phase.name().contains(&word))
+}
+
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime can be built").block_on(async {
@@ -115,7 +121,7 @@ fn main() {
         for protocol in Protocol::ALL {
             println!("{protocol:?}: from the pull to the closed connection, in milliseconds");
             println!("{:<26} {:<18} {:>6} {:>10} {:>10} {:>10}", "phase", "provider", "runs", "p50", "p99", "most");
-            for phase in Phase::ALL {
+            for phase in Phase::ALL.into_iter().filter(is_wanted) {
                 let mut all = Vec::new();
                 for dialect in Dialect::ALL {
                     let mut took = measure(phase, dialect, protocol).await;

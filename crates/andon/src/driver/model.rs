@@ -141,6 +141,11 @@ impl Driver {
     async fn close_call(&mut self, number: u32, reading: &mut Reading, read: Read) -> Result<(), JournalError> {
         let usage = reading.close();
         self.live.hit("driver: stream closed");
+        if reading.metered.is_some() {
+            // A connection has a task of its own, which is what closes the socket. It may be waiting behind this very poll:
+            // it comes before any counting.
+            tokio::task::yield_now().await;
+        }
         match read {
             Read::End(stop) => self.take_answer(number, reading, usage, stop).await,
             Read::Refused => {
