@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use andon::{Agent, Event, Outcome, Recovered, Run, RunFilter, SessionFilter};
+use tokio::time::timeout;
 
 use crate::Exit;
 use crate::agent::PRACTICE;
@@ -12,6 +13,7 @@ use crate::follow::{Approver, follow};
 use crate::input::{Input, PROMPT, Typed};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::records;
+use crate::run_once::LAST_WORD;
 use crate::show::{Screen, Streams, Style, flowing, history, recap, receipt, recovered};
 use crate::start::{Start, start, stop_the_rest};
 use crate::terminal::Hushed;
@@ -77,8 +79,8 @@ struct Chat {
     interrupts: Interrupts,
     input: Input,
     screen: Screen,
-    /// How the last run ended.
-    last: Option<Arc<Outcome>>,
+    /// The last run, if it was of this program, and how it ended.
+    last: Option<(Option<Run>, Arc<Outcome>)>,
     /// Whether a run has ended here, so that there is something to come back to.
     has_talked: bool,
 }
@@ -139,6 +141,14 @@ impl Chat {
     /// Leaves, and says how to come back.
     async fn leave(&mut self) -> anyhow::Result<Exit> {
         stop_the_rest(self.agent.runtime()).await?;
+        if let Some((Some(run), _)) = &self.last {
+            // What is still being learnt would end with the program. A signal ends the wait.
+            tokio::select! {
+                biased;
+                _ = self.interrupts.while_idle() => {}
+                _ = timeout(LAST_WORD, run.last_word()) => {}
+            }
+        }
         if self.has_talked && self.db.is_kept() {
             let dim = Style::DIM;
             self.screen.note(&format!("{dim}Go on later: {}{dim:#}", self.how_to_continue()))?;
@@ -190,7 +200,7 @@ impl Chat {
         shown?;
         self.screen.account(&outcome)?;
         self.screen.note("")?;
-        (self.last, self.has_talked) = (Some(outcome), true);
+        (self.last, self.has_talked) = (Some((Some(run), outcome)), true);
         Ok(())
     }
 
@@ -201,10 +211,15 @@ impl Chat {
 
     async fn show_receipt(&mut self) -> anyhow::Result<()> {
         if self.last.is_none() {
-            self.last = self.last_on_record().await?;
+            self.last = self.last_on_record().await?.map(|outcome| (None, outcome));
         }
         Ok(match &self.last {
-            Some(outcome) => self.screen.note(&receipt::full(outcome)),
+            Some((run, outcome)) => {
+                // More may have been learnt since.
+                let receipt = run.as_ref().and_then(Run::receipt).unwrap_or_else(|| outcome.receipt.clone());
+                let outcome = Outcome { usage: receipt.usage, receipt, ..(**outcome).clone() };
+                self.screen.note(&receipt::full(&outcome))
+            }
             None => self.screen.note("Nothing has run yet."),
         }?)
     }

@@ -3,9 +3,11 @@
 use std::io::{IsTerminal, Read};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use andon::{Agent, Ending, Outcome, Run, State};
 use anyhow::{Context, bail};
+use tokio::time::timeout;
 
 use crate::Exit;
 use crate::args::{self, RunArgs};
@@ -15,6 +17,9 @@ use crate::input::Input;
 use crate::interrupt::Interrupts;
 use crate::show::{JsonLines, Questions, Screen, Streams, Style, receipt, recovered};
 use crate::start::{Start, start, stop_the_rest};
+
+/// How long the program waits for a better figure of what was used.
+pub(crate) const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// Runs one prompt.
 pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
@@ -37,23 +42,29 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     let mut output = if args.json { Output::Json(JsonLines) } else { Output::Text(Screen::new(Streams::Apart)) };
     follow_earlier(&agent, &db, &interrupts, &mut approver).await?;
     let run = agent.start(prompt)?;
-    let _aimed = interrupts.aim_at_first(run.cord());
+    let aimed = interrupts.aim_at_first(run.cord());
     let (outcome, shown) = follow(&run, output.listener(), &mut approver).await;
-    let outcome = with_last_word(&run, outcome).await;
+    drop(aimed);
+    let outcome = with_last_word(&run, outcome, &mut interrupts).await;
     // Where the output was closed there is nobody to tell; the exit code says how the run ended.
     let _ = shown.and_then(|()| output.account(&outcome, &agent, &db));
     stop_the_rest(agent.runtime()).await?;
     Ok(exit(&outcome))
 }
 
-/// Waits for what is still being learnt of what was used: the program's end would be its end. Another Ctrl-C leaves at
-/// once, as ever.
-async fn with_last_word(run: &Run, outcome: Arc<Outcome>) -> Arc<Outcome> {
+/// Waits a little for what is still being learnt of what was used: the program's end would be its end. Any signal ends the
+/// wait, and the account is given as it is.
+async fn with_last_word(run: &Run, outcome: Arc<Outcome>, interrupts: &mut Interrupts) -> Arc<Outcome> {
     if let Some(awaited) = outcome.receipt.model_calls.iter().find_map(|call| call.pending) {
         let dim = Style::DIM;
-        anstream::eprintln!("{dim}{}{dim:#}", receipt::pending_words(awaited));
+        anstream::eprintln!("{dim}{}; Ctrl-C does not wait for it{dim:#}", receipt::pending_words(awaited));
     }
-    match run.last_word().await {
+    let learnt = tokio::select! {
+        biased;
+        _ = interrupts.while_idle() => None,
+        learnt = timeout(LAST_WORD, run.last_word()) => learnt.ok().flatten(),
+    };
+    match learnt {
         Some(receipt) => Arc::new(Outcome { usage: receipt.usage, receipt, ..(*outcome).clone() }),
         None => outcome,
     }

@@ -57,9 +57,16 @@ impl Figure {
         Self::exact(value, Provenance::Reported)
     }
 
-    /// What surely was used: the value, or else the lower bound, or else nothing.
+    /// What surely was used: the lower bound, or else nothing. An estimate is not sure.
     pub fn at_least(&self) -> u64 {
-        self.value.or(self.low).unwrap_or(0)
+        self.low.or(self.value).unwrap_or(0)
+    }
+
+    /// The same figure, where it is known that it is no more than `most`.
+    #[must_use]
+    fn capped(self, most: u64) -> Self {
+        let cap = |number: Option<u64>| number.map(|number| number.min(most));
+        Self { value: cap(self.value), low: cap(self.low), high: cap(self.high), ..self }
     }
 
     /// The sum of two figures (invariant 3).
@@ -221,10 +228,20 @@ impl Used {
         Self { delivered, billed }
     }
 
-    /// The same, with what was learnt later: see [`Usage::refined_by`].
+    /// The same, with what was learnt later: see [`Usage::refined_by`]. No more was delivered than is charged, so a charge
+    /// that the provider has told bounds what was delivered, too.
     #[must_use]
     pub fn refined_by(self, later: Self) -> Self {
-        Self { delivered: self.delivered.refined_by(later.delivered), billed: self.billed.refined_by(later.billed) }
+        let mut delivered = self.delivered.refined_by(later.delivered);
+        let billed = self.billed.refined_by(later.billed);
+        let told = |figure: Figure| figure.value.filter(|_| figure.provenance <= Provenance::LookedUp);
+        if let Some(most) = told(billed.output) {
+            delivered.output = delivered.output.capped(most);
+        }
+        if let Some(most) = told(billed.reasoning) {
+            delivered.reasoning = delivered.reasoning.capped(most);
+        }
+        Self { delivered, billed }
     }
 
     /// The sum of two.
@@ -251,7 +268,7 @@ pub enum Pending {
 pub struct Awaited {
     /// How it is found.
     pub what: Pending,
-    /// It is given up at this time. If it has not come by then, it will not.
+    /// It is given up at this time, and told when the run is over. If it has not come by then, it will not.
     pub until: Wall,
 }
 
@@ -286,6 +303,22 @@ mod tests {
         assert_eq!(guessed.refined_by(counted).output, Figure::reported(4));
         assert_eq!(counted.refined_by(guessed).input, counted.input);
         assert_eq!(counted.refined_by(Usage::UNKNOWN), counted);
+    }
+
+    #[test]
+    fn no_more_was_delivered_than_the_provider_charges() {
+        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
+        let cut = Used { delivered: Usage { output: guess, ..Usage::UNKNOWN }, billed: Usage::UNKNOWN };
+        let told = Usage { output: Figure::exact(300, Provenance::LookedUp), ..Usage::UNKNOWN };
+        let used = cut.refined_by(Used { billed: told, ..Used::UNKNOWN });
+        let output = used.delivered.output;
+        assert_eq!((output.value, output.low, output.high), (Some(300), Some(215), Some(300)));
+    }
+
+    #[test]
+    fn what_surely_was_used_is_no_estimate() {
+        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
+        assert_eq!((guess.at_least(), Figure::reported(7).at_least(), Figure::UNKNOWN.at_least()), (215, 7, 0));
     }
 
     #[test]

@@ -64,6 +64,8 @@ impl After {
     /// drained.
     pub(crate) fn of(self, answer: Box<HttpAnswer>) -> Option<Afterwards> {
         match self.inner.cut {
+            // A request that may not have left must not be sent after the pull.
+            CutPolicy::Drain(_) if !answer.is_reading() => self.closed(*answer),
             CutPolicy::Drain(caps) => match drain::begin(answer, caps) {
                 Ok(draining) => Some(draining),
                 Err(answer) => self.closed(*answer),
@@ -74,7 +76,7 @@ impl After {
 
     fn closed(self, answer: HttpAnswer) -> Option<Afterwards> {
         let id = answer.id().map(str::to_owned);
-        let usage = answer.usage_so_far();
+        let (usage, is_reading) = (answer.usage_so_far(), answer.is_reading());
         drop(answer);
         if self.inner.is_background()
             && let Some(id) = id
@@ -84,16 +86,17 @@ impl After {
         }
         if self.inner.cut == CutPolicy::CutAndLookUp
             && self.inner.facts.look_up
+            && self.inner.may_ask
             && let Some(id) = id
         {
             let work = look_up::look_up(self.inner, id);
             return Some(Afterwards { what: Pending::LookingUp, within: look_up::WITHIN, work: Box::pin(work) });
         }
-        if usage.input != Figure::UNKNOWN || !self.inner.may_count {
+        if usage.input != Figure::UNKNOWN || !self.inner.may_ask {
             return None;
         }
         let count = self.inner.facts.count?;
-        let work = count::count(self.inner, self.request, count);
+        let work = count::count(self.inner, self.request, count, is_reading);
         Some(Afterwards { what: Pending::Counting, within: count::WITHIN, work: Box::pin(work) })
     }
 }

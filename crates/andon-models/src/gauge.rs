@@ -83,13 +83,15 @@ impl Gauge {
         };
         // Of a model that has told nothing yet nobody knows whether it thinks.
         let reasoning = if shows_thought || book().page(&id).is_some() { reasoning } else { Figure::UNKNOWN };
-        let texts = Texts::of(call.request);
-        let anchor = call.request.anchor.and_then(|before| texts.anchor(&id, call.request, &before));
-        let input = || book().input(&id, &texts.asked(), anchor.as_ref());
+        let input = || {
+            let texts = Texts::of(call.request);
+            let anchor = call.request.anchor.and_then(|before| texts.anchor(&id, call.request, &before));
+            book().input(&id, &texts.asked(), anchor.as_ref())
+        };
         Usage {
             // Estimated is all that was read: how much of it came from a cache is not guessed.
             input: if known.input == Figure::UNKNOWN { input() } else { known.input },
-            output: if known.output == Figure::UNKNOWN { output } else { known.output },
+            output: if known.output == Figure::UNKNOWN { output } else { not_stale(known.output, output) },
             reasoning: if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning },
             cache_read: known.cache_read,
             cache_write: known.cache_write,
@@ -135,9 +137,9 @@ impl Gauge {
 
 impl Meter for Gauge {
     fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
-        if is_settled(&known) {
-            // The provider refused the request, or was never reached, or had said everything.
-            return Used::cut(known);
+        if call.answer.is_empty() && known == Usage::NONE.running() {
+            // The provider refused the request, or was never reached.
+            return Used { delivered: known, billed: known };
         }
         let delivered = self.delivered(call, &known);
         Used { delivered, billed: self.billed(call, delivered) }
@@ -160,7 +162,7 @@ impl Meter for Gauge {
     }
 
     fn recall(&self, lessons: Vec<Lesson>) {
-        // What counting takes is loaded beside: a stop must not wait for it.
+        // What counting takes is loaded beside, once in a process: a stop must not wait for it, and no run owns it.
         let id = self.id(None);
         let loading = std::thread::Builder::new().name("andon-vocabulary".to_owned());
         // Without a thread, estimates are crude until the first call has come to its end.
@@ -210,10 +212,15 @@ fn crude(call: &Sighting<'_>) -> Usage {
     Usage { input: figure(asked + texts.system.map_or(0, str::len)), output, ..Usage::UNKNOWN }
 }
 
-/// Whether there is nothing left to estimate.
-fn is_settled(known: &Usage) -> bool {
-    let said = |figure: &Figure| figure.value.is_some();
-    said(&known.input) && said(&known.output) && said(&known.reasoning)
+/// What was reported on the way, unless so much more was shown since that it is only a lower bound: some servers report
+/// at the beginning, before anything was written.
+fn not_stale(reported: Figure, estimate: Figure) -> Figure {
+    match (reported.value, estimate.value, estimate.low) {
+        (Some(reported), Some(value), Some(low)) if reported < low => {
+            Figure { low: Some(low.max(reported)), value: Some(value.max(reported)), ..estimate }
+        }
+        _ => reported,
+    }
 }
 
 fn bounded(low: Option<u64>, high: Option<u64>) -> Figure {
@@ -329,15 +336,20 @@ fn images_in(message: &Message) -> usize {
 
 /// All words of a message: what is said, called and returned.
 fn text_of(message: &Message) -> Cow<'_, str> {
-    if let [Part::Text { text }] = message.parts.as_slice() {
-        return Cow::Borrowed(text);
-    }
     let words = message.parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
         Part::ToolCall(call) => Some(Cow::Owned(format!("{} {}", call.name, call.arguments))),
-        Part::ToolResult(result) => Some(Cow::Owned(result.to_text())),
+        Part::ToolResult(result) => Some(match result.content.as_slice() {
+            [Content::Text { text }] => Cow::Borrowed(text.as_str()),
+            _ => Cow::Owned(result.to_text()),
+        }),
         // Whether a thought is sent back is the provider's affair, and learnt by the book.
         Part::Thinking { .. } | Part::Image(_) => None,
     });
-    Cow::Owned(words.collect::<Vec<_>>().join("\n"))
+    let words: Vec<Cow<'_, str>> = words.collect();
+    match <[_; 1]>::try_from(words) {
+        // Most messages have one part, and some are long: those are not copied.
+        Ok([text]) => text,
+        Err(words) => Cow::Owned(words.join("\n")),
+    }
 }

@@ -49,7 +49,8 @@ pub(crate) struct Inner {
     settings: Settings,
     protocol: Protocol,
     pub(crate) cut: CutPolicy,
-    pub(crate) may_count: bool,
+    /// Whether a call that was cut may be counted or looked up there.
+    pub(crate) may_ask: bool,
 }
 
 impl Inner {

@@ -198,8 +198,9 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Vec<Connection>, OpenError> {
         None => return Err(OpenError::Missing { path: shown(path) }),
         Some(found) if found > VERSION => return Err(OpenError::Newer { path: shown(path), found }),
         Some(found) if found < VERSION => {
-            let why =
-                format!("its format {found} is older than {VERSION}, and is brought up to date when it is written");
+            let why = format!(
+                "its format {found} is older than {VERSION}: whatever writes it, such as `andon chat`, brings it up to date first"
+            );
             return Err(OpenError::Other { path: shown(path), why });
         }
         Some(_) => {}

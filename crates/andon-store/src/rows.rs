@@ -172,7 +172,10 @@ pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Val
     let mut rows = query.query([kind])?;
     let mut kept = Vec::new();
     while let Some(row) = rows.next()? {
-        kept.push((row.get(0)?, parse(row, 1)?));
+        // One that cannot be read hides no other.
+        if let Ok(value) = parse(row, 1) {
+            kept.push((row.get(0)?, value));
+        }
     }
     Ok(kept)
 }

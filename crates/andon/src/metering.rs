@@ -20,7 +20,7 @@ use andon_core::usage::{Awaited, Provenance, Usage, Used};
 use tokio::time::timeout;
 
 use crate::fault::{Fault, planted};
-use crate::live::Live;
+use crate::live::{Learning, Live};
 use crate::model::{Afterwards, Anchor, Learned, Lesson, Meter, Model, Request, Sighting};
 use crate::run::Run;
 use crate::runtime::RuntimeCore;
@@ -64,9 +64,18 @@ impl Metered {
         }
     }
 
-    /// The best figures for a call that was cut.
+    /// The best figures for a call that was cut. A meter that panics knows nothing more than the provider has said.
     pub(crate) fn cut(&self, answer: &[Part], times: Times, known: Usage) -> Used {
-        self.meter.cut(&self.sighting(answer, times), known)
+        let cut = || self.meter.cut(&self.sighting(answer, times), known);
+        catch_unwind(AssertUnwindSafe(cut)).unwrap_or_else(|_| Used::cut(known))
+    }
+
+    /// The figures of a call that came to its end: the provider's, or the best there are if it gave none.
+    pub(crate) fn whole(&self, answer: &[Part], times: Times, reported: Usage) -> Used {
+        match reported.output.provenance {
+            Provenance::Unknown => Used::whole(self.cut(answer, times, reported).delivered),
+            _ => Used::whole(reported),
+        }
     }
 
     /// Learns from a call that came to its end: beside the run, which goes on, and on a thread, which may take its time.
@@ -94,9 +103,15 @@ impl Metered {
             return;
         }
         let (meter, stored) = (Arc::clone(&self.meter), runtime.journal.shelf().kept(CALIBRATION));
+        let (model, back) = (Arc::clone(model), Arc::clone(runtime));
         runtime.door.spawn(async move {
-            let lessons = stored.await.unwrap_or_default();
-            meter.recall(lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect());
+            match stored.await {
+                Ok(lessons) => {
+                    meter.recall(lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect());
+                }
+                // The next call tries again.
+                Err(_) => drop(back.recalled.lock().remove(&model)),
+            }
         });
     }
 
@@ -113,19 +128,58 @@ pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterw
     let Afterwards { what, within, work } = afterwards;
     let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
     let until = Wall(live.now().wall.0.saturating_add(patience));
-    let (live, learning, give_up) = (Arc::clone(live), live.learning(), live.runtime.give_up());
-    let door = &Arc::clone(&live.runtime).door;
-    door.spawn(async move {
+    let give_up = live.runtime.give_up();
+    let word = LastWord { live: Arc::clone(live), call, used, _learning: live.learning(), is_told: false };
+    live.runtime.door.spawn(async move {
         let learned = give_up.run_until_cancelled(timeout(within, or_nothing(work))).await;
         let learned = learned.and_then(Result::ok).unwrap_or_default();
-        if !planted(Fault::AddendumBeforeEnd) {
-            Run::new(Arc::clone(&live)).outcome().await;
-        }
-        live.hit("metering: learnt");
-        tell(&live, call, used, learned).await;
-        drop(learning);
+        word.tell(learned).await;
+        word.was_told();
     });
     Awaited { what, until }
+}
+
+/// The last word on what a call used.
+struct LastWord {
+    live: Arc<Live>,
+    call: u32,
+    used: Used,
+    _learning: Learning,
+    is_told: bool,
+}
+
+impl LastWord {
+    /// Waits until the run is over, and tells.
+    async fn tell(&self, learned: Learned) {
+        if !planted(Fault::AddendumBeforeEnd) {
+            Run::new(Arc::clone(&self.live)).outcome().await;
+        }
+        self.live.hit("metering: learnt");
+        tell(&self.live, self.call, self.used, learned).await;
+    }
+
+    fn was_told(mut self) {
+        self.is_told = true;
+    }
+}
+
+impl Drop for LastWord {
+    /// The task was dropped, as happens when the caller's tokio runtime is shut down: nothing was learnt, and that is told
+    /// by somebody else.
+    fn drop(&mut self) {
+        let door = &self.live.runtime.door;
+        if self.is_told || !door.has_own_threads() {
+            return;
+        }
+        let word = Self {
+            live: Arc::clone(&self.live),
+            call: self.call,
+            used: self.used,
+            _learning: self.live.learning(),
+            is_told: true,
+        };
+        door.spawn_keeper(async move { word.tell(Learned::default()).await });
+    }
 }
 
 /// Work that panics has learnt nothing.

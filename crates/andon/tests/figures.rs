@@ -237,3 +237,64 @@ async fn a_refused_attempt_has_a_figure_and_the_retry_another() {
     assert_eq!(calls.len(), 2);
     assert_eq!(calls[1].usage.billed.output.value, Some(4));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_reports_nothing_is_estimated_also_when_the_call_came_to_its_end() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let text = "One two three four five six";
+    let model = ScriptedModel::new([vec![Act::text(text), Act::end()]]).metered(&meter);
+    let outcome = agent_on(&runtime, &model).run("Go.").await.unwrap();
+    for usage in [outcome.usage.delivered, outcome.usage.billed] {
+        assert_eq!(usage.output.value, Some(text.len() as u64 / 4 + 1));
+        assert_eq!(usage.output.provenance, Provenance::Estimated);
+    }
+}
+
+/// A meter that is broken.
+struct Broken;
+
+impl andon::Meter for Broken {
+    fn cut(&self, _: &andon::Sighting<'_>, _: andon::Usage) -> andon::Used {
+        panic!("the meter broke")
+    }
+    fn learn(&self, _: &andon::Sighting<'_>, _: andon::Usage) -> Option<andon::Lesson> {
+        panic!("the meter broke")
+    }
+    fn recall(&self, _: Vec<andon::Lesson>) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_meter_that_panics_costs_its_figures_and_nothing_else() {
+    struct Model(ScriptedModel);
+    impl andon::Model for Model {
+        fn name(&self) -> &str {
+            "scripted"
+        }
+        fn call(&self, request: andon::Request) -> Box<dyn andon::Answer> {
+            self.0.call(request)
+        }
+        fn meter(&self) -> Option<Arc<dyn andon::Meter>> {
+            Some(Arc::new(Broken))
+        }
+    }
+    let runtime = runtime();
+    let model = Model(ScriptedModel::new([silent_after("One"), whole("Two.", 3, 4)]));
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    let (_, outcome) = cut(&agent).await;
+    assert!(outcome.is_cancelled(), "{:?}", outcome.ending);
+    assert_eq!(outcome.usage.delivered.input.value, Some(12), "what the provider has said stays");
+    assert_eq!(agent.run("Go on.").await.unwrap().stop_reason(), "end_turn");
+}
+
+#[test]
+fn a_pending_figure_has_its_last_word_though_the_callers_tokio_runtime_is_dropped() {
+    let runtime = Runtime::builder().build();
+    let model = ScriptedModel::new([silent_after("One")]).after_a_cut(After::looked_up(secs(60), 40));
+    let agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    let callers = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let run = callers.block_on(async { cut(&agent).await.0 });
+    drop(callers);
+    let next = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let receipt = next.block_on(async { tokio::time::timeout(secs(30), run.last_word()).await }).unwrap().unwrap();
+    assert_eq!((receipt.model_calls[0].pending, receipt.revision), (None, 1), "{:?}", receipt.model_calls);
+}

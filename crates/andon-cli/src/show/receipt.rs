@@ -93,6 +93,10 @@ pub(crate) fn pending_words(awaited: Awaited) -> String {
         Pending::LookingUp => "the provider is asked what it will charge",
         Pending::Counting => "the provider is asked to count what it was sent",
     };
+    if awaited.until < when::now() {
+        // The process that waited for it is gone.
+        return format!("nothing better came by {} UTC, and will not", when::utc(awaited.until));
+    }
     format!("{what} (until {} UTC at the latest)", when::utc(awaited.until))
 }
 

@@ -10,9 +10,14 @@ pub(crate) fn utc(wall: Wall) -> String {
     text.get(..19).unwrap_or(&text).replace('T', " ")
 }
 
+/// This moment.
+pub(crate) fn now() -> Wall {
+    Wall::from(SystemTime::now())
+}
+
 /// How long ago a time was; the day, if it was long ago.
 pub(crate) fn ago(wall: Wall) -> String {
-    before(wall, Wall::from(SystemTime::now()))
+    before(wall, now())
 }
 
 fn before(wall: Wall, now: Wall) -> String {

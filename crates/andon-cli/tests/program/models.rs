@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Refusal, Reply, Script, Tokens};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::child::{Ended, Program};
@@ -26,7 +27,7 @@ impl World {
 
     fn start(&self, args: &[&str]) -> Program {
         let address = self.provider.base_url();
-        let names = [("OPENAI", &address), ("ANTHROPIC", &address)];
+        let names = [("OPENAI", &address), ("ANTHROPIC", &address), ("GROQ", &address)];
         let variables: Vec<(String, &str)> = names
             .iter()
             .flat_map(|(name, address)| {
@@ -132,4 +133,24 @@ fn a_wrong_key_is_told_by_its_variable_and_never_shown() {
     world.provider.answer(Script::reply(Dialect::OpenAiChat, &story()));
     let ended = world.run(&["run", "--model", "openai/small", "--continue", "Hello again"]);
     assert_eq!(ended.code, Some(0), "the session goes on: {}", ended.stderr);
+}
+
+#[test]
+fn a_signal_while_a_figure_is_awaited_leaves_with_the_account_as_it_is() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let world = World::new();
+        let frames = Dialect::OpenAiChat.frames(&story());
+        world.provider.answer(Script::stream(Dialect::OpenAiChat).frames(frames.into_iter().take(4)).stall());
+        // Closing does not stop Groq's bill, so it is drained.
+        let mut program = world.start(&["run", "--model", "groq/small", "--json", "Tell me a story."]);
+        program.wait_for("upon");
+        program.interrupt();
+        program.wait_for("run_settled");
+        program.signal(signal);
+        let ended = program.end();
+        assert_eq!(ended.code, Some(3), "{signal:?}: {}", ended.stderr);
+        let account = &ended.receipt()["model_calls"][0];
+        assert_eq!(account["pending"]["what"], json!("draining"), "{account}");
+        assert!(ended.stderr.contains("draining"), "{}", ended.stderr);
+    }
 }

@@ -26,8 +26,8 @@ pub(super) struct Open {
     model: Arc<str>,
     /// What is waited for; nothing once the answer is over.
     next: Option<Next>,
-    /// Whether anything was asked of the provider.
-    is_asked: bool,
+    /// Whether the answer has begun to come.
+    has_begun: bool,
     decoder: Bedrock,
     /// Pieces that were read and not yet given out.
     pieces: VecDeque<Piece>,
@@ -44,7 +44,7 @@ impl Open {
         Self {
             model,
             next: Some(next),
-            is_asked: false,
+            has_begun: false,
             decoder: Bedrock::default(),
             pieces: VecDeque::new(),
             calls: 0,
@@ -57,7 +57,6 @@ impl Open {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
         while self.pieces.is_empty() {
             let Some(next) = &mut self.next else { break };
-            self.is_asked = true;
             let received = ready!(next.as_mut().poll(cx));
             self.next = None;
             self.take(received?)?;
@@ -69,6 +68,7 @@ impl Open {
     fn take(&mut self, received: Option<(ConverseStreamOutput, Receiver)>) -> Result<(), ModelError> {
         let before = self.pieces.len();
         let Some((event, rest)) = received else { return self.decoder.finish(&mut self.pieces) };
+        self.has_begun = true;
         if let Some(event) = plain::event(event) {
             self.decoder.event(event, &mut self.pieces)?;
         }
@@ -119,7 +119,8 @@ impl Answer for Open {
     }
 
     fn cut(self: Box<Self>) -> Option<Afterwards> {
-        if !self.is_asked || self.next.is_none() {
+        // A request that may not have left must not be sent after the pull: only what has begun to come is drained.
+        if !self.has_begun || self.next.is_none() {
             return None;
         }
         let caps = self.caps;

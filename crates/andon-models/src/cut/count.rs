@@ -25,14 +25,18 @@ pub(crate) enum Count {
     Gemini,
 }
 
-/// Counts a request that was sent. How much of it came from a cache is not said, so that stays unknown.
-pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count) -> Learned {
+/// Counts a request that was sent. How much of it came from a cache is not said, so that stays unknown. One whose answer
+/// had not begun may never have been taken up: it costs nothing, or so much.
+pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count, has_begun: bool) -> Learned {
     let (url, body) = count.request(&inner, &request);
     let Some(tokens) = ask(inner.post(url, &body)).await.ok().and_then(|answer| count.tokens(&answer)) else {
         return Learned::default();
     };
-    let input = Usage { input: Figure::exact(tokens, Provenance::Counted), ..Usage::UNKNOWN };
-    Learned { used: Used { delivered: input, billed: input }, undelivered: Vec::new() }
+    let counted = Figure::exact(tokens, Provenance::Counted);
+    let perhaps = Figure { value: None, provenance: Provenance::Bounded, low: Some(0), high: Some(tokens) };
+    let billed = if has_begun { counted } else { perhaps };
+    let usage = |input: Figure| Usage { input, ..Usage::UNKNOWN };
+    Learned { used: Used { delivered: usage(counted), billed: usage(billed) }, undelivered: Vec::new() }
 }
 
 impl Count {

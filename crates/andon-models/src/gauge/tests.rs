@@ -161,3 +161,23 @@ fn the_next_call_is_measured_from_the_one_before() {
     let input = gauge.cut(&seen(&nonsense, &[Part::text("Well")]), Usage::UNKNOWN).delivered.input.value.unwrap();
     assert!(input < 1000, "an anchor that is no part of this conversation is none: {input}");
 }
+
+#[test]
+fn a_running_zero_behind_which_much_was_shown_is_not_delivered_zero() {
+    // A server that sends its usage with the first chunk and the last.
+    let known = Usage::reported(12, 0).running();
+    let used = cut(&gauge("k", Closing::StopsTheBill), &[Part::text(TEXT.repeat(20))], known);
+    let output = used.delivered.output;
+    assert!(output.value.unwrap() > 200 && output.provenance == Provenance::Estimated, "{used:?}");
+    assert!(used.billed.output.low >= output.low, "{used:?}");
+}
+
+#[test]
+fn a_provider_that_reports_all_the_way_gets_as_good_a_bill_as_any() {
+    let known = Usage::reported(12, 40).running();
+    let billed = cut(&gauge("l", Closing::StopsTheBill), &[Part::text(TEXT)], known).billed.output;
+    assert_eq!((billed.value, billed.low), (Some(40), Some(40)));
+    assert!(billed.high.is_some_and(|high| high > 40 && high < 4096), "{billed:?}");
+    let billed = cut(&gauge("l", Closing::StopsNothing), &[Part::text(TEXT)], known).billed.output;
+    assert_eq!((billed.value, billed.low, billed.high), (None, Some(40), Some(4096)));
+}

@@ -128,6 +128,11 @@ impl HttpAnswer {
         self.decoder.id().or(self.id.as_deref())
     }
 
+    /// Whether the answer has begun to come.
+    pub(crate) fn is_reading(&self) -> bool {
+        matches!(self.phase, Phase::Reading(_))
+    }
+
     /// Goes on as far as it can without a piece to give. Ready when there is one, or an error.
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
         match &mut self.phase {

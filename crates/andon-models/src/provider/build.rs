@@ -29,7 +29,7 @@ pub struct Builder {
     headers: Vec<(String, Secret)>,
     settings: Settings,
     cut: Option<CutPolicy>,
-    count_anywhere: bool,
+    ask_anywhere: bool,
     protocol: Protocol,
     meter: Option<Arc<dyn Meter>>,
 }
@@ -47,7 +47,7 @@ impl Builder {
             headers: Vec::new(),
             settings: Settings::default(),
             cut: None,
-            count_anywhere: false,
+            ask_anywhere: false,
             protocol: Protocol::default(),
             meter: None,
         }
@@ -125,9 +125,10 @@ impl Builder {
         self
     }
 
-    /// Lets a request that was cut be counted at an address that is not the provider's own. It is sent there once more.
-    pub fn count_anywhere(mut self) -> Self {
-        self.count_anywhere = true;
+    /// Lets a call that was cut be counted or looked up also at an address that is not the provider's own. To be counted, the
+    /// request is sent there once more.
+    pub fn ask_anywhere(mut self) -> Self {
+        self.ask_anywhere = true;
         self
     }
 
@@ -182,7 +183,7 @@ impl Builder {
             settings: with_usage(self.settings, facts),
             protocol: self.protocol,
             cut: self.cut.unwrap_or_else(|| facts.cut()),
-            may_count: is_own || self.count_anywhere,
+            may_ask: is_own || self.ask_anywhere,
         };
         let meter = self.meter.unwrap_or_else(|| {
             let most = inner.settings.max_output.map(u64::from);

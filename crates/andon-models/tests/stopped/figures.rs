@@ -66,7 +66,7 @@ async fn running_usage_is_believed_to_the_last_byte() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_input_that_was_not_reported_is_counted_by_the_provider_afterwards() {
     for dialect in [Dialect::OpenAiChat, Dialect::OpenAiResponses] {
-        let world = World::with(dialect, Protocol::Http1, |model| model.count_anywhere()).await;
+        let world = World::with(dialect, Protocol::Http1, |model| model.ask_anywhere()).await;
         world.provider.counts(dialect, 77);
         let (run, outcome) = world.stop_at(stalls(dialect, &story()), "stall", "home ").await;
         assert_eq!(outcome.receipt.model_calls[0].pending.unwrap().what, Pending::Counting);
@@ -91,9 +91,10 @@ async fn nothing_is_counted_at_an_address_that_is_not_the_providers_own() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_router_is_asked_what_it_charges() {
     let dialect = Dialect::OpenAiChat;
-    let world =
-        World::with(dialect, Protocol::Http1, |_| andon_models::names::builder("openrouter/maker/model").unwrap())
-            .await;
+    let world = World::with(dialect, Protocol::Http1, |_| {
+        andon_models::names::builder("openrouter/maker/model").unwrap().ask_anywhere()
+    })
+    .await;
     let tokens = Tokens::new(44, 19);
     let generation = Generation { id: "gen-1".into(), model: MODEL.into(), tokens, cost: 0.01, cancelled: true };
     world.provider.generation(&generation, 2);
@@ -164,4 +165,17 @@ async fn an_answer_in_the_background_is_told_to_stop_because_closing_stops_nothi
     assert_eq!(asked, ["POST /responses", "POST /responses/resp_9/cancel", "GET /responses/resp_9"]);
     let sent = world.provider.seen(0).await.json();
     assert_eq!((&sent["background"], &sent["store"]), (&serde_json::json!(true), &serde_json::json!(true)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_may_not_have_left_is_closed_and_never_drained() {
+    everywhere(async |dialect, protocol| {
+        let drain = CutPolicy::Drain(Drain::default());
+        let world = World::with(dialect, protocol, |model| model.cut_policy(drain)).await;
+        let script = Script::stream(dialect).stall_before_headers();
+        let (_, outcome) = world.stop_at(script, "stall", "").await;
+        assert_eq!(outcome.receipt.model_calls[0].pending, None, "{dialect:?}");
+        assert_eq!(world.provider.open_streams(), 0, "{dialect:?}");
+    })
+    .await;
 }

@@ -227,11 +227,17 @@ impl Driver {
         let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
         self.failed_attempts = 0;
         self.stage(Event::Message { message: Arc::clone(&message) });
-        self.stage(Event::usage(number, Used::whole(usage)));
-        if let Some(metered) = reading.metered.take() {
-            metered.anchor(&self.session, self.agent.id.0, usage);
-            metered.learn(&self.live, message.parts.clone(), reading.times(self.live.now()), usage);
-        }
+        let times = reading.times(self.live.now());
+        let used = match reading.metered.take() {
+            None => Used::whole(usage),
+            Some(metered) => {
+                let used = metered.whole(&message.parts, times, usage);
+                metered.anchor(&self.session, self.agent.id.0, usage);
+                metered.learn(&self.live, message.parts.clone(), times, usage);
+                used
+            }
+        };
+        self.stage(Event::usage(number, used));
         let first_piece_us = reading.first_piece_us();
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
         self.triage(&message, &reading.duplicates);

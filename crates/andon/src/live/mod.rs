@@ -40,6 +40,7 @@ use crate::sync::{AtomicU8, AtomicU64, Mutex};
 pub use calls::DecideError;
 pub(crate) use gate::Offer;
 pub use gate::Passed;
+pub(crate) use show::Learning;
 use tickets::Ticket;
 pub(crate) use tickets::{Closed, Manners, Order};
 pub(crate) use write::Appended;
