@@ -46,8 +46,12 @@ pub(super) fn usage(usage: &Usage, delivered: &Usage) -> String {
     };
     let text = kinds.iter().map(told).collect::<Vec<_>>().join(", ");
     let text = known.map_or(text.clone(), |known| format!("{text} ({})", known_words(known)));
-    // What nobody has said is said once.
-    match unknown.iter().map(|(name, ..)| *name).collect::<Vec<_>>().as_slice() {
+    // What nobody has said is said once, and shortly.
+    let mut names: Vec<&str> = unknown.iter().map(|(name, ..)| name.trim_start_matches("of it ")).collect();
+    if let ["cache read", "cache written", ..] = names.as_slice() {
+        names.splice(..2, ["cache"]);
+    }
+    match names.as_slice() {
         [] => text,
         names => format!("{text}; {UNKNOWN}: {}", names.join(", ")),
     }
@@ -101,7 +105,7 @@ mod tests {
         assert_eq!(short(&Figure::UNKNOWN), "unknown");
         let both = usage(&Usage::UNKNOWN, &Usage::UNKNOWN);
         assert!(!both.contains('0'), "{both}");
-        assert_eq!(both, "input unknown, output unknown; unknown: cache read, cache written, of it thinking");
+        assert_eq!(both, "input unknown, output unknown; unknown: cache, thinking");
     }
 
     #[test]
