@@ -5,11 +5,13 @@ use std::time::{Duration, SystemTime};
 use andon::{ModelError, ModelErrorKind};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Response, StatusCode};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{MAX_PAGE, Target, page, wait};
 use crate::refusal::{Said, Verdict, is_retryable, shorten};
+use crate::secret::CUT;
 
 /// How long a page that is no answer may take. What has come by then says enough.
 const PAGE_WITHIN: Duration = Duration::from_secs(5);
@@ -43,19 +45,28 @@ pub(super) fn generation(headers: &HeaderMap) -> Option<String> {
 pub(super) async fn refusal(mut response: Response, target: &Target) -> ModelError {
     let mut body = Vec::new();
     let read = async {
-        // An error while the error is read adds nothing to it.
-        while let Ok(Some(more)) = response.chunk().await {
-            let room = MAX_PAGE - body.len();
-            body.extend_from_slice(more.get(..room.min(more.len())).unwrap_or_default());
-            if more.len() >= room {
-                break;
+        loop {
+            match response.chunk().await {
+                Ok(Some(more)) => {
+                    let room = MAX_PAGE - body.len();
+                    body.extend_from_slice(more.get(..room.min(more.len())).unwrap_or_default());
+                    if more.len() >= room {
+                        return false;
+                    }
+                }
+                Ok(None) => return true,
+                // An error while the error is read adds nothing to it.
+                Err(_) => return false,
             }
         }
     };
     // What came in time is enough to go by.
-    let _ = timeout(PAGE_WITHIN, read).await;
-    let status = response.status().as_u16();
-    judge(status, response.headers(), &String::from_utf8_lossy(&body), target, SystemTime::now())
+    let is_whole = timeout(PAGE_WITHIN, read).await.unwrap_or(false);
+    let mut text = String::from_utf8_lossy(&body).into_owned();
+    if !is_whole && serde_json::from_str::<IgnoredAny>(&text).is_err() {
+        text.push(CUT);
+    }
+    judge(response.status().as_u16(), response.headers(), &text, target, SystemTime::now())
 }
 
 /// The error that a status, headers and a page amount to.

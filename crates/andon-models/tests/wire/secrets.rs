@@ -78,3 +78,31 @@ fn a_panic_that_shows_a_model_shows_no_key() {
     assert!(words.contains("gemini"));
     assert_clean("a panic", &words);
 }
+
+#[tokio::test]
+async fn a_key_at_the_cut_of_a_long_text_is_not_shown_in_part() {
+    let provider = BadProvider::start(Protocol::Http1).await;
+    for dialect in Dialect::ALL {
+        let model = model_of(&provider, Protocol::Http1, builder(dialect));
+        for (longest, left) in [(600, 6), (600, 15), (600, CANARY.len() - 1), (120, 6), (120, 15), (120, 19)] {
+            let echo = format!("{}{CANARY} and more, {}", "x".repeat(longest - left), "y".repeat(600));
+            let object = json!({"type": "error", "error": {"type": "t", "message": echo}, "message": echo});
+            let html = format!("<html><title>{echo}</title>");
+            let scripts = [
+                Script::json(400, &json!({"error": {"message": echo, "type": "t"}})),
+                Script::json(400, &json!({"error": {"message": "no", "type": echo}})),
+                Script::new(500).content_type("text/plain").bytes(echo.clone()).end(),
+                Script::new(403).content_type("text/html").bytes(html).end(),
+                // Broken off by the server, not by us.
+                Script::new(500).content_type("text/plain").bytes(format!("key {}", &CANARY[..left])).cut(),
+                Script::stream(dialect).bytes(format!("event: error\ndata: {object}\n\n")).end(),
+                Script::stream(dialect).bytes(format!("{object}\n")).end(),
+            ];
+            for (number, script) in scripts.into_iter().enumerate() {
+                provider.answer(script);
+                let error = all(&mut call(&model)).await.1.expect("it fails");
+                assert!(!error.message.contains(&CANARY[..6]), "{dialect:?} {number} {left}: {error}");
+            }
+        }
+    }
+}
