@@ -73,6 +73,9 @@ pub(super) async fn refusal(mut response: Response, target: &Target) -> ModelErr
 fn judge(status: u16, headers: &HeaderMap, body: &str, target: &Target, now: SystemTime) -> ModelError {
     let json: Option<Value> = serde_json::from_str(body).ok();
     let said = json.as_ref().and_then(Said::read);
+    // A good status with an error object has failed behind whoever sent it: the object's own status is the true one.
+    let own = said.as_ref().and_then(|said| said.status).filter(|own| status < 300 && (400..600).contains(own));
+    let status = own.unwrap_or(status);
     let kind = match kind(status, said.as_ref()) {
         ModelErrorKind::Retryable { .. } => {
             ModelErrorKind::Retryable { after: wait::asked(headers, json.as_ref(), now) }
