@@ -13,6 +13,8 @@ mod client;
 mod dates;
 mod failure;
 mod page;
+mod proxy;
+mod send;
 mod status;
 mod wait;
 
@@ -21,7 +23,8 @@ use std::sync::Arc;
 
 use andon::ModelError;
 
-pub(crate) use client::{Protocol, client};
+pub(crate) use client::Protocol;
+pub(crate) use send::Sending;
 pub(crate) use status::Framing;
 
 use crate::secret::Scrub;

@@ -9,11 +9,10 @@ use std::time::Duration;
 use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
 use andon_core::usage::Usage;
 use bytes::Bytes;
-use futures_core::Stream;
-use reqwest::{Client, Request, Response};
 use tokio::time::{Sleep, sleep};
 
 use super::failure::{self, When};
+use super::send::{Answered, Body, Sending};
 use super::status::{self, Framing};
 use super::{MAX_ANSWER, Target};
 use crate::cut::After;
@@ -27,8 +26,6 @@ const FRAMES_A_POLL: usize = 256;
 
 /// How long the end of an answer's body may take behind its last piece.
 const ENDS_WITHIN: Duration = Duration::from_millis(20);
-
-type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
 /// An answer as it comes over HTTP. Nothing is sent before it is polled.
 pub(crate) struct HttpAnswer {
@@ -52,8 +49,8 @@ pub(crate) struct HttpAnswer {
 
 /// How far the call has come.
 enum Phase {
-    Ready(Box<(Client, Request)>),
-    Asking(BoxFuture<reqwest::Result<Response>>),
+    Ready(Box<Sending>),
+    Asking(BoxFuture<reqwest::Result<Answered>>),
     Refused(BoxFuture<ModelError>),
     Reading(Body),
     /// The answer is whole; what is left is the end of its body.
@@ -92,7 +89,7 @@ impl Frames {
 impl HttpAnswer {
     /// The answer to a request that will be sent when it is first polled.
     pub(crate) fn new(
-        request: Result<(Client, Request), ModelError>,
+        request: Result<Sending, ModelError>,
         framing: Framing,
         decoder: Box<dyn Decode>,
         target: Target,
@@ -133,9 +130,8 @@ impl HttpAnswer {
         match &mut self.phase {
             Phase::Ready(_) => {
                 if let Phase::Ready(ready) = std::mem::replace(&mut self.phase, Phase::Over) {
-                    let (client, request) = *ready;
+                    self.phase = Phase::Asking(ready.send()?);
                     self.begun = true;
-                    self.phase = Phase::Asking(Box::pin(client.execute(request)));
                 }
                 Poll::Ready(Ok(()))
             }
@@ -145,30 +141,31 @@ impl HttpAnswer {
             }
             Phase::Refused(words) => Poll::Ready(Err(ready!(words.as_mut().poll(cx)))),
             Phase::Reading(body) => {
-                let more = ready!(body.as_mut().poll_next(cx));
+                let more = ready!(body.poll_next(cx));
                 Poll::Ready(self.read(more))
             }
             Phase::Over | Phase::Ending(..) => Poll::Ready(Ok(())),
         }
     }
 
-    fn answered(&mut self, answered: reqwest::Result<Response>) -> Result<(), ModelError> {
-        let response = match answered {
-            Ok(response) => response,
+    fn answered(&mut self, answered: reqwest::Result<Answered>) -> Result<(), ModelError> {
+        let answered = match answered {
+            Ok(answered) => answered,
             Err(error) => {
                 self.begun = !failure::never_reached(&error);
                 return Err(failure::in_words(&error, When::Asking));
             }
         };
-        if status::is_answer(&response, self.framing) {
+        let response = &answered.response;
+        if status::is_answer(response, self.framing) {
             self.id = status::generation(response.headers());
-            self.phase = Phase::Reading(Box::pin(response.bytes_stream()));
+            self.phase = Phase::Reading(answered.body());
             return Ok(());
         }
         // Who refuses a request has not worked on it.
         self.begun = !(300..500).contains(&response.status().as_u16());
         let target = self.target.clone();
-        self.phase = Phase::Refused(Box::pin(async move { status::refusal(response, &target).await }));
+        self.phase = Phase::Refused(Box::pin(async move { status::refusal(answered, &target).await }));
         Ok(())
     }
 
@@ -218,7 +215,7 @@ impl HttpAnswer {
         }
         if let Phase::Ending(body, timer) = &mut self.phase {
             loop {
-                match body.as_mut().poll_next(cx) {
+                match body.poll_next(cx) {
                     Poll::Pending => ready!(timer.as_mut().poll(cx)),
                     // What still comes is nothing that was asked for.
                     Poll::Ready(Some(Ok(_))) if !timer.is_elapsed() => continue,

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::send::Answered;
 use super::{MAX_PAGE, Target, page, wait};
 use crate::refusal::{Said, Verdict, is_retryable, shorten};
 use crate::secret::CUT;
@@ -42,7 +43,8 @@ pub(super) fn generation(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A page that is no answer, read as far as it may be and put into words.
-pub(super) async fn refusal(mut response: Response, target: &Target) -> ModelError {
+pub(super) async fn refusal(mut answered: Answered, target: &Target) -> ModelError {
+    let response = &mut answered.response;
     let mut body = Vec::new();
     let read = async {
         loop {

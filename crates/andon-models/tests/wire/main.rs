@@ -6,5 +6,6 @@ mod broken;
 mod closing;
 mod common;
 mod cut;
+mod many;
 mod refusals;
 mod secrets;
