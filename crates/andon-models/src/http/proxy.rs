@@ -1,8 +1,23 @@
-//! Proxies: who is reached past them.
+//! Proxies: who is reached past them, and which one a request goes through.
 
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
+use hyper_util::client::proxy::matcher::Matcher;
 use url::{Host, Url};
+
+/// What the environment and the system say, read once, as the clients do.
+static SYSTEM: LazyLock<Matcher> = LazyLock::new(Matcher::from_system);
+
+/// Host and port of the proxy that a request to this address goes through. Never its password.
+pub(super) fn of(url: &Url) -> Option<String> {
+    if is_here(url) {
+        return None;
+    }
+    let proxy = SYSTEM.intercept(&url.as_str().parse().ok()?)?;
+    let host = proxy.uri().host()?;
+    Some(proxy.uri().port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+}
 
 /// Whether this is an address of this machine, which no proxy can reach for us.
 pub(super) fn is_here(url: &Url) -> bool {

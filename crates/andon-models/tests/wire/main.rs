@@ -7,5 +7,6 @@ mod closing;
 mod common;
 mod cut;
 mod many;
+mod proxies;
 mod refusals;
 mod secrets;
