@@ -8,6 +8,7 @@
 mod address;
 mod build;
 mod dialect;
+mod login;
 mod setup;
 
 use std::fmt;

@@ -61,7 +61,8 @@ pub(crate) struct Scrub {
 
 impl Scrub {
     pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut spellings: Vec<String> = secrets.into_iter().flat_map(|secret| spellings(secret.expose())).collect();
+        let mut spellings: Vec<String> =
+            secrets.into_iter().flat_map(|secret| parts(secret.expose())).flat_map(spellings).collect();
         spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
         spellings.dedup();
         Self { spellings: spellings.into() }
@@ -107,6 +108,12 @@ impl fmt::Debug for Scrub {
     }
 }
 
+/// The whole, and what stands behind the scheme where it is the value of a header.
+fn parts(secret: &str) -> impl Iterator<Item = &str> {
+    let behind = ["Bearer ", "Basic "].iter().find_map(|scheme| secret.strip_prefix(scheme));
+    [secret].into_iter().chain(behind)
+}
+
 /// As it is, in an address, and in JSON.
 fn spellings(secret: &str) -> Vec<String> {
     if secret.len() < SHORTEST {
@@ -145,6 +152,12 @@ mod tests {
     fn a_secret_that_contains_another_is_taken_out_whole() {
         let (short, long) = (Secret::new("canary"), Secret::new("canary-and-more"));
         assert_eq!(Scrub::new([&short, &long]).clean("canary-and-more canary"), "*** ***");
+    }
+
+    #[test]
+    fn a_headers_secret_is_taken_out_without_its_scheme_too() {
+        let scrub = Scrub::new([&Secret::new("Bearer sk-canary-1234")]);
+        assert_eq!(scrub.clean("Bearer sk-canary-1234, sk-canary-1234"), "***, ***");
     }
 
     #[test]
