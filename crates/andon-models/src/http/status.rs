@@ -112,6 +112,10 @@ fn words(status: u16, said: &Said, target: &Target) -> String {
     let key = target.key_variable.map_or_else(|| "the key".to_owned(), |variable| format!("the key in {variable}"));
     let lower = said.message.to_ascii_lowercase();
     let is_about_the_key = lower.contains("api key") && (lower.contains("valid") || lower.contains("incorrect"));
+    // Some models of OpenAI's speak only the newer API, or take tools and effort together only there.
+    if &*target.provider == "openai" && matches!(status, 400 | 404) && lower.contains("v1/responses") {
+        return format!("the request was refused ({status}): {text}; use openai-responses/{}", target.model);
+    }
     match status {
         401 => format!("{key} was refused (401): {text}"),
         400 if is_about_the_key => format!("{key} was refused (400): {text}"),
