@@ -15,6 +15,7 @@ use super::{Access, plain};
 use crate::cut::Drain;
 use crate::cut::drain::{self, Drained};
 use crate::decode::bedrock::Bedrock;
+use crate::http::size;
 
 type Receiver = EventReceiver<ConverseStreamOutput, ConverseStreamOutputError>;
 
@@ -72,7 +73,7 @@ impl Open {
         if let Some(event) = plain::event(event) {
             self.decoder.event(event, &mut self.pieces)?;
         }
-        self.received += self.pieces.iter().skip(before).map(size).sum::<usize>();
+        self.received += self.pieces.iter().skip(before).map(size::of).sum::<usize>();
         self.next = (!self.decoder.is_over()).then(|| receive(rest));
         Ok(())
     }
@@ -89,13 +90,6 @@ impl Drained for Open {
 
     fn received(&self) -> usize {
         self.received
-    }
-}
-
-fn size(piece: &Piece) -> usize {
-    match piece {
-        Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),
-        Piece::ThinkingEnd { .. } | Piece::Call { .. } | Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_) => 0,
     }
 }
 

@@ -11,10 +11,11 @@ use andon_core::usage::Usage;
 use bytes::Bytes;
 use tokio::time::{Sleep, sleep};
 
+use super::Target;
 use super::failure::{self, When};
 use super::send::{Answered, Body, Sending};
+use super::size::Size;
 use super::status::{self, Framing};
-use super::{MAX_ANSWER, Target};
 use crate::cut::After;
 use crate::cut::drain::Drained;
 use crate::decode::{Decode, Frame};
@@ -36,7 +37,7 @@ pub(crate) struct HttpAnswer {
     pieces: VecDeque<Piece>,
     /// What ended it, to be told once every piece before it was.
     failed: Option<ModelError>,
-    received: usize,
+    size: Size,
     /// Calls that were handed out.
     calls: usize,
     /// The provider's id for the answer, from the headers.
@@ -111,7 +112,7 @@ impl HttpAnswer {
             decoder,
             pieces,
             failed: None,
-            received: 0,
+            size: Size::default(),
             calls: 0,
             id: None,
             begun: false,
@@ -172,13 +173,7 @@ impl HttpAnswer {
     fn read(&mut self, more: Option<reqwest::Result<Bytes>>) -> Result<(), ModelError> {
         match more {
             Some(Ok(bytes)) => {
-                self.received = self.received.saturating_add(bytes.len());
-                if self.received > MAX_ANSWER {
-                    let limit = MAX_ANSWER / (1024 * 1024);
-                    return Err(ModelError::fatal(format!(
-                        "the answer is longer than {limit} MiB, the most that is taken"
-                    )));
-                }
+                self.size.came(bytes.len())?;
                 self.frames.push(&bytes);
                 Ok(())
             }
@@ -202,7 +197,9 @@ impl HttpAnswer {
     fn decode(&mut self) -> Result<bool, ModelError> {
         let frame = self.frames.next().map_err(|error| ModelError::fatal(error.to_string()))?;
         let Some(frame) = frame else { return Ok(false) };
+        let before = self.pieces.len();
         self.decoder.frame(frame, &mut self.pieces)?;
+        self.size.read(self.pieces.iter().skip(before))?;
         Ok(true)
     }
 
@@ -270,7 +267,7 @@ impl Drained for HttpAnswer {
     }
 
     fn received(&self) -> usize {
-        self.received
+        self.size.wire()
     }
 }
 
@@ -302,7 +299,7 @@ impl fmt::Debug for HttpAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpAnswer")
             .field("target", &self.target)
-            .field("received", &self.received)
+            .field("received", &self.size.wire())
             .finish_non_exhaustive()
     }
 }
