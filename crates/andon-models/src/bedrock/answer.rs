@@ -20,14 +20,21 @@ use crate::http::size;
 type Receiver = EventReceiver<ConverseStreamOutput, ConverseStreamOutputError>;
 
 /// The next event and the rest of the stream; nothing if it is over.
-type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, ModelError>>;
+type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, Failed>>;
+
+/// Why there is no next event.
+struct Failed {
+    error: ModelError,
+    /// Whether the provider may have begun to work.
+    has_begun: bool,
+}
 
 /// An answer that is being read.
 pub(super) struct Open {
     model: Arc<str>,
     /// What is waited for; nothing once the answer is over.
     next: Option<Next>,
-    /// Whether anything was asked of the provider.
+    /// Whether the provider may have begun to work, and to charge.
     is_asked: bool,
     decoder: Bedrock,
     /// Pieces that were read and not yet given out.
@@ -61,7 +68,11 @@ impl Open {
             self.is_asked = true;
             let received = ready!(next.as_mut().poll(cx));
             self.next = None;
-            self.take(received?)?;
+            let received = received.map_err(|failed| {
+                self.is_asked = failed.has_begun;
+                failed.error
+            })?;
+            self.take(received)?;
         }
         Poll::Ready(Ok(()))
     }
@@ -104,7 +115,7 @@ impl Answer for Open {
     }
 
     fn usage_so_far(&self) -> Usage {
-        self.decoder.usage()
+        if self.is_asked { self.decoder.usage() } else { Usage::NONE }
     }
 
     fn model(&self) -> Option<&str> {
@@ -131,14 +142,16 @@ fn open(access: Arc<Access>, model: Arc<str>, body: String) -> Next {
             request.headers_mut().insert("content-length", body.len().to_string());
             *request.body_mut() = SdkBody::from(body.clone());
         });
-        let answer = call.send().await.map_err(|error| plain::problem(&error))?;
+        let failed = |error| Failed { has_begun: !plain::never_begun(&error), error: plain::problem(&error) };
+        let answer = call.send().await.map_err(failed)?;
         receive(answer.stream).await
     })
 }
 
 fn receive(mut stream: Receiver) -> Next {
     Box::pin(async move {
-        let event = stream.recv().await.map_err(|error| plain::problem(&error))?;
+        let failed = |error| Failed { has_begun: true, error: plain::problem(&error) };
+        let event = stream.recv().await.map_err(failed)?;
         Ok(event.map(|event| (event, stream)))
     })
 }
