@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Whatever is open for an answer (a name being resolved, a connection, a request, a body) is owned by it, and closed
-//!    by dropping it.
+//! 1. Whatever is open for an answer (a connection being made, a request, a body) is owned by it, and closed by dropping it.
+//!    Only the resolving of a name cannot be called off: the system's resolver keeps a thread of the runtime's blocking
+//!    pool until it returns, what it finds is thrown away, and a runtime that is dropped before waits for it.
 //! 2. Nothing that comes from outside is stored without a limit.
 //! 3. Every error goes through the target's scrubber: no secret leaves.
 
@@ -13,6 +14,9 @@ mod client;
 mod dates;
 mod failure;
 mod page;
+mod proxy;
+mod send;
+pub(crate) mod size;
 mod status;
 mod wait;
 
@@ -21,16 +25,14 @@ use std::sync::Arc;
 
 use andon::ModelError;
 
-pub(crate) use client::{Protocol, client};
+pub(crate) use client::Protocol;
+pub(crate) use send::Sending;
 pub(crate) use status::Framing;
 
 use crate::secret::Scrub;
 
 /// How many bytes of a page that is no answer are read.
 pub(crate) const MAX_PAGE: usize = 64 * 1024;
-
-/// How many bytes an answer may have.
-pub(crate) const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
 /// Who is asked: what errors need to say.
 #[derive(Debug, Clone)]

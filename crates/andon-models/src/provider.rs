@@ -8,14 +8,15 @@
 mod address;
 mod build;
 mod dialect;
+mod login;
 mod setup;
 
 use std::fmt;
 use std::sync::Arc;
 
 use andon::{Answer, Message, Meter, Model, ModelError, Request};
+use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Client, Method};
 use serde_json::Value;
 use url::Url;
 
@@ -25,7 +26,7 @@ pub use setup::SetupError;
 
 use crate::cut::{After, CutPolicy};
 use crate::http::answer::HttpAnswer;
-use crate::http::{Protocol, Target, client};
+use crate::http::{Protocol, Sending, Target};
 use crate::names::{self, Facts};
 use crate::render::Ask;
 use crate::settings::Settings;
@@ -72,17 +73,17 @@ impl Inner {
     }
 
     /// A request with a JSON body.
-    pub(crate) fn post(&self, url: Url, body: &Value) -> Result<(Client, reqwest::Request), ModelError> {
+    pub(crate) fn post(&self, url: Url, body: &Value) -> Result<Sending, ModelError> {
         let mut request = self.request(Method::POST, url);
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = serde_json::to_vec(body).map_err(|error| ModelError::fatal(error.to_string()))?;
         *request.body_mut() = Some(body.into());
-        Ok((client(self.protocol)?, request))
+        Ok(Sending { protocol: self.protocol, request })
     }
 
     /// A request without a body.
-    pub(crate) fn get(&self, url: Url) -> Result<(Client, reqwest::Request), ModelError> {
-        Ok((client(self.protocol)?, self.request(Method::GET, url)))
+    pub(crate) fn get(&self, url: Url) -> Result<Sending, ModelError> {
+        Ok(Sending { protocol: self.protocol, request: self.request(Method::GET, url) })
     }
 
     fn request(&self, method: Method, url: Url) -> reqwest::Request {
@@ -110,8 +111,8 @@ impl Model for HttpModel {
         let dialect = inner.facts.dialect;
         let prompt = request.prompt();
         let mut sent = inner.post(inner.url.clone(), &dialect.body(&inner.ask(&request, &prompt)));
-        if let Ok((_, sent)) = &mut sent {
-            sent.headers_mut().insert(ACCEPT, HeaderValue::from_static(dialect.accept()));
+        if let Ok(sent) = &mut sent {
+            sent.request.headers_mut().insert(ACCEPT, HeaderValue::from_static(dialect.accept()));
         }
         let after = After { inner: Arc::clone(inner), request: Arc::new(request) };
         Box::new(HttpAnswer::new(sent, dialect.framing(), dialect.decoder(), inner.target.clone(), after))

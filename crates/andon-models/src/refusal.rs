@@ -6,6 +6,8 @@
 use andon::ModelError;
 use serde_json::Value;
 
+use crate::secret::CUT;
+
 /// The most of a provider's message that is shown.
 const LONGEST: usize = 600;
 
@@ -88,8 +90,8 @@ impl Said {
     /// The message, with the provider's word for the kind, cut to a length that can be shown.
     pub fn text(&self) -> String {
         let message = shorten(self.message.trim());
-        match self.kinds.first() {
-            Some(kind) if message.is_empty() => kind.clone(),
+        match self.kinds.first().map(|kind| shorten(kind)) {
+            Some(kind) if message.is_empty() => kind,
             Some(kind) if !message.contains(kind.as_str()) => format!("{message} ({kind})"),
             _ => message,
         }
@@ -121,13 +123,18 @@ fn message(error: &Value) -> Option<String> {
     }
 }
 
-/// Cuts a text to what can be shown.
+/// Cuts a text to what can be shown. What is cut ends in [`CUT`]: so the scrubber finds half a secret, too.
 pub(crate) fn shorten(text: &str) -> String {
-    if text.len() <= LONGEST {
+    shorten_to(text, LONGEST)
+}
+
+/// Cuts a text to so many bytes, and its mark.
+pub(crate) fn shorten_to(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(LONGEST);
-    format!("{}…", text.get(..end).unwrap_or_default())
+    let end = text.floor_char_boundary(longest);
+    format!("{}{CUT}", text.get(..end).unwrap_or_default())
 }
 
 const OVERFLOW_KINDS: [&str; 4] =

@@ -5,6 +5,7 @@
 //! 1. No [`Debug`](fmt::Debug) or [`Display`](fmt::Display) shows a secret.
 //! 2. Every text that comes from outside goes through [`Scrub::clean`] before it becomes an error: providers and proxies
 //!    like to echo what they were sent.
+//! 3. A text that is shortened before that ends in [`CUT`]: a secret of which only the beginning is left is found by it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +13,10 @@ use std::sync::Arc;
 /// What is shown instead.
 const HIDDEN: &str = "***";
 
-/// A secret shorter than this is a word that may stand anywhere, so it is not searched for.
+/// Stands where a text was cut.
+pub(crate) const CUT: char = '…';
+
+/// A secret shorter than this is a word that may stand anywhere, so it is not searched for. Nor is a shorter beginning.
 const SHORTEST: usize = 6;
 
 /// A key or password. It can be sent, and never shown.
@@ -57,7 +61,8 @@ pub(crate) struct Scrub {
 
 impl Scrub {
     pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut spellings: Vec<String> = secrets.into_iter().flat_map(|secret| spellings(secret.expose())).collect();
+        let mut spellings: Vec<String> =
+            secrets.into_iter().flat_map(|secret| parts(secret.expose())).flat_map(spellings).collect();
         spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
         spellings.dedup();
         Self { spellings: spellings.into() }
@@ -65,9 +70,35 @@ impl Scrub {
 
     /// The text without any secret in it.
     pub(crate) fn clean(&self, text: impl Into<String>) -> String {
-        self.spellings.iter().fold(text.into(), |text, spelling| {
+        let text = self.spellings.iter().fold(text.into(), |text, spelling| {
             if text.contains(spelling.as_str()) { text.replace(spelling.as_str(), HIDDEN) } else { text }
-        })
+        });
+        if text.contains(CUT) { self.clean_cuts(&text) } else { text }
+    }
+
+    /// The text without the beginning of a secret at a place where it was cut.
+    fn clean_cuts(&self, text: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        for part in text.split_inclusive(CUT) {
+            let shown = part.strip_suffix(CUT).unwrap_or(part);
+            let begun = if shown.len() < part.len() { self.begun(shown) } else { 0 };
+            if begun == 0 {
+                clean.push_str(part);
+            } else {
+                clean.extend([shown.get(..shown.len() - begun).unwrap_or_default(), HIDDEN]);
+                clean.push(CUT);
+            }
+        }
+        clean
+    }
+
+    /// How many bytes at the end of a text are the beginning of a secret.
+    fn begun(&self, text: &str) -> usize {
+        let of = |spelling: &String| {
+            let beginnings = spelling.char_indices().map(|(at, _)| at).rev().take_while(|at| *at >= SHORTEST);
+            beginnings.into_iter().find(|at| spelling.get(..*at).is_some_and(|beginning| text.ends_with(beginning)))
+        };
+        self.spellings.iter().filter_map(of).max().unwrap_or(0)
     }
 }
 
@@ -75,6 +106,12 @@ impl fmt::Debug for Scrub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scrub").field("secrets", &HIDDEN).finish()
     }
+}
+
+/// The whole, and what stands behind the scheme where it is the value of a header.
+fn parts(secret: &str) -> impl Iterator<Item = &str> {
+    let behind = ["Bearer ", "Basic "].iter().find_map(|scheme| secret.strip_prefix(scheme));
+    [secret].into_iter().chain(behind)
 }
 
 /// As it is, in an address, and in JSON.
@@ -115,6 +152,20 @@ mod tests {
     fn a_secret_that_contains_another_is_taken_out_whole() {
         let (short, long) = (Secret::new("canary"), Secret::new("canary-and-more"));
         assert_eq!(Scrub::new([&short, &long]).clean("canary-and-more canary"), "*** ***");
+    }
+
+    #[test]
+    fn a_headers_secret_is_taken_out_without_its_scheme_too() {
+        let scrub = Scrub::new([&Secret::new("Bearer sk-canary-1234")]);
+        assert_eq!(scrub.clean("Bearer sk-canary-1234, sk-canary-1234"), "***, ***");
+    }
+
+    #[test]
+    fn a_secret_of_which_a_cut_left_only_the_beginning_is_taken_out() {
+        let scrub = Scrub::new([&Secret::new("sk-canary-1234"), &Secret::new("pässword")]);
+        assert_eq!(scrub.clean("key sk-canary-12… (invalid)"), "key ***… (invalid)");
+        assert_eq!(scrub.clean("sk-can… pässwo… sk-canary-1234… end"), "***… ***… ***… end");
+        assert_eq!(scrub.clean("sk-ca… sk-canary-12 x…"), "sk-ca… sk-canary-12 x…", "too little, and not at a cut");
     }
 
     #[test]

@@ -15,11 +15,19 @@ use super::{Access, plain};
 use crate::cut::Drain;
 use crate::cut::drain::{self, Drained};
 use crate::decode::bedrock::Bedrock;
+use crate::http::size;
 
 type Receiver = EventReceiver<ConverseStreamOutput, ConverseStreamOutputError>;
 
 /// The next event and the rest of the stream; nothing if it is over.
-type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, ModelError>>;
+type Next = BoxFuture<Result<Option<(ConverseStreamOutput, Receiver)>, Failed>>;
+
+/// Why there is no next event.
+struct Failed {
+    error: ModelError,
+    /// Whether the provider may have begun to work.
+    has_begun: bool,
+}
 
 /// An answer that is being read.
 pub(super) struct Open {
@@ -28,6 +36,8 @@ pub(super) struct Open {
     next: Option<Next>,
     /// Whether the answer has begun to come.
     has_begun: bool,
+    /// Whether the provider may have begun to work, and to charge.
+    is_asked: bool,
     decoder: Bedrock,
     /// Pieces that were read and not yet given out.
     pieces: VecDeque<Piece>,
@@ -45,6 +55,7 @@ impl Open {
             model,
             next: Some(next),
             has_begun: false,
+            is_asked: false,
             decoder: Bedrock::default(),
             pieces: VecDeque::new(),
             calls: 0,
@@ -57,9 +68,14 @@ impl Open {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
         while self.pieces.is_empty() {
             let Some(next) = &mut self.next else { break };
+            self.is_asked = true;
             let received = ready!(next.as_mut().poll(cx));
             self.next = None;
-            self.take(received?)?;
+            let received = received.map_err(|failed| {
+                self.is_asked = failed.has_begun;
+                failed.error
+            })?;
+            self.take(received)?;
         }
         Poll::Ready(Ok(()))
     }
@@ -72,7 +88,7 @@ impl Open {
         if let Some(event) = plain::event(event) {
             self.decoder.event(event, &mut self.pieces)?;
         }
-        self.received += self.pieces.iter().skip(before).map(size).sum::<usize>();
+        self.received += self.pieces.iter().skip(before).map(size::of).sum::<usize>();
         self.next = (!self.decoder.is_over()).then(|| receive(rest));
         Ok(())
     }
@@ -92,13 +108,6 @@ impl Drained for Open {
     }
 }
 
-fn size(piece: &Piece) -> usize {
-    match piece {
-        Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),
-        Piece::ThinkingEnd { .. } | Piece::Call { .. } | Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_) => 0,
-    }
-}
-
 impl Answer for Open {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
         if let Err(error) = ready!(self.poll_read(cx)) {
@@ -110,7 +119,7 @@ impl Answer for Open {
     }
 
     fn usage_so_far(&self) -> Usage {
-        self.decoder.usage()
+        if self.is_asked { self.decoder.usage() } else { Usage::NONE }
     }
 
     fn model(&self) -> Option<&str> {
@@ -138,14 +147,16 @@ fn open(access: Arc<Access>, model: Arc<str>, body: String) -> Next {
             request.headers_mut().insert("content-length", body.len().to_string());
             *request.body_mut() = SdkBody::from(body.clone());
         });
-        let answer = call.send().await.map_err(|error| plain::problem(&error))?;
+        let failed = |error| Failed { has_begun: !plain::never_begun(&error), error: plain::problem(&error) };
+        let answer = call.send().await.map_err(failed)?;
         receive(answer.stream).await
     })
 }
 
 fn receive(mut stream: Receiver) -> Next {
     Box::pin(async move {
-        let event = stream.recv().await.map_err(|error| plain::problem(&error))?;
+        let failed = |error| Failed { has_begun: true, error: plain::problem(&error) };
+        let event = stream.recv().await.map_err(failed)?;
         Ok(event.map(|event| (event, stream)))
     })
 }

@@ -1,6 +1,9 @@
 //! The SDK's values as plain ones.
 
+use std::error::Error;
+
 use andon::ModelError;
+use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_bedrockruntime::types::{
     ContentBlockDelta, ContentBlockStart, ConverseStreamOutput, ReasoningContentBlockDelta, TokenUsage,
@@ -63,11 +66,44 @@ pub(super) fn problem<E: ProvideErrorMetadata, R>(problem: &SdkError<E, R>) -> M
         SdkError::DispatchFailure(failure) if failure.is_user() => {
             ModelError::fatal("the request to Amazon Bedrock could not be made: check AWS_REGION and the address")
         }
-        SdkError::DispatchFailure(failure) if !(failure.is_io() || failure.is_timeout()) => ModelError::fatal(
+        SdkError::DispatchFailure(_) if is_before_sending(problem) => ModelError::fatal(
             "there are no credentials for Amazon Bedrock: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or AWS_BEARER_TOKEN_BEDROCK",
         ),
         SdkError::DispatchFailure(_) => ModelError::retryable("the connection to Amazon Bedrock failed"),
         SdkError::ResponseError(_) => ModelError::retryable("the connection to Amazon Bedrock broke off"),
         _ => ModelError::fatal("the request to Amazon Bedrock could not be made: check AWS_REGION and the credentials"),
     }
+}
+
+/// Whether a request that failed was surely never worked on.
+pub(super) fn never_begun<E>(problem: &SdkError<E, HttpResponse>) -> bool {
+    match problem {
+        SdkError::ConstructionFailure(_) => true,
+        SdkError::DispatchFailure(failure) => match sent(problem) {
+            Some(error) => error.is_connect(),
+            None => failure.is_user() || is_before_sending(problem),
+        },
+        // Who refuses a request has not worked on it.
+        SdkError::ServiceError(refused) => (300..500).contains(&refused.raw().status().as_u16()),
+        _ => false,
+    }
+}
+
+/// Whether it failed before the SDK's HTTP client had it: there it looks for credentials.
+fn is_before_sending<E, R>(problem: &SdkError<E, R>) -> bool {
+    let SdkError::DispatchFailure(failure) = problem else { return false };
+    !(failure.is_io() || failure.is_timeout()) && sent(problem).is_none()
+}
+
+/// The error of the SDK's HTTP client, if it is one.
+fn sent<E, R>(problem: &SdkError<E, R>) -> Option<&hyper_util::client::legacy::Error> {
+    let SdkError::DispatchFailure(failure) = problem else { return None };
+    let mut next = failure.as_connector_error().and_then(Error::source);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
+        }
+        next = error.source();
+    }
+    None
 }

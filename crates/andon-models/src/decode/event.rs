@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use andon::ModelError;
 use serde::Deserialize;
 
+use crate::refusal::shorten;
+
 /// What closes a stream at many servers that speak like OpenAI.
 pub(super) const DONE: &str = "[DONE]";
-
-/// How much of a provider's message is told on.
-const MESSAGE: usize = 500;
 
 #[derive(Deserialize)]
 struct Kind<'a> {
@@ -35,7 +34,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, ModelErro
 
 /// A provider's own words about what went wrong.
 pub(super) fn told(who: &str, kind: &str, message: &str) -> String {
-    let clipped: String = message.chars().take(MESSAGE).collect();
+    let (kind, clipped) = (shorten(kind), shorten(message));
     match (kind.is_empty(), clipped.is_empty()) {
         (true, true) => format!("{who} reported an error and did not say which"),
         (true, false) => format!("{who}: {clipped}"),

@@ -9,13 +9,13 @@ use std::time::Duration;
 use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
 use andon_core::usage::Usage;
 use bytes::Bytes;
-use futures_core::Stream;
-use reqwest::{Client, Request, Response};
 use tokio::time::{Sleep, sleep};
 
+use super::Target;
 use super::failure::{self, When};
+use super::send::{Answered, Body, Sending};
+use super::size::Size;
 use super::status::{self, Framing};
-use super::{MAX_ANSWER, Target};
 use crate::cut::After;
 use crate::cut::drain::Drained;
 use crate::decode::{Decode, Frame};
@@ -28,8 +28,6 @@ const FRAMES_A_POLL: usize = 256;
 /// How long the end of an answer's body may take behind its last piece.
 const ENDS_WITHIN: Duration = Duration::from_millis(20);
 
-type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
-
 /// An answer as it comes over HTTP. Nothing is sent before it is polled.
 pub(crate) struct HttpAnswer {
     phase: Phase,
@@ -39,7 +37,7 @@ pub(crate) struct HttpAnswer {
     pieces: VecDeque<Piece>,
     /// What ended it, to be told once every piece before it was.
     failed: Option<ModelError>,
-    received: usize,
+    size: Size,
     /// Calls that were handed out.
     calls: usize,
     /// The provider's id for the answer, from the headers.
@@ -52,8 +50,8 @@ pub(crate) struct HttpAnswer {
 
 /// How far the call has come.
 enum Phase {
-    Ready(Box<(Client, Request)>),
-    Asking(BoxFuture<reqwest::Result<Response>>),
+    Ready(Box<Sending>),
+    Asking(BoxFuture<reqwest::Result<Answered>>),
     Refused(BoxFuture<ModelError>),
     Reading(Body),
     /// The answer is whole; what is left is the end of its body.
@@ -92,7 +90,7 @@ impl Frames {
 impl HttpAnswer {
     /// The answer to a request that will be sent when it is first polled.
     pub(crate) fn new(
-        request: Result<(Client, Request), ModelError>,
+        request: Result<Sending, ModelError>,
         framing: Framing,
         decoder: Box<dyn Decode>,
         target: Target,
@@ -114,7 +112,7 @@ impl HttpAnswer {
             decoder,
             pieces,
             failed: None,
-            received: 0,
+            size: Size::default(),
             calls: 0,
             id: None,
             begun: false,
@@ -138,9 +136,8 @@ impl HttpAnswer {
         match &mut self.phase {
             Phase::Ready(_) => {
                 if let Phase::Ready(ready) = std::mem::replace(&mut self.phase, Phase::Over) {
-                    let (client, request) = *ready;
+                    self.phase = Phase::Asking(ready.send()?);
                     self.begun = true;
-                    self.phase = Phase::Asking(Box::pin(client.execute(request)));
                 }
                 Poll::Ready(Ok(()))
             }
@@ -150,43 +147,38 @@ impl HttpAnswer {
             }
             Phase::Refused(words) => Poll::Ready(Err(ready!(words.as_mut().poll(cx)))),
             Phase::Reading(body) => {
-                let more = ready!(body.as_mut().poll_next(cx));
+                let more = ready!(body.poll_next(cx));
                 Poll::Ready(self.read(more))
             }
             Phase::Over | Phase::Ending(..) => Poll::Ready(Ok(())),
         }
     }
 
-    fn answered(&mut self, answered: reqwest::Result<Response>) -> Result<(), ModelError> {
-        let response = match answered {
-            Ok(response) => response,
+    fn answered(&mut self, answered: reqwest::Result<Answered>) -> Result<(), ModelError> {
+        let answered = match answered {
+            Ok(answered) => answered,
             Err(error) => {
                 self.begun = !failure::never_reached(&error);
                 return Err(failure::in_words(&error, When::Asking));
             }
         };
-        if status::is_answer(&response, self.framing) {
+        let response = &answered.response;
+        if status::is_answer(response, self.framing) {
             self.id = status::generation(response.headers());
-            self.phase = Phase::Reading(Box::pin(response.bytes_stream()));
+            self.phase = Phase::Reading(answered.body());
             return Ok(());
         }
         // Who refuses a request has not worked on it.
         self.begun = !(300..500).contains(&response.status().as_u16());
         let target = self.target.clone();
-        self.phase = Phase::Refused(Box::pin(async move { status::refusal(response, &target).await }));
+        self.phase = Phase::Refused(Box::pin(async move { status::refusal(answered, &target).await }));
         Ok(())
     }
 
     fn read(&mut self, more: Option<reqwest::Result<Bytes>>) -> Result<(), ModelError> {
         match more {
             Some(Ok(bytes)) => {
-                self.received = self.received.saturating_add(bytes.len());
-                if self.received > MAX_ANSWER {
-                    let limit = MAX_ANSWER / (1024 * 1024);
-                    return Err(ModelError::fatal(format!(
-                        "the answer is longer than {limit} MiB, the most that is taken"
-                    )));
-                }
+                self.size.came(bytes.len())?;
                 self.frames.push(&bytes);
                 Ok(())
             }
@@ -210,7 +202,9 @@ impl HttpAnswer {
     fn decode(&mut self) -> Result<bool, ModelError> {
         let frame = self.frames.next().map_err(|error| ModelError::fatal(error.to_string()))?;
         let Some(frame) = frame else { return Ok(false) };
+        let before = self.pieces.len();
         self.decoder.frame(frame, &mut self.pieces)?;
+        self.size.read(self.pieces.iter().skip(before))?;
         Ok(true)
     }
 
@@ -223,7 +217,7 @@ impl HttpAnswer {
         }
         if let Phase::Ending(body, timer) = &mut self.phase {
             loop {
-                match body.as_mut().poll_next(cx) {
+                match body.poll_next(cx) {
                     Poll::Pending => ready!(timer.as_mut().poll(cx)),
                     // What still comes is nothing that was asked for.
                     Poll::Ready(Some(Ok(_))) if !timer.is_elapsed() => continue,
@@ -278,7 +272,7 @@ impl Drained for HttpAnswer {
     }
 
     fn received(&self) -> usize {
-        self.received
+        self.size.wire()
     }
 }
 
@@ -310,7 +304,7 @@ impl fmt::Debug for HttpAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpAnswer")
             .field("target", &self.target)
-            .field("received", &self.received)
+            .field("received", &self.size.wire())
             .finish_non_exhaustive()
     }
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use andon::ModelError;
-use reqwest::{Client, Request};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::MAX_PAGE;
+use super::{MAX_PAGE, Sending};
 
 /// How long one question may take.
 const WITHIN: Duration = Duration::from_secs(15);
@@ -17,13 +16,14 @@ const WITHIN: Duration = Duration::from_secs(15);
 pub(crate) struct NotAnswered;
 
 /// Asks. Dropping it closes the connection.
-pub(crate) async fn ask(request: Result<(Client, Request), ModelError>) -> Result<Value, NotAnswered> {
-    let (client, request) = request.map_err(|_| NotAnswered)?;
-    timeout(WITHIN, read(client, request)).await.map_err(|_| NotAnswered)?
+pub(crate) async fn ask(request: Result<Sending, ModelError>) -> Result<Value, NotAnswered> {
+    let request = request.map_err(|_| NotAnswered)?;
+    timeout(WITHIN, read(request)).await.map_err(|_| NotAnswered)?
 }
 
-async fn read(client: Client, request: Request) -> Result<Value, NotAnswered> {
-    let mut response = client.execute(request).await.map_err(|_| NotAnswered)?;
+async fn read(request: Sending) -> Result<Value, NotAnswered> {
+    let mut answered = request.send().map_err(|_| NotAnswered)?.await.map_err(|_| NotAnswered)?;
+    let response = &mut answered.response;
     if !response.status().is_success() {
         return Err(NotAnswered);
     }

@@ -6,6 +6,7 @@ use std::io;
 use andon::ModelError;
 
 use super::client::CONNECT;
+use super::proxy;
 
 /// When it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(super) fn in_words(error: &reqwest::Error, when: When) -> ModelError {
     let cause = chain.last().cloned().unwrap_or_default();
     let kind = io_kind(error);
     let message = if error.is_connect() {
-        if has(&["dns error", "failed to lookup", "name or service not known"]) {
+        let what = if has(&["dns error", "failed to lookup", "name or service not known"]) {
             format!("the name cannot be resolved ({cause}): check the address and the network")
         } else if kind == Some(io::ErrorKind::ConnectionRefused) {
             "nothing listens there (connection refused): check the address, and that the server runs".to_owned()
@@ -39,6 +40,11 @@ pub(super) fn in_words(error: &reqwest::Error, when: When) -> ModelError {
             format!("no secure connection ({cause}): check http or https, and the certificate")
         } else {
             format!("no connection ({cause})")
+        };
+        // Which of the two failed cannot be told in every case; who is named can be looked at.
+        match error.url().and_then(proxy::of) {
+            Some(proxy) => format!("through the proxy {proxy}: {what}"),
+            None => what,
         }
     } else if error.is_builder() {
         format!("the request cannot be made ({cause})")

@@ -1,5 +1,7 @@
 //! A page instead of an answer: what proxies, portals and mistyped addresses send.
 
+use crate::refusal::shorten_to;
+
 /// Whether this is an HTML page, by its type or its beginning.
 pub(super) fn is_html(content_type: &str, body: &str) -> bool {
     let begin = body.trim_start_matches('\u{feff}').trim_start();
@@ -15,8 +17,7 @@ pub(super) fn title(body: &str) -> Option<String> {
     let end = begin + lower.get(begin..)?.find("</title")?;
     let words: Vec<&str> = body.get(begin..end)?.split_whitespace().collect();
     let title = words.join(" ");
-    let title = title.get(..title.floor_char_boundary(120)).unwrap_or_default();
-    (!title.is_empty()).then(|| title.to_owned())
+    (!title.is_empty()).then(|| shorten_to(&title, 120))
 }
 
 #[cfg(test)]

@@ -5,11 +5,14 @@ use std::time::{Duration, SystemTime};
 use andon::{ModelError, ModelErrorKind};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Response, StatusCode};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::send::Answered;
 use super::{MAX_PAGE, Target, page, wait};
 use crate::refusal::{Said, Verdict, is_retryable, shorten};
+use crate::secret::CUT;
 
 /// How long a page that is no answer may take. What has come by then says enough.
 const PAGE_WITHIN: Duration = Duration::from_secs(5);
@@ -40,28 +43,41 @@ pub(super) fn generation(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A page that is no answer, read as far as it may be and put into words.
-pub(super) async fn refusal(mut response: Response, target: &Target) -> ModelError {
+pub(super) async fn refusal(mut answered: Answered, target: &Target) -> ModelError {
+    let response = &mut answered.response;
     let mut body = Vec::new();
     let read = async {
-        // An error while the error is read adds nothing to it.
-        while let Ok(Some(more)) = response.chunk().await {
-            let room = MAX_PAGE - body.len();
-            body.extend_from_slice(more.get(..room.min(more.len())).unwrap_or_default());
-            if more.len() >= room {
-                break;
+        loop {
+            match response.chunk().await {
+                Ok(Some(more)) => {
+                    let room = MAX_PAGE - body.len();
+                    body.extend_from_slice(more.get(..room.min(more.len())).unwrap_or_default());
+                    if more.len() >= room {
+                        return false;
+                    }
+                }
+                Ok(None) => return true,
+                // An error while the error is read adds nothing to it.
+                Err(_) => return false,
             }
         }
     };
     // What came in time is enough to go by.
-    let _ = timeout(PAGE_WITHIN, read).await;
-    let status = response.status().as_u16();
-    judge(status, response.headers(), &String::from_utf8_lossy(&body), target, SystemTime::now())
+    let is_whole = timeout(PAGE_WITHIN, read).await.unwrap_or(false);
+    let mut text = String::from_utf8_lossy(&body).into_owned();
+    if !is_whole && serde_json::from_str::<IgnoredAny>(&text).is_err() {
+        text.push(CUT);
+    }
+    judge(response.status().as_u16(), response.headers(), &text, target, SystemTime::now())
 }
 
 /// The error that a status, headers and a page amount to.
 fn judge(status: u16, headers: &HeaderMap, body: &str, target: &Target, now: SystemTime) -> ModelError {
     let json: Option<Value> = serde_json::from_str(body).ok();
     let said = json.as_ref().and_then(Said::read);
+    // A good status with an error object has failed behind whoever sent it: the object's own status is the true one.
+    let own = said.as_ref().and_then(|said| said.status).filter(|own| status < 300 && (400..600).contains(own));
+    let status = own.unwrap_or(status);
     let kind = match kind(status, said.as_ref()) {
         ModelErrorKind::Retryable { .. } => {
             ModelErrorKind::Retryable { after: wait::asked(headers, json.as_ref(), now) }
@@ -96,6 +112,10 @@ fn words(status: u16, said: &Said, target: &Target) -> String {
     let key = target.key_variable.map_or_else(|| "the key".to_owned(), |variable| format!("the key in {variable}"));
     let lower = said.message.to_ascii_lowercase();
     let is_about_the_key = lower.contains("api key") && (lower.contains("valid") || lower.contains("incorrect"));
+    // Some models of OpenAI's speak only the newer API, or take tools and effort together only there.
+    if &*target.provider == "openai" && matches!(status, 400 | 404) && lower.contains("v1/responses") {
+        return format!("the request was refused ({status}): {text}; use openai-responses/{}", target.model);
+    }
     match status {
         401 => format!("{key} was refused (401): {text}"),
         400 if is_about_the_key => format!("{key} was refused (400): {text}"),

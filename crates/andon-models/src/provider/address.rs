@@ -18,8 +18,8 @@ pub(super) fn base(facts: &Facts, set: Option<String>) -> Result<Url, SetupError
     let text = facts.dialect.spelt_out(text.trim());
     parse(&text).map(|url| facts.dialect.base(url)).map_err(|wrong| SetupError::BadAddress {
         provider: facts.name,
-        // What stands before an @ may be a password.
-        address: Some(text).filter(|text| !text.contains('@') && text.len() <= 200),
+        // What stands before an @ may be a password, and what stands behind a ? a key.
+        address: Some(text).filter(|text| !text.contains(['@', '?']) && text.len() <= 200),
         wrong,
     })
 }

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::dialect::Dialect;
 use super::setup::SetupError;
-use super::{HttpModel, Inner};
+use super::{HttpModel, Inner, login};
 use crate::cut::CutPolicy;
 use crate::gauge::Gauge;
 use crate::http::{Protocol, Target};
@@ -53,7 +53,7 @@ impl Builder {
         }
     }
 
-    /// The address below which the API is.
+    /// The address below which the API is. A user and a password in it are sent as Basic authorization.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
@@ -156,21 +156,22 @@ impl Builder {
             return Err(SetupError::NoModel { provider: facts.name });
         }
         let base = self.base_url.clone().or_else(|| facts.base_variables.iter().find_map(look));
-        let base = super::address::base(facts, base)?;
+        let mut base = super::address::base(facts, base)?;
+        let mut secrets = login::secrets(&base);
+        let login = login::take(&mut base);
         let is_own = facts.base.and_then(|own| Url::parse(own).ok()).is_some_and(|own| own.host() == base.host());
         let (key, variable) = self.find_key(&look);
-        if key.is_none() && facts.needs_key && (is_own || facts.base.is_none()) {
+        if key.is_none() && login.is_none() && facts.needs_key && (is_own || facts.base.is_none()) {
             return Err(SetupError::MissingKey { provider: facts.name, variable });
         }
-        let headers = self.headers(key.as_ref(), variable)?;
-        let password = base.password().map(Secret::from);
-        let secrets = key.iter().chain(self.headers.iter().map(|(_, value)| value)).chain(password.iter());
+        let headers = self.headers(key.as_ref(), variable, login.as_ref())?;
+        secrets.extend(key.into_iter().chain(login).chain(self.headers.iter().map(|(_, value)| value.clone())));
         let target = Target {
             provider: facts.name.into(),
             model: facts.dialect.model(&self.model).into(),
             host: host(&base).into(),
             key_variable: (!facts.key_variables.is_empty()).then_some(variable),
-            scrub: Scrub::new(secrets),
+            scrub: Scrub::new(&secrets),
         };
         let version = environment("OPENAI_API_VERSION").filter(|version| !version.is_empty());
         let inner = Inner {
@@ -202,7 +203,12 @@ impl Builder {
         found.map_or((None, first), |(key, name)| (Some(Secret::from(key)), name))
     }
 
-    fn headers(&self, key: Option<&Secret>, variable: &'static str) -> Result<HeaderMap, SetupError> {
+    fn headers(
+        &self,
+        key: Option<&Secret>,
+        variable: &'static str,
+        login: Option<&Secret>,
+    ) -> Result<HeaderMap, SetupError> {
         let mut headers = HeaderMap::new();
         for (name, value) in self.facts.dialect.headers() {
             headers.insert(*name, HeaderValue::from_static(value));
@@ -219,6 +225,12 @@ impl Builder {
             let bad = || SetupError::BadHeader { name: name.clone() };
             let value = secret_value(value.expose()).ok_or_else(bad)?;
             headers.insert(HeaderName::try_from(name).map_err(|_| bad())?, value);
+        }
+        if let Some(value) = login.and_then(|login| secret_value(login.expose()))
+            && headers.insert(AUTHORIZATION, value).is_some()
+        {
+            let wrong = "it has a user or a password, and there is a key, too: only one of them can be sent".to_owned();
+            return Err(SetupError::BadAddress { provider: self.facts.name, address: None, wrong });
         }
         Ok(headers)
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use andon::core::usage::{Pending, Provenance};
-use andon::{Answer, Message, Model, ModelErrorKind, ModelStop, Part, Piece, Request, RunId};
+use andon::{Answer, Message, Model, ModelErrorKind, ModelStop, Part, Piece, Request, RunId, Usage};
 use andon_models::bedrock::Bedrock;
 use andon_models::settings::Settings;
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, Credentials, Region};
@@ -42,6 +42,14 @@ fn request() -> Request {
 
 async fn next(answer: &mut dyn Answer) -> Option<Result<Piece, andon::ModelError>> {
     std::future::poll_fn(|cx| answer.poll_piece(cx)).await
+}
+
+/// The error of a call that fails at once, and what it is said to have used.
+async fn failure(model: &Bedrock) -> (andon::ModelError, Usage) {
+    let mut answer = model.call(request());
+    assert_eq!(answer.usage_so_far(), Usage::NONE, "nothing is asked before it is polled");
+    let error = next(&mut *answer).await.unwrap().unwrap_err();
+    (error, answer.usage_so_far())
 }
 
 async fn all(answer: &mut dyn Answer) -> Vec<Piece> {
@@ -158,12 +166,15 @@ async fn a_dropped_answer_closes_its_connection() {
 async fn throttling_may_pass_and_a_refused_key_will_not_and_neither_names_a_secret() {
     let refused = |status, code| Script::Refuse { status, code, message: "Not now." };
     let server = Server::start(refused(429, "ThrottlingException")).await;
-    let error = next(&mut *model(&server).call(request())).await.unwrap().unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Retryable { after: None });
+    let (error, usage) = failure(&model(&server)).await;
+    assert_eq!((error.kind, usage), (ModelErrorKind::Retryable { after: None }, Usage::NONE));
     assert_eq!(server.requests(), 1, "the SDK tries nothing again");
+    let server = Server::start(refused(500, "InternalServerException")).await;
+    let (error, usage) = failure(&model(&server)).await;
+    assert_eq!((error.kind, usage), (ModelErrorKind::Retryable { after: None }, Usage::UNKNOWN));
     let server = Server::start(refused(403, "AccessDeniedException")).await;
-    let error = next(&mut *model(&server).call(request())).await.unwrap().unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Fatal);
+    let (error, usage) = failure(&model(&server)).await;
+    assert_eq!((&error.kind, usage), (&ModelErrorKind::Fatal, Usage::NONE));
     assert!(!format!("{error:?}").contains("canary"));
 }
 
@@ -175,8 +186,8 @@ async fn missing_credentials_name_the_variables_to_set() {
         .region(Region::new("eu-north-1"))
         .endpoint_url(server.address());
     let model = Bedrock::new(MODEL, Settings::default()).with_config(config);
-    let error = next(&mut *model.call(request())).await.unwrap().unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Fatal);
+    let (error, usage) = failure(&model).await;
+    assert_eq!((&error.kind, usage), (&ModelErrorKind::Fatal, Usage::NONE));
     assert!(error.message.contains("AWS_ACCESS_KEY_ID"), "{error}");
     assert_eq!(server.requests(), 0);
 }
@@ -189,8 +200,17 @@ async fn an_error_in_the_stream_may_pass_and_a_refused_connection_too() {
     let error = next(&mut *answer).await.unwrap().unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Retryable { after: None }, "{error}");
     let gone = Server::gone().await;
-    let error = next(&mut *model(&gone).call(request())).await.unwrap().unwrap_err();
+    let (error, usage) = failure(&model(&gone)).await;
     assert_eq!(error.kind, ModelErrorKind::Retryable { after: None }, "{error}");
+    assert_eq!(usage, Usage::NONE, "who was never reached has used nothing");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_before_headers_is_no_lack_of_credentials_and_may_have_begun_the_work() {
+    let server = Server::start(Script::HangUp).await;
+    let (error, usage) = failure(&model(&server)).await;
+    assert_eq!(error.kind, ModelErrorKind::Retryable { after: None }, "{error}");
+    assert_eq!(usage, Usage::UNKNOWN);
 }
 
 #[tokio::test]

@@ -18,6 +18,8 @@ pub(crate) enum Script {
     Break { words: &'static str, code: &'static str },
     /// Answers with an error.
     Refuse { status: u16, code: &'static str, message: &'static str },
+    /// Closes the connection once the request is whole.
+    HangUp,
 }
 
 #[derive(Default)]
@@ -91,6 +93,7 @@ async fn serve(mut stream: TcpStream, script: Script, seen: &Seen, gate: &Semaph
     *seen.last.lock().unwrap() = request;
     seen.requests.fetch_add(1, Ordering::SeqCst);
     match script {
+        Script::HangUp => return,
         Script::Refuse { status, code, message } => {
             let body = format!("{{\"message\":\"{message}\"}}");
             let head = format!(

@@ -1,7 +1,7 @@
 //! Answers that break: nothing is lost of what came, and what is said about usage is true.
 
 use andon::{ModelError, ModelErrorKind, Piece, Usage};
-use andon_testkit::provider::{Dialect, Frame, Refusal, Reply, Script};
+use andon_testkit::provider::{BadProvider, Dialect, Frame, Protocol, Refusal, Reply, Script};
 
 use crate::common::{all, builder, call, model_of, over_both, text};
 
@@ -126,4 +126,22 @@ async fn a_server_that_only_pings_keeps_nobody_from_leaving() {
         provider.all_streams_closed().await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_answer_that_says_little_in_large_frames_is_taken_whole() {
+    let provider = BadProvider::start_on_thread(Protocol::Http1);
+    let dialect = Dialect::OpenAiChat;
+    let model = model_of(&provider, Protocol::Http1, builder(dialect));
+    // As from a server that puts figures, times and names around every word: 80 MiB for a thousand of them.
+    let around = "x".repeat(80 * 1024);
+    let chunk = serde_json::json!({"choices": [{"delta": {"content": "word "}}], "around": around});
+    let mut script = Script::stream(dialect);
+    for _ in 0..1024 {
+        script = script.bytes(format!("data: {chunk}\n\n"));
+    }
+    provider.answer(script.frames(dialect.frames(&Reply::text(["end"]))).end());
+    let (pieces, error) = all(&mut call(&model)).await;
+    assert_eq!(error, None);
+    assert_eq!(text(&pieces).len(), 1024 * 5 + 3);
 }

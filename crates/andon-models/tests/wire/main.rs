@@ -6,5 +6,7 @@ mod broken;
 mod closing;
 mod common;
 mod cut;
+mod many;
+mod proxies;
 mod refusals;
 mod secrets;

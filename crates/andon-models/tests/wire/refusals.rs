@@ -146,3 +146,17 @@ async fn a_refused_connection_an_unknown_name_and_a_wrong_scheme_are_told_apart(
         assert_eq!(usage, Usage::NONE, "who was never reached has used nothing");
     }
 }
+
+#[tokio::test]
+async fn an_error_object_with_a_good_status_goes_by_the_status_in_it() {
+    let (provider, model) = chat().await;
+    for (code, words) in [(429, "too many requests"), (502, "the provider failed"), (503, "overloaded")] {
+        provider.answer(Script::json(200, &json!({"error": {"message": "Provider returned error", "code": code}})));
+        let (error, _) = refused(&model).await;
+        assert!(is_retryable(&error) && error.message.contains(words), "{code}: {error:?}");
+    }
+    for code in [200, 400, 401, 1302] {
+        provider.answer(Script::json(200, &json!({"error": {"message": "Provider returned error", "code": code}})));
+        assert_eq!(refused(&model).await.0.kind, ModelErrorKind::Fatal, "{code}");
+    }
+}

@@ -8,12 +8,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::dialect::Frame;
+use super::http2::MANY;
 use super::request::Request;
 use super::script::Script;
 use super::seen::{Closed, ClosedHow, Progress, Seen, Story};
@@ -35,16 +37,34 @@ struct Counts {
 }
 
 /// Shared by the handle and the server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Board {
     queues: Mutex<Vec<Queue>>,
     seen: Mutex<Vec<Seen>>,
     /// How many there are in `seen`.
     came: watch::Sender<usize>,
     counts: watch::Sender<Counts>,
+    /// How many streams a connection of HTTP/2 may have at once.
+    max_streams: AtomicU32,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self {
+            queues: Mutex::default(),
+            seen: Mutex::default(),
+            came: watch::Sender::default(),
+            counts: watch::Sender::default(),
+            max_streams: AtomicU32::new(MANY),
+        }
+    }
 }
 
 impl Board {
+    pub(super) fn limit_streams(&self, most: u32) {
+        self.max_streams.store(most, Ordering::Relaxed);
+    }
+
     pub(super) fn queue(&self, pattern: Option<&str>, script: Script) {
         self.with_queue(pattern, |queue| queue.next.push_back(script));
     }
@@ -133,6 +153,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// How many streams it may have at once.
+    pub(super) fn max_streams(&self) -> u32 {
+        self.board.max_streams.load(Ordering::Relaxed)
+    }
+
     /// A request is whole: it is on record from here on, and this is what it gets.
     pub(super) fn begin(&self, request: Request) -> (Record, Script) {
         let script = self.board.script(&request);

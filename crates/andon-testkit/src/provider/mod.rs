@@ -143,6 +143,12 @@ impl BadProvider {
         self.board.repeat(Some(pattern), script);
     }
 
+    /// How many streams a connection of HTTP/2 may have at once, for connections that come from now on. The client is told so
+    /// and has to wait with more. Unless it is set, a test may open as many as it likes.
+    pub fn limit_streams(&self, most: u32) {
+        self.board.limit_streams(most);
+    }
+
     /// Waits for request number `number`, counted from 0 in the order in which they became whole.
     ///
     /// # Cancel safety

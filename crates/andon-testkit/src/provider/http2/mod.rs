@@ -29,14 +29,14 @@ use tap::{Ledger, Tap, Written};
 const OF_CONNECTIONS: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "upgrade"];
 
 /// More streams than any test opens.
-const MANY: u32 = 1 << 20;
+pub(super) const MANY: u32 = 1 << 20;
 
 /// Answers requests until the connection is closed.
 pub(super) async fn serve(socket: TcpStream, connection: &Arc<Connection>) {
     let (socket, ledger) = Tap::new(socket);
     let mut settings = Builder::new();
-    // A test may open and leave as many as it likes.
-    settings.max_concurrent_streams(MANY).max_pending_accept_reset_streams(MANY as usize);
+    // A test may open and leave as many as it likes, unless it has set a limit.
+    settings.max_concurrent_streams(connection.max_streams()).max_pending_accept_reset_streams(MANY as usize);
     let Ok(mut http2) = settings.handshake(socket).await else { return };
     let mut streams = JoinSet::new();
     loop {

@@ -1,0 +1,65 @@
+//! Many answers at once, and on several runtimes: none waits for another.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use crate::common::{all, builder, call, model_of, next};
+
+const CHAT: Dialect = Dialect::OpenAiChat;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hundreds_of_answers_go_on_at_once_though_a_connection_takes_no_more_than_a_hundred() {
+    let provider = BadProvider::start_on_thread(Protocol::Http2);
+    provider.limit_streams(100);
+    let model = model_of(&provider, Protocol::Http2, builder(CHAT));
+    provider.always(Script::stream(CHAT).frames([CHAT.text_frame(10)]).stall());
+    let mut open = Vec::new();
+    for _ in 0..400 {
+        let mut answer = call(&model);
+        // It says something, and is kept open.
+        next(&mut answer).await.unwrap().unwrap();
+        open.push(answer);
+    }
+    assert_eq!(provider.open_streams(), 400);
+    assert!(provider.connections() <= 8, "{} connections", provider.connections());
+    drop(open);
+    timeout(Duration::from_secs(10), provider.all_streams_closed()).await.expect("all are closed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_wait_for_their_reader_do_not_hold_up_others_on_the_connection() {
+    let provider = BadProvider::start_on_thread(Protocol::Http2);
+    let model = model_of(&provider, Protocol::Http2, builder(CHAT));
+    let mut waiting = Vec::new();
+    for number in 0..40 {
+        provider.answer(Script::stream(CHAT).flood(CHAT.text_frame(4000)));
+        let mut answer = call(&model);
+        let first = timeout(Duration::from_secs(5), poll_fn(|cx| answer.poll_piece(cx))).await;
+        assert!(first.is_ok(), "answer {number} got nothing");
+        waiting.push(answer);
+        // Its window fills before the next one begins.
+        assert!(provider.seen(number).await.sent_bytes(250 * 1024).await);
+    }
+    assert_eq!(provider.connections(), 1);
+}
+
+#[test]
+fn a_connection_whose_runtime_stands_still_is_not_used_by_another() {
+    for protocol in Protocol::ALL {
+        let provider = BadProvider::start_on_thread(protocol);
+        let model = model_of(&provider, protocol, builder(CHAT));
+        let runtime = || -> Runtime { Builder::new_current_thread().enable_all().build().unwrap() };
+        let (first, second) = (runtime(), runtime());
+        provider.always(Script::reply(CHAT, &Reply::text(["hi"])));
+        let ask = async || timeout(Duration::from_secs(5), async { all(&mut call(&model)).await.1 }).await;
+        assert_eq!(first.block_on(ask()), Ok(None));
+        // `first` lives and is not driven.
+        assert_eq!(second.block_on(ask()), Ok(None));
+        assert_eq!(first.block_on(ask()), Ok(None));
+        assert_eq!(provider.connections(), 2, "each has its own and keeps it");
+    }
+}
