@@ -97,6 +97,7 @@ impl Model for Bedrock {
     fn call(&self, request: Request) -> Box<dyn Answer> {
         let prompt = request.prompt();
         let ask = Ask {
+            provider: "bedrock",
             model: &self.model,
             instructions: request.instructions.as_deref(),
             prompt: &prompt,

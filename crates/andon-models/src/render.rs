@@ -26,6 +26,8 @@ use crate::settings::{Settings, Thinking};
 /// What a request is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
+    /// Who is asked, by its name in [`names`](crate::names). Servers of one form differ.
+    pub provider: &'a str,
     /// The model, as its provider calls it.
     pub model: &'a str,
     /// The agent's instructions.

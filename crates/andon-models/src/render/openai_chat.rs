@@ -1,16 +1,47 @@
 //! OpenAI's Chat Completions API, and the many servers that speak it.
 //!
-//! There is no place for a thought in it, and a tool's result is a text.
+//! There is no place for a thought in it, and a tool's result is a text. What some servers want beside is in [`Server`].
 
+use andon::core::id::CallId;
 use andon::core::message::{Message, Part, Role, ToolCall};
 use serde_json::{Value, json};
 
 use super::image::{Source, in_words, source};
-use super::names::{wire_id, wire_name};
+use super::names::{nine, wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
 use super::{Ask, Body, effort};
 
 const MAX_ID: usize = 40;
+
+/// Stands between a tool's result and the user's next words where both may not be neighbours: the answer that was never
+/// begun. It says nothing, for it stands in the model's voice.
+const NO_ANSWER: &str = "[…]";
+
+/// A server that is stricter than the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Server {
+    /// As OpenAI, or more lenient.
+    Plain,
+    /// No user message behind a tool's, and ids of its own form. Whoever serves its models uses its templates, which check
+    /// the same.
+    Mistral,
+}
+
+impl Server {
+    fn of(ask: &Ask<'_>) -> Self {
+        const FAMILY: [&str; 7] = ["mistral", "ministral", "mixtral", "codestral", "devstral", "magistral", "pixtral"];
+        let model = ask.model.to_ascii_lowercase();
+        let is_mistral = ask.provider == "mistral" || FAMILY.iter().any(|name| model.contains(name));
+        if is_mistral { Self::Mistral } else { Self::Plain }
+    }
+
+    fn id(self, id: &CallId) -> String {
+        match self {
+            Self::Plain => wire_id(id.as_str(), MAX_ID),
+            Self::Mistral => nine(id.as_str()),
+        }
+    }
+}
 
 /// The body of a request to `POST /chat/completions`.
 pub fn body(ask: &Ask<'_>) -> Value {
@@ -36,17 +67,25 @@ fn max_field(model: &str) -> &'static str {
 }
 
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
+    let server = Server::of(ask);
     let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
     let mut messages: Vec<Value> = system.into_iter().collect();
+    let mut before = None;
     for message in prepare(ask.prompt, Thoughts::Dropped) {
         match message.role {
-            Role::User => messages.push(json!({"role": "user", "content": user_content(&message)})),
-            Role::Assistant => messages.push(assistant(&message)),
+            Role::User => {
+                if server == Server::Mistral && before == Some(Role::Tool) {
+                    messages.push(json!({"role": "assistant", "content": NO_ANSWER}));
+                }
+                messages.push(json!({"role": "user", "content": user_content(&message)}));
+            }
+            Role::Assistant => messages.push(assistant(&message, server)),
             Role::Tool => messages.extend(message.results().map(|result| {
-                let id = wire_id(result.call.as_str(), MAX_ID);
+                let id = server.id(&result.call);
                 json!({"role": "tool", "tool_call_id": id, "content": contents_in_words(result)})
             })),
         }
+        before = Some(message.role);
     }
     messages
 }
@@ -76,11 +115,11 @@ fn user_content(message: &Message) -> Value {
     parts.collect()
 }
 
-fn assistant(message: &Message) -> Value {
+fn assistant(message: &Message, server: Server) -> Value {
     let text = words(message, "");
     let call = |call: &ToolCall| {
         let function = json!({"name": wire_name(&call.name), "arguments": call.arguments});
-        json!({"id": wire_id(call.id.as_str(), MAX_ID), "type": "function", "function": function})
+        json!({"id": server.id(&call.id), "type": "function", "function": function})
     };
     let calls: Vec<Value> = message.calls().map(call).collect();
     let content = if text.is_empty() { Value::Null } else { json!(text) };

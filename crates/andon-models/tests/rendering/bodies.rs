@@ -11,7 +11,14 @@ use serde_json::{Value, json};
 
 fn body(provider: Provider, model: &str, prompt: &[Message], settings: &Settings) -> Value {
     let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
-    let body = provider.render(&Ask { model, instructions: Some("Be brief."), prompt, tools: &tools, settings });
+    let body = provider.render(&Ask {
+        provider: provider.adapter(),
+        model,
+        instructions: Some("Be brief."),
+        prompt,
+        tools: &tools,
+        settings,
+    });
     assert_eq!(provider.validate(&body), Ok(()));
     body
 }
@@ -134,7 +141,8 @@ fn bedrock_is_asked_in_its_words() {
 fn calls_to_tools_that_are_no_longer_there_still_get_a_configuration_at_bedrock() {
     let settings = Settings::default();
     let prompt = looked(vec![], vec![Content::Text { text: "Seen.".into() }]);
-    let ask = Ask { model: "m", instructions: None, prompt: &prompt, tools: &[], settings: &settings };
+    let ask =
+        Ask { provider: "bedrock", model: "m", instructions: None, prompt: &prompt, tools: &[], settings: &settings };
     let body = Provider::Bedrock.render(&ask);
     assert_eq!(body["toolConfig"]["tools"][0]["toolSpec"]["name"], "look");
 }

@@ -1,0 +1,83 @@
+//! Servers that speak one form, each with its own rules: what each is sent that is known by its name.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use andon::core::id::CallId;
+use andon::core::message::{Content, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon::{Model, Request, RunId, ToolSpec};
+use andon_models::Builder;
+use andon_testkit::provider::{BadProvider, Protocol, Script};
+use serde_json::{Value, json};
+
+/// A history in which a tool was used, as a thinking model leaves it. The run was stopped before the model spoke again.
+fn stopped_behind_a_result() -> Vec<Arc<Message>> {
+    let id = CallId::new("toolu_01A9").unwrap();
+    let thought = Part::Thinking { text: "I need the weather.".into(), signature: None };
+    let asked = Part::ToolCall(ToolCall { id: id.clone(), name: "weather".into(), arguments: "{}".into() });
+    let content = vec![Content::Text { text: "Rain".into() }];
+    let told = Part::ToolResult(ToolResult { call: id, status: ResultStatus::Ok, content });
+    let message = |role, parts| Arc::new(Message { role, parts, cut: None });
+    vec![
+        Arc::new(Message::user("Weather?")),
+        message(Role::Assistant, vec![thought, asked]),
+        message(Role::Tool, vec![told]),
+        Arc::new(Message::user("And tomorrow?")),
+    ]
+}
+
+/// The body that a model of this name is sent, as it is set up.
+async fn sent(name: &str, history: Vec<Arc<Message>>, tools: &[&str], set: impl Fn(Builder) -> Builder) -> Value {
+    let provider = BadProvider::start(Protocol::Http1).await;
+    provider.answer(Script::json(400, &json!({"error": {"message": "no"}})));
+    let builder = andon_models::names::builder(name).unwrap().base_url(provider.base_url()).key("sk-1");
+    let model = set(builder).build().unwrap();
+    let tools = tools.iter().map(|name| Arc::new(ToolSpec::new(*name, "Does it.", json!({"type": "object"}))));
+    let request = Request {
+        run: RunId::new("run-1").unwrap(),
+        number: 1,
+        instructions: None,
+        history,
+        tools: tools.collect(),
+        anchor: None,
+    };
+    let mut answer = model.call(request);
+    while poll_fn(|cx| answer.poll_piece(cx)).await.is_some_and(|piece| piece.is_ok()) {}
+    provider.all_seen()[0].json()
+}
+
+async fn body(name: &str, history: Vec<Arc<Message>>) -> Value {
+    sent(name, history, &[], |builder| builder).await
+}
+
+fn messages(body: &Value) -> &[Value] {
+    body["messages"].as_array().unwrap()
+}
+
+const MISTRALS: [&str; 4] = [
+    "mistral/mistral-large-latest",
+    "mistral/ft:open-mixtral:org",
+    "openrouter/mistralai/devstral-small",
+    "vllm/mistralai/Ministral-8B",
+];
+
+#[tokio::test]
+async fn mistral_gets_no_user_message_right_behind_a_tool_message() {
+    for model in MISTRALS {
+        let body = body(model, stopped_behind_a_result()).await;
+        let roles: Vec<&str> = messages(&body).iter().map(|message| message["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"], "{model}");
+    }
+    let others = body("groq/llama-3.3-70b", stopped_behind_a_result()).await;
+    assert_eq!(messages(&others).len(), 4);
+}
+
+#[tokio::test]
+async fn mistral_gets_call_ids_of_nine_letters_and_digits() {
+    for model in MISTRALS {
+        let body = body(model, stopped_behind_a_result()).await;
+        let id = messages(&body)[1]["tool_calls"][0]["id"].as_str().unwrap();
+        assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{model}: {id}");
+        assert_eq!(messages(&body)[2]["tool_call_id"], id, "{model}");
+    }
+}
