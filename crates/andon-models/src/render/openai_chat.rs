@@ -4,12 +4,13 @@
 
 use andon::core::id::CallId;
 use andon::core::message::{Message, Part, Role, ToolCall};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::image::{Source, in_words, source};
 use super::names::{nine, wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
 use super::{Ask, Body, effort};
+use crate::settings::Thinking;
 
 const MAX_ID: usize = 40;
 
@@ -25,6 +26,9 @@ enum Server {
     /// No user message behind a tool's, and ids of its own form. Whoever serves its models uses its templates, which check
     /// the same.
     Mistral,
+    /// It thinks, and wants back what it thought before a call. It seals nothing: the words go back in the clear, and a
+    /// call before which nothing was thought, or not by it, has an empty thought.
+    DeepSeek,
 }
 
 impl Server {
@@ -32,13 +36,27 @@ impl Server {
         const FAMILY: [&str; 7] = ["mistral", "ministral", "mixtral", "codestral", "devstral", "magistral", "pixtral"];
         let model = ask.model.to_ascii_lowercase();
         let is_mistral = ask.provider == "mistral" || FAMILY.iter().any(|name| model.contains(name));
-        if is_mistral { Self::Mistral } else { Self::Plain }
+        // `deepseek-chat` is the name under which it does not think.
+        let thinks = ask.settings.thinking != Some(Thinking::Off) && model != "deepseek-chat";
+        match ask.provider {
+            _ if is_mistral => Self::Mistral,
+            "deepseek" if thinks => Self::DeepSeek,
+            _ => Self::Plain,
+        }
     }
 
     fn id(self, id: &CallId) -> String {
         match self {
-            Self::Plain => wire_id(id.as_str(), MAX_ID),
+            Self::Plain | Self::DeepSeek => wire_id(id.as_str(), MAX_ID),
             Self::Mistral => nine(id.as_str()),
+        }
+    }
+
+    /// Which thoughts it takes back.
+    fn thoughts(self) -> Thoughts {
+        match self {
+            Self::Plain | Self::Mistral => Thoughts::Dropped,
+            Self::DeepSeek => Thoughts::Unsealed,
         }
     }
 }
@@ -52,6 +70,9 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set_some(max_field(ask.model), ask.settings.max_output);
     body.set_some("temperature", ask.settings.temperature.and_then(super::number));
     body.set_some("reasoning_effort", ask.settings.thinking.and_then(|thinking| effort(ask.model, thinking)));
+    if ask.provider == "deepseek" && ask.settings.thinking == Some(Thinking::Off) {
+        body.set("thinking", json!({"type": "disabled"}));
+    }
     body.set_list("stop", ask.settings.stop.iter().map(|stop| json!(stop)));
     body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
     body.set("messages", messages(ask));
@@ -71,7 +92,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
     let mut messages: Vec<Value> = system.into_iter().collect();
     let mut before = None;
-    for message in prepare(ask.prompt, Thoughts::Dropped) {
+    for message in prepare(ask.prompt, server.thoughts()) {
         match message.role {
             Role::User => {
                 if server == Server::Mistral && before == Some(Role::Tool) {
@@ -79,7 +100,16 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
                 }
                 messages.push(json!({"role": "user", "content": user_content(&message)}));
             }
-            Role::Assistant => messages.push(assistant(&message, server)),
+            Role::Assistant => {
+                let mut said = assistant(&message, server);
+                let thought = thoughts(&message);
+                // The answer behind the last result belongs to the calls before it.
+                let is_wanted = said.contains_key("tool_calls") || (before == Some(Role::Tool) && !thought.is_empty());
+                if server == Server::DeepSeek && is_wanted {
+                    said.insert("reasoning_content".to_owned(), json!(thought));
+                }
+                messages.push(Value::Object(said));
+            }
             Role::Tool => messages.extend(message.results().map(|result| {
                 let id = server.id(&result.call);
                 json!({"role": "tool", "tool_call_id": id, "content": contents_in_words(result)})
@@ -115,7 +145,7 @@ fn user_content(message: &Message) -> Value {
     parts.collect()
 }
 
-fn assistant(message: &Message, server: Server) -> Value {
+fn assistant(message: &Message, server: Server) -> Map<String, Value> {
     let text = words(message, "");
     let call = |call: &ToolCall| {
         let function = json!({"name": wire_name(&call.name), "arguments": call.arguments});
@@ -123,11 +153,20 @@ fn assistant(message: &Message, server: Server) -> Value {
     };
     let calls: Vec<Value> = message.calls().map(call).collect();
     let content = if text.is_empty() { Value::Null } else { json!(text) };
-    if calls.is_empty() {
-        json!({"role": "assistant", "content": content})
-    } else {
-        json!({"role": "assistant", "content": content, "tool_calls": calls})
+    let mut said = Map::from_iter([("role".to_owned(), json!("assistant")), ("content".to_owned(), content)]);
+    if !calls.is_empty() {
+        said.insert("tool_calls".to_owned(), json!(calls));
     }
+    said
+}
+
+/// What was thought, as one text.
+fn thoughts(message: &Message) -> String {
+    let thoughts = message.parts.iter().filter_map(|part| match part {
+        Part::Thinking { text, .. } => Some(text.as_str()),
+        Part::Text { .. } | Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    thoughts.collect()
 }
 
 /// The words of a message as one text.

@@ -15,6 +15,8 @@ use serde_json::{Map, Value, json};
 pub(super) enum Thoughts {
     /// None: there is no place for them in a request.
     Dropped,
+    /// Those that nobody sealed: they are words like others.
+    Unsealed,
     /// Those with its own seal, in an answer that begins with one.
     Leading(&'static str),
     /// Those with its own seal, each bound to the part that follows it.
@@ -33,6 +35,7 @@ pub(super) fn prepare(prompt: &[Message], thoughts: Thoughts) -> Vec<Message> {
 fn answer(parts: &[Part], thoughts: Thoughts) -> Vec<Part> {
     match thoughts {
         Thoughts::Dropped => calls_last(parts.iter().filter(|part| !is_thought(part)).cloned()),
+        Thoughts::Unsealed => calls_last(parts.iter().filter(|part| !is_thought(part) || is_unsealed(part)).cloned()),
         Thoughts::Leading(by) => {
             let mut answer = calls_last(parts.iter().filter(|part| !is_thought(part) || is_sealed(part, by)).cloned());
             if !answer.first().is_some_and(is_thought) {
@@ -75,6 +78,10 @@ fn is_thought(part: &Part) -> bool {
 
 fn is_sealed(part: &Part, name: &str) -> bool {
     matches!(part, Part::Thinking { signature: Some(seal), .. } if &*seal.by == name)
+}
+
+fn is_unsealed(part: &Part) -> bool {
+    matches!(part, Part::Thinking { signature: None, .. })
 }
 
 /// The turns of a form in which only two speak, user and assistant, each with its blocks in `content`.
@@ -150,6 +157,12 @@ mod tests {
         assert_eq!(answer(&said, BOUND), vec![Part::text("So."), thought(Some("maker")), call()]);
         let late = [Part::text("So."), thought(Some("maker")), call()];
         assert_eq!(answer(&late, BOUND), late);
+    }
+
+    #[test]
+    fn a_thought_in_the_clear_goes_only_to_who_takes_it() {
+        let said = [thought(None), thought(Some("maker")), Part::text("So.")];
+        assert_eq!(answer(&said, Thoughts::Unsealed), vec![thought(None), Part::text("So.")]);
     }
 
     #[test]

@@ -26,6 +26,7 @@ fn models(provider: Provider) -> &'static [&'static str] {
         Provider::Bedrock => &["anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"],
         Provider::Ollama => &["qwen3"],
         Provider::Mistral => &["mistral-large-latest", "devstral-medium-2512"],
+        Provider::DeepSeek => &["deepseek-reasoner", "deepseek-v4-pro"],
     }
 }
 

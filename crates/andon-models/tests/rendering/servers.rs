@@ -6,7 +6,7 @@ use std::sync::Arc;
 use andon::core::id::CallId;
 use andon::core::message::{Content, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
 use andon::{Model, Request, RunId, ToolSpec};
-use andon_models::Builder;
+use andon_models::{Builder, Thinking};
 use andon_testkit::provider::{BadProvider, Protocol, Script};
 use serde_json::{Value, json};
 
@@ -80,4 +80,39 @@ async fn mistral_gets_call_ids_of_nine_letters_and_digits() {
         assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{model}: {id}");
         assert_eq!(messages(&body)[2]["tool_call_id"], id, "{model}");
     }
+}
+
+#[tokio::test]
+async fn deepseek_gets_the_thought_back_that_led_to_a_call() {
+    let mut history = stopped_behind_a_result();
+    history.extend([Arc::new(Message::assistant("Sun.")), Arc::new(Message::user("Thanks."))]);
+    let body = body("deepseek/deepseek-reasoner", history).await;
+    assert_eq!(messages(&body)[1]["reasoning_content"], "I need the weather.");
+    assert_eq!(messages(&body)[4].get("reasoning_content"), None, "that answer led to no call");
+}
+
+#[tokio::test]
+async fn deepseek_gets_an_empty_thought_with_a_call_that_somebody_else_made() {
+    let mut history = stopped_behind_a_result();
+    let parts = history[1].parts[1..].to_vec();
+    history[1] = Arc::new(Message { parts, ..(*history[1]).clone() });
+    let body = body("deepseek/deepseek-reasoner", history).await;
+    assert_eq!(messages(&body)[1]["reasoning_content"], "");
+}
+
+#[tokio::test]
+async fn nobody_but_deepseek_gets_a_thought_in_the_clear() {
+    for model in ["groq/qwen3-32b", "openrouter/deepseek/deepseek-v4-pro", "mistral/magistral-medium-latest"] {
+        let body = body(model, stopped_behind_a_result()).await;
+        assert!(!body.to_string().contains("I need the weather."), "{model}");
+    }
+}
+
+#[tokio::test]
+async fn deepseek_is_told_not_to_think_and_then_gets_no_thoughts() {
+    let off = |builder: Builder| builder.thinking(Thinking::Off);
+    let body = sent("deepseek/deepseek-v4-pro", stopped_behind_a_result(), &[], off).await;
+    assert_eq!(body["thinking"], json!({"type": "disabled"}));
+    assert_eq!(body.get("reasoning_effort"), None);
+    assert_eq!(messages(&body)[1].get("reasoning_content"), None);
 }

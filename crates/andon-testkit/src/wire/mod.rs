@@ -8,6 +8,7 @@
 
 mod anthropic;
 mod bedrock;
+mod deepseek;
 mod gemini;
 #[cfg(any(test, feature = "strategies"))]
 pub mod histories;
@@ -49,11 +50,13 @@ pub enum Provider {
     Ollama,
     /// Mistral's own servers, which speak OpenAI's Chat Completions API more strictly than others.
     Mistral,
+    /// DeepSeek's own servers, which want the thoughts behind a call back.
+    DeepSeek,
 }
 
 impl Provider {
     /// Every provider.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Anthropic,
         Self::OpenAiChat,
         Self::OpenAiResponses,
@@ -61,6 +64,7 @@ impl Provider {
         Self::Bedrock,
         Self::Ollama,
         Self::Mistral,
+        Self::DeepSeek,
     ];
 
     /// The word for it.
@@ -73,6 +77,7 @@ impl Provider {
             Self::Bedrock => "bedrock",
             Self::Ollama => "ollama",
             Self::Mistral => "mistral",
+            Self::DeepSeek => "deepseek",
         }
     }
 
@@ -81,7 +86,9 @@ impl Provider {
         match self {
             Self::OpenAiChat => "openai",
             Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic | Self::Gemini | Self::Bedrock | Self::Ollama | Self::Mistral => self.name(),
+            Self::Anthropic | Self::Gemini | Self::Bedrock | Self::Ollama | Self::Mistral | Self::DeepSeek => {
+                self.name()
+            }
         }
     }
 
@@ -94,6 +101,7 @@ impl Provider {
             Self::Bedrock => "anthropic.claude-sonnet-4-5-20250929-v1:0",
             Self::Ollama => "qwen3",
             Self::Mistral => "mistral-large-latest",
+            Self::DeepSeek => "deepseek-reasoner",
         }
     }
 
@@ -101,7 +109,7 @@ impl Provider {
     pub fn render(self, ask: &Ask<'_>) -> Value {
         match self {
             Self::Anthropic => render::anthropic::body(ask),
-            Self::OpenAiChat | Self::Mistral => render::openai_chat::body(ask),
+            Self::OpenAiChat | Self::Mistral | Self::DeepSeek => render::openai_chat::body(ask),
             Self::OpenAiResponses => render::openai_responses::body(ask),
             Self::Gemini => render::gemini::body(ask),
             Self::Bedrock => render::bedrock::body(ask),
@@ -119,6 +127,7 @@ impl Provider {
             Self::Bedrock => bedrock::validate(body),
             Self::Ollama => ollama::validate(body),
             Self::Mistral => mistral::validate(body),
+            Self::DeepSeek => deepseek::validate(body),
         }
     }
 }
