@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::image::{Source, in_words, source};
 use super::names::{nine, wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
-use super::{Ask, Body, effort};
+use super::{Ask, Body, openai};
 use crate::settings::Thinking;
 
 const MAX_ID: usize = 40;
@@ -67,9 +67,9 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set("model", ask.model);
     body.set("stream", true);
     body.set("stream_options", json!({"include_usage": true}));
-    body.set_some(max_field(ask.model), ask.settings.max_output);
-    body.set_some("temperature", ask.settings.temperature.and_then(super::number));
-    body.set_some("reasoning_effort", ask.settings.thinking.and_then(|thinking| effort(ask.model, thinking)));
+    body.set_some(max_field(ask), ask.settings.max_output);
+    body.set_some("temperature", ask.openai_temperature());
+    body.set_some("reasoning_effort", effort(ask));
     if ask.provider == "deepseek" && ask.settings.thinking == Some(Thinking::Off) {
         body.set("thinking", json!({"type": "disabled"}));
     }
@@ -79,12 +79,19 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.finish(ask.settings)
 }
 
-/// What the limit of an answer is called: OpenAI's own models refuse the old name, other servers know no other.
-fn max_field(model: &str) -> &'static str {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let is_numbered = name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let is_openai = is_numbered || ["gpt-", "chatgpt-", "codex-"].iter().any(|known| name.starts_with(known));
-    if is_openai { "max_completion_tokens" } else { "max_tokens" }
+/// What the limit of an answer is called: OpenAI's own models refuse the old name, other servers know no other. At Azure a
+/// name says nothing, and the new one is taken by all.
+fn max_field(ask: &Ask<'_>) -> &'static str {
+    if ask.provider == "azure" || openai::is_own(ask.model) { "max_completion_tokens" } else { "max_tokens" }
+}
+
+/// How long to think. The newest models of OpenAI's take tools here only if they are told not to: with tools they are better
+/// asked through Responses. OpenRouter does that itself.
+fn effort(ask: &Ask<'_>) -> Option<&'static str> {
+    if !ask.tools.is_empty() && ask.provider != "openrouter" && openai::reasons_or_has_tools(ask.model) {
+        return Some("none");
+    }
+    openai::effort(ask.model, ask.settings.thinking?)
 }
 
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
@@ -177,19 +184,4 @@ pub(super) fn words(message: &Message, between: &str) -> String {
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     });
     words.collect::<Vec<_>>().join(between)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_limit_has_the_name_that_the_models_server_knows() {
-        for model in ["gpt-5.2", "o3-mini", "openai/gpt-4o", "chatgpt-4o-latest"] {
-            assert_eq!(max_field(model), "max_completion_tokens", "{model}");
-        }
-        for model in ["deepseek-chat", "mistral-large-latest", "qwen3-32b", "orca"] {
-            assert_eq!(max_field(model), "max_tokens", "{model}");
-        }
-    }
 }

@@ -66,8 +66,7 @@ fn openai_chat_is_asked_in_its_words() {
         "stream": true,
         "stream_options": {"include_usage": true},
         "max_completion_tokens": 9_000,
-        "temperature": 0.7,
-        "reasoning_effort": "low",
+        "reasoning_effort": "none",
         "stop": ["STOP"],
         "top_k": 5,
         "tools": [{"type": "function", "function": {
@@ -87,7 +86,6 @@ fn openai_responses_is_asked_in_its_words_and_keeps_nothing() {
         "store": false,
         "include": ["reasoning.encrypted_content"],
         "max_output_tokens": 9_000,
-        "temperature": 0.7,
         "reasoning": {"effort": "high", "summary": "auto"},
         "top_k": 5,
         "instructions": "Be brief.",

@@ -116,3 +116,53 @@ async fn deepseek_is_told_not_to_think_and_then_gets_no_thoughts() {
     assert_eq!(body.get("reasoning_effort"), None);
     assert_eq!(messages(&body)[1].get("reasoning_content"), None);
 }
+
+fn hello() -> Vec<Arc<Message>> {
+    vec![Arc::new(Message::user("Hello"))]
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_reason_is_asked_for_no_encrypted_reasoning() {
+    for model in ["openai-responses/gpt-4o", "openai-responses/gpt-4.1-mini"] {
+        assert_eq!(body(model, hello()).await.get("include"), None, "{model}");
+    }
+    for model in ["openai-responses/o3", "openai-responses/gpt-5", "openai-responses/ft:o4-mini-2025-04-16:org::id"] {
+        assert_eq!(body(model, hello()).await["include"], json!(["reasoning.encrypted_content"]), "{model}");
+    }
+}
+
+#[tokio::test]
+async fn the_newest_models_of_openai_are_told_not_to_reason_where_they_would_refuse_their_tools() {
+    let high = |builder: Builder| builder.thinking(Thinking::High);
+    for model in ["openai/gpt-5.2", "openai/gpt-5.6-terra", "azure/gpt-5.4"] {
+        assert_eq!(sent(model, hello(), &["look"], high).await["reasoning_effort"], "none", "{model}");
+        assert_eq!(sent(model, hello(), &["look"], |builder| builder).await["reasoning_effort"], "none", "{model}");
+        assert_eq!(sent(model, hello(), &[], high).await["reasoning_effort"], "high", "{model}");
+    }
+    for model in ["openai/gpt-5.1", "openai/o3", "openrouter/openai/gpt-5.6-terra"] {
+        assert_eq!(sent(model, hello(), &["look"], high).await["reasoning_effort"], "high", "{model}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_model_of_openai_refuses_is_not_sent_to_it() {
+    let set = |builder: Builder| builder.thinking(Thinking::High).temperature(0.5).max_output(100);
+    let older = sent("openai/gpt-4o", hello(), &[], set).await;
+    assert_eq!((older.get("reasoning_effort"), &older["temperature"]), (None, &json!(0.5)));
+    let newer = sent("openai/ft:o4-mini-2025-04-16:org::id", hello(), &[], set).await;
+    assert_eq!((newer.get("temperature"), &newer["reasoning_effort"]), (None, &json!("high")));
+    let responses = sent("openai-responses/gpt-5", hello(), &[], set).await;
+    assert_eq!((responses.get("temperature"), &responses["reasoning"]["effort"]), (None, &json!("high")));
+}
+
+#[tokio::test]
+async fn the_limit_has_the_name_that_the_models_server_knows() {
+    let limited = |builder: Builder| builder.max_output(100);
+    let newer = ["openai/gpt-5.2", "openai/ft:o4-mini:org", "openai/gpt-4o", "azure/our-deployment"];
+    for model in newer {
+        assert_eq!(sent(model, hello(), &[], limited).await["max_completion_tokens"], 100, "{model}");
+    }
+    for model in ["deepseek/deepseek-v4-pro", "mistral/mistral-large-latest", "vllm/openai/gpt-oss-20b"] {
+        assert_eq!(sent(model, hello(), &[], limited).await["max_tokens"], 100, "{model}");
+    }
+}
