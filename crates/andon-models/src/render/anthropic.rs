@@ -1,7 +1,8 @@
 //! Anthropic's Messages API.
 //!
 //! A thought goes back as it came: `thinking` with its signature, or `redacted_thinking`, whose data is kept as a seal
-//! that begins with `redacted:`. It opens its message, or is left out.
+//! that begins with `redacted:`. An answer with thoughts goes back in the order in which it came: they may stand between words and
+//! calls, and the server refuses an answer whose thoughts were moved.
 
 use andon::core::message::{Content, Image, Part, Role};
 use serde_json::{Value, json};
@@ -30,8 +31,9 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set("model", ask.model);
     body.set("stream", true);
     body.set("max_tokens", max_output);
-    let mut messages = two_sided(ask.prompt, Thoughts::Leading(NAME), block);
-    let thinking = claude::thinking(ask.model, ask.settings, max_output).filter(|_| may_think(&messages));
+    let mut messages = two_sided(ask.prompt, Thoughts::InPlace(NAME), block);
+    let thinking = claude::thinking(ask.model, ask.settings, max_output)
+        .filter(|fields| !fields.wants_thoughts() || opens_with_thought(&messages));
     body.set_some("temperature", claude::temperature(ask.model, ask.settings, thinking.is_some()));
     if let Some(fields) = thinking {
         body.set("thinking", fields.thinking);
@@ -58,9 +60,9 @@ fn mark(block: Option<&mut Value>) {
     }
 }
 
-/// Whether the model may think now. A model that thinks wants to see the thoughts before the calls whose results it is
-/// given; where they are somebody else's, or were never written, it is asked without thinking.
-fn may_think(messages: &[Value]) -> bool {
+/// Whether results that stand last belong to an answer that opens with a thought. Where it does not, because the thoughts are
+/// somebody else's or were never written, a model with a budget is asked without thinking.
+fn opens_with_thought(messages: &[Value]) -> bool {
     let kind = |message: &Value| -> Option<String> {
         Some(message.get("content")?.as_array()?.first()?.get("type")?.as_str()?.to_owned())
     };

@@ -26,8 +26,9 @@ pub fn body(ask: &Ask<'_>) -> Value {
     let mut body = Body::new();
     let is_claude = ask.model.contains("claude");
     let max_output = ask.settings.max_output.unwrap_or(super::anthropic::DEFAULT_MAX_OUTPUT);
-    let mut messages = two_sided(ask.prompt, Thoughts::Leading(NAME), block);
-    let thinking = claude::thinking(ask.model, ask.settings, max_output).filter(|_| is_claude && may_think(&messages));
+    let mut messages = two_sided(ask.prompt, Thoughts::InPlace(NAME), block);
+    let thinking = claude::thinking(ask.model, ask.settings, max_output)
+        .filter(|fields| is_claude && (!fields.wants_thoughts() || opens_with_thought(&messages)));
     let mut config = Body::new();
     // Other makers' models may answer with less; they are left to their own limits.
     config.set_some("maxTokens", ask.settings.max_output.or(is_claude.then_some(max_output)));
@@ -70,8 +71,8 @@ fn mark(blocks: &mut Vec<Value>) {
     }
 }
 
-/// As with Anthropic: before calls whose results are given stand the model's own thoughts, or it is asked without.
-fn may_think(messages: &[Value]) -> bool {
+/// As with Anthropic: an answer whose results are given opens with a thought, or a model with a budget is asked without.
+fn opens_with_thought(messages: &[Value]) -> bool {
     let first = |message: &Value, kind: &str| {
         message.get("content").and_then(|content| content.as_array()?.first()?.get(kind)).is_some()
     };

@@ -33,6 +33,14 @@ pub(super) struct Fields {
     pub(super) output_config: Option<Value>,
 }
 
+impl Fields {
+    /// Whether the server checks that the answer whose results it is given opens with a thought. It does for a budget; a model
+    /// that decides itself may have called without a thought.
+    pub(super) fn wants_thoughts(&self) -> bool {
+        self.thinking.get("budget_tokens").is_some()
+    }
+}
+
 /// What to say about thinking, if there is to be any. `max_output` holds thoughts and answer.
 pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Option<Fields> {
     let effort = match settings.thinking? {

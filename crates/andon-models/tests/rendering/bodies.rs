@@ -179,12 +179,13 @@ fn a_model_is_asked_without_thinking_while_it_is_given_results_of_calls_that_it_
     let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
     let seen = vec![Content::Text { text: "Seen.".into() }];
     let sealed = |by: &str| Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new(by, "c2VhbA==")) };
-    let thinks = |by: &str| {
+    let thinks = |model: &str, by: &str| {
         let prompt = looked(vec![sealed(by)], seen.clone());
-        body(Provider::Anthropic, "claude-sonnet-5", &prompt, &settings).get("thinking").is_some()
+        body(Provider::Anthropic, model, &prompt, &settings).get("thinking").is_some()
     };
-    assert!(thinks("anthropic"));
-    assert!(!thinks("gemini"));
+    assert!(thinks("claude-sonnet-4-5", "anthropic"));
+    assert!(!thinks("claude-sonnet-4-5", "gemini"));
+    assert!(thinks("claude-sonnet-5", "gemini"), "it may have called without a thought itself");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use andon::core::id::CallId;
-use andon::core::message::{Content, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon::core::message::{Content, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 use andon::{Model, Request, RunId, ToolSpec};
 use andon_models::{Builder, Thinking};
 use andon_testkit::provider::{BadProvider, Protocol, Script};
@@ -52,6 +52,40 @@ async fn body(name: &str, history: Vec<Arc<Message>>) -> Value {
 
 fn messages(body: &Value) -> &[Value] {
     body["messages"].as_array().unwrap()
+}
+
+/// A thought that Claude sealed.
+fn sealed(seal: &str) -> Part {
+    Part::Thinking { text: String::new(), signature: Some(Signature::new("anthropic", seal)) }
+}
+
+fn asked(id: &str) -> Part {
+    Part::ToolCall(ToolCall { id: CallId::new(id).unwrap(), name: "weather".into(), arguments: "{}".into() })
+}
+
+fn told(id: &str) -> Part {
+    Part::ToolResult(ToolResult::text(CallId::new(id).unwrap(), ResultStatus::Ok, "Rain"))
+}
+
+#[tokio::test]
+async fn an_answer_of_claude_goes_back_in_the_order_in_which_it_came() {
+    let message = |role, parts| Arc::new(Message { role, parts, cut: None });
+    // As the fifth generation thinks: between its calls, or behind its first words.
+    for (parts, came) in [
+        (vec![sealed("a"), asked("1"), sealed("b"), asked("2")], ["thinking", "tool_use", "thinking", "tool_use"]),
+        (
+            vec![Part::text("Let me see."), sealed("a"), asked("1"), asked("2")],
+            ["text", "thinking", "tool_use", "tool_use"],
+        ),
+        (vec![sealed("a"), asked("1"), Part::text("And"), asked("2")], ["thinking", "tool_use", "text", "tool_use"]),
+    ] {
+        let results = message(Role::Tool, vec![told("1"), told("2")]);
+        let history = vec![Arc::new(Message::user("Weather?")), message(Role::Assistant, parts), results];
+        let body = body("anthropic/claude-sonnet-5", history).await;
+        let content = messages(&body)[1]["content"].as_array().unwrap();
+        let kinds: Vec<&str> = content.iter().map(|block| block["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, came);
+    }
 }
 
 const MISTRALS: [&str; 4] = [
