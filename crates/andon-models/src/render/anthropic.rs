@@ -19,14 +19,15 @@ pub const NAME: &str = "anthropic";
 pub const REDACTED: &str = "redacted:";
 
 /// How long an answer may be if nobody has said: a request must say something. It is the most that every model of the
-/// fourth generation and later takes; a smaller number would cut answers short that nobody asked to be short.
+/// fourth generation and later takes; a smaller number would cut answers short that nobody asked to be short. The third takes less,
+/// and gets less.
 pub const DEFAULT_MAX_OUTPUT: u32 = 32_000;
 
 const MAX_ID: usize = 64;
 
 /// The body of a request to `POST /v1/messages`.
 pub fn body(ask: &Ask<'_>) -> Value {
-    let max_output = ask.settings.max_output.unwrap_or(DEFAULT_MAX_OUTPUT);
+    let max_output = ask.settings.max_output.unwrap_or_else(|| claude::max_output(ask.model));
     let mut body = Body::new();
     body.set("model", ask.model);
     body.set("stream", true);
@@ -34,9 +35,12 @@ pub fn body(ask: &Ask<'_>) -> Value {
     let mut messages = two_sided(ask.prompt, Thoughts::InPlace(NAME), block);
     let thinking = claude::thinking(ask.model, ask.settings, max_output)
         .filter(|fields| !fields.wants_thoughts() || opens_with_thought(&messages));
-    body.set_some("temperature", claude::temperature(ask.model, ask.settings, thinking.is_some()));
+    body.set_some(
+        "temperature",
+        claude::temperature(ask.model, ask.settings, thinking.as_ref().is_some_and(claude::Fields::is_asked)),
+    );
     if let Some(fields) = thinking {
-        body.set("thinking", fields.thinking);
+        body.set_some("thinking", fields.thinking);
         body.set_some("output_config", fields.output_config);
     }
     body.set_list("stop_sequences", ask.settings.stop.iter().map(|stop| json!(stop)));

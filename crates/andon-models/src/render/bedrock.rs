@@ -21,11 +21,16 @@ pub const REDACTED: &str = "redacted:";
 
 const MAX_ID: usize = 64;
 
+/// How long an answer may be if nobody has said. Claude has a limit in every request; the others are left to their own.
+pub fn default_max_output(model: &str) -> Option<u32> {
+    model.contains("claude").then(|| claude::max_output(model))
+}
+
 /// The body of a request to `POST /model/MODEL/converse-stream`. The model is in the address.
 pub fn body(ask: &Ask<'_>) -> Value {
     let mut body = Body::new();
     let is_claude = ask.model.contains("claude");
-    let max_output = ask.settings.max_output.unwrap_or(super::anthropic::DEFAULT_MAX_OUTPUT);
+    let max_output = ask.settings.max_output.unwrap_or_else(|| claude::max_output(ask.model));
     let mut messages = two_sided(ask.prompt, Thoughts::InPlace(NAME), block);
     let thinking = claude::thinking(ask.model, ask.settings, max_output)
         .filter(|fields| is_claude && (!fields.wants_thoughts() || opens_with_thought(&messages)));
@@ -35,7 +40,9 @@ pub fn body(ask: &Ask<'_>) -> Value {
     config.set_some(
         "temperature",
         match is_claude {
-            true => claude::temperature(ask.model, ask.settings, thinking.is_some()),
+            true => {
+                claude::temperature(ask.model, ask.settings, thinking.as_ref().is_some_and(claude::Fields::is_asked))
+            }
             false => ask.settings.temperature.and_then(super::number),
         },
     );
@@ -43,7 +50,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set_object("inferenceConfig", config);
     if let Some(fields) = thinking {
         let mut more = Body::new();
-        more.set("thinking", fields.thinking);
+        more.set_some("thinking", fields.thinking);
         more.set_some("output_config", fields.output_config);
         body.set_object("additionalModelRequestFields", more);
     }

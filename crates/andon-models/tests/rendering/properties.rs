@@ -18,12 +18,21 @@ use serde_json::{Value, json};
 /// Models of each provider, of every generation that is told things in another way.
 fn models(provider: Provider) -> &'static [&'static str] {
     match provider {
-        Provider::Anthropic => &["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5-20251001"],
-        Provider::OpenAiChat => &["gpt-5.2", "deepseek-chat"],
-        Provider::OpenAiResponses => &["gpt-5.2"],
+        Provider::Anthropic => &[
+            "claude-sonnet-5",
+            "claude-opus-5-5",
+            "claude-sonnet-5-5",
+            "claude-opus-4-6",
+            "claude-haiku-4-5-20251001",
+            "claude-3-haiku-20240307",
+        ],
+        Provider::OpenAiChat => &["gpt-5.2", "o3", "gpt-4.1", "qwen3-32b"],
+        Provider::OpenAiResponses => &["gpt-5.2", "gpt-4.1"],
         // The one before the third generation needs no seals; its validator is asked elsewhere.
         Provider::Gemini => &["gemini-3-pro-preview", "gemini-flash-latest"],
-        Provider::Bedrock => &["anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"],
+        Provider::Bedrock => {
+            &["anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-sonnet-5", "amazon.nova-pro-v1:0"]
+        }
         Provider::Ollama => &["qwen3"],
         Provider::Mistral => &["mistral-large-latest", "devstral-medium-2512"],
         Provider::DeepSeek => &["deepseek-reasoner", "deepseek-v4-pro"],

@@ -200,3 +200,32 @@ async fn the_limit_has_the_name_that_the_models_server_knows() {
         assert_eq!(sent(model, hello(), &[], limited).await["max_tokens"], 100, "{model}");
     }
 }
+
+#[tokio::test]
+async fn claude_is_told_not_to_think_where_it_thinks_unless_told() {
+    let off = |builder: Builder| builder.thinking(Thinking::Off);
+    for model in ["anthropic/claude-sonnet-5", "anthropic/claude-opus-5"] {
+        assert_eq!(sent(model, hello(), &[], off).await["thinking"], json!({"type": "disabled"}), "{model}");
+    }
+    let always = sent("anthropic/claude-opus-5-5", hello(), &[], off).await;
+    assert_eq!((always.get("thinking"), &always["output_config"]), (None, &json!({"effort": "low"})));
+    assert_eq!(sent("anthropic/claude-sonnet-4-5", hello(), &[], off).await.get("thinking"), None);
+}
+
+#[tokio::test]
+async fn thoughts_are_asked_for_in_words_where_they_are_left_out_by_default() {
+    let high = |builder: Builder| builder.thinking(Thinking::High);
+    let newer = sent("anthropic/claude-opus-5", hello(), &[], high).await;
+    assert_eq!(newer["thinking"], json!({"type": "adaptive", "display": "summarized"}));
+    let older = sent("anthropic/claude-opus-4-6", hello(), &[], high).await;
+    assert_eq!(older["thinking"], json!({"type": "adaptive"}));
+}
+
+#[tokio::test]
+async fn the_third_generation_of_claude_is_asked_for_no_more_than_it_gives() {
+    for (model, most) in
+        [("claude-3-opus-20240229", 4_096), ("claude-3-5-haiku-20241022", 8_192), ("claude-sonnet-5", 32_000)]
+    {
+        assert_eq!(body(&format!("anthropic/{model}"), hello()).await["max_tokens"], most, "{model}");
+    }
+}

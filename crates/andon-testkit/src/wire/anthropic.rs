@@ -119,7 +119,11 @@ fn check_limits(body: &Value, violations: &mut Violations) {
             "at least 1024 and under max_tokens",
         );
     }
+    let model = word(body, "model");
     let is_off = word(thinking, "type") == "disabled";
+    let always =
+        ["opus-5-5", "fable", "mythos"].iter().any(|family| model.contains(family)) || model.ends_with("sonnet-5-5");
+    violations.require(!(is_off && always), "thinking.type", "a model that always thinks is not told to stop");
     violations.require(
         is_off || body.get("temperature").is_none(),
         "temperature",
@@ -227,6 +231,10 @@ mod tests {
                 body["messages"][1]["content"][0]["signature"] = json!("seal-of-gemini");
             }),
             ("thinking.budget_tokens", "at least 1024", |body| body["thinking"]["budget_tokens"] = json!(4096)),
+            ("thinking.type", "always thinks", |body| {
+                body["model"] = json!("claude-opus-5-5");
+                body["thinking"] = json!({"type": "disabled"});
+            }),
             ("temperature", "no temperature", |body| {
                 body["thinking"] = json!({"type": "adaptive"});
                 body["temperature"] = json!(0.5);
