@@ -68,9 +68,7 @@ impl Bedrock {
     /// machine's role.
     pub fn new(model: impl Into<Arc<str>>, settings: Settings) -> Self {
         let model = model.into();
-        // Claude has a limit in every request, the others only if the user sets one.
-        let is_claude = model.contains("claude");
-        let max_output = settings.max_output.or(is_claude.then_some(render::anthropic::DEFAULT_MAX_OUTPUT));
+        let max_output = settings.max_output.or_else(|| render::bedrock::default_max_output(&model));
         let meter = Gauge::new("bedrock", &model, Closing::StopsNothing, max_output.map(u64::from));
         Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), drain: DRAIN, meter }
     }
@@ -97,6 +95,7 @@ impl Model for Bedrock {
     fn call(&self, request: Request) -> Box<dyn Answer> {
         let prompt = request.prompt();
         let ask = Ask {
+            provider: "bedrock",
             model: &self.model,
             instructions: request.instructions.as_deref(),
             prompt: &prompt,

@@ -58,6 +58,7 @@ impl Inner {
     /// What a request's body is made from.
     pub(crate) fn ask<'a>(&'a self, request: &'a Request, prompt: &'a [Message]) -> Ask<'a> {
         Ask {
+            provider: self.facts.name,
             model: &self.target.model,
             instructions: request.instructions.as_deref(),
             prompt,

@@ -14,6 +14,7 @@ pub mod gemini;
 mod image;
 mod names;
 pub mod ollama;
+mod openai;
 pub mod openai_chat;
 pub mod openai_responses;
 mod prepare;
@@ -21,11 +22,13 @@ mod prepare;
 use andon::{Message, ToolSpec};
 use serde_json::{Map, Value};
 
-use crate::settings::{Settings, Thinking};
+use crate::settings::Settings;
 
 /// What a request is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
+    /// Who is asked, by its name in [`names`](crate::names). Servers of one form differ.
+    pub provider: &'a str,
     /// The model, as its provider calls it.
     pub model: &'a str,
     /// The agent's instructions.
@@ -42,6 +45,11 @@ impl<'a> Ask<'a> {
     /// The instructions, if they say anything: no provider takes a blank text.
     fn instructions(&self) -> Option<&'a str> {
         self.instructions.filter(|text| !text.trim().is_empty())
+    }
+
+    /// The temperature, where an OpenAI model takes one.
+    fn openai_temperature(&self) -> Option<Value> {
+        self.settings.temperature.filter(|_| openai::takes_temperature(self.model)).and_then(number)
     }
 }
 
@@ -95,21 +103,6 @@ fn merge(into: &mut Map<String, Value>, more: &Map<String, Value>) {
     }
 }
 
-/// How long to think, in OpenAI's words. A number of tokens cannot be said there, and "not at all" only to some.
-fn effort(model: &str, thinking: Thinking) -> Option<&'static str> {
-    match thinking {
-        Thinking::Off => match model.rsplit('/').next()?.strip_prefix("gpt-5") {
-            Some(rest) if rest.starts_with('.') => Some("none"),
-            Some(_) => Some("minimal"),
-            None => None,
-        },
-        Thinking::Low => Some("low"),
-        Thinking::Medium => Some("medium"),
-        Thinking::High => Some("high"),
-        Thinking::Tokens(_) => None,
-    }
-}
-
 /// A number as people write it: `0.7`, not `0.699999988079071`.
 fn number(value: f32) -> Option<Value> {
     value.to_string().parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::from)
@@ -131,14 +124,6 @@ mod tests {
         let settings = Settings { extra: extra.as_object().unwrap().clone(), ..Settings::default() };
         let expected = json!({"options": {"a": 1, "b": 3, "c": {"d": 4}}, "kept": "yes", "new": [1]});
         assert_eq!(body.finish(&settings), expected);
-    }
-
-    #[test]
-    fn openai_is_told_not_to_think_where_that_can_be_said() {
-        assert_eq!(effort("gpt-5.2", Thinking::Off), Some("none"));
-        assert_eq!(effort("openai/gpt-5-mini", Thinking::Off), Some("minimal"));
-        assert_eq!(effort("o3", Thinking::Off), None);
-        assert_eq!(effort("gpt-5.2", Thinking::Tokens(100)), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Anthropic's Messages API.
 //!
 //! A thought goes back as it came: `thinking` with its signature, or `redacted_thinking`, whose data is kept as a seal
-//! that begins with `redacted:`. It opens its message, or is left out.
+//! that begins with `redacted:`. An answer with thoughts goes back in the order in which it came: they may stand between words and
+//! calls, and the server refuses an answer whose thoughts were moved.
 
 use andon::core::message::{Content, Image, Part, Role};
 use serde_json::{Value, json};
@@ -18,23 +19,28 @@ pub const NAME: &str = "anthropic";
 pub const REDACTED: &str = "redacted:";
 
 /// How long an answer may be if nobody has said: a request must say something. It is the most that every model of the
-/// fourth generation and later takes; a smaller number would cut answers short that nobody asked to be short.
+/// fourth generation and later takes; a smaller number would cut answers short that nobody asked to be short. The third takes less,
+/// and gets less.
 pub const DEFAULT_MAX_OUTPUT: u32 = 32_000;
 
 const MAX_ID: usize = 64;
 
 /// The body of a request to `POST /v1/messages`.
 pub fn body(ask: &Ask<'_>) -> Value {
-    let max_output = ask.settings.max_output.unwrap_or(DEFAULT_MAX_OUTPUT);
+    let max_output = ask.settings.max_output.unwrap_or_else(|| claude::max_output(ask.model));
     let mut body = Body::new();
     body.set("model", ask.model);
     body.set("stream", true);
     body.set("max_tokens", max_output);
-    let mut messages = two_sided(ask.prompt, Thoughts::Leading(NAME), block);
-    let thinking = claude::thinking(ask.model, ask.settings, max_output).filter(|_| may_think(&messages));
-    body.set_some("temperature", claude::temperature(ask.model, ask.settings, thinking.is_some()));
+    let mut messages = two_sided(ask.prompt, Thoughts::InPlace(NAME), block);
+    let thinking = claude::thinking(ask.model, ask.settings, max_output)
+        .filter(|fields| !fields.wants_thoughts() || opens_with_thought(&messages));
+    body.set_some(
+        "temperature",
+        claude::temperature(ask.model, ask.settings, thinking.as_ref().is_some_and(claude::Fields::is_asked)),
+    );
     if let Some(fields) = thinking {
-        body.set("thinking", fields.thinking);
+        body.set_some("thinking", fields.thinking);
         body.set_some("output_config", fields.output_config);
     }
     body.set_list("stop_sequences", ask.settings.stop.iter().map(|stop| json!(stop)));
@@ -58,9 +64,9 @@ fn mark(block: Option<&mut Value>) {
     }
 }
 
-/// Whether the model may think now. A model that thinks wants to see the thoughts before the calls whose results it is
-/// given; where they are somebody else's, or were never written, it is asked without thinking.
-fn may_think(messages: &[Value]) -> bool {
+/// Whether results that stand last belong to an answer that opens with a thought. Where it does not, because the thoughts are
+/// somebody else's or were never written, a model with a budget is asked without thinking.
+fn opens_with_thought(messages: &[Value]) -> bool {
     let kind = |message: &Value| -> Option<String> {
         Some(message.get("content")?.as_array()?.first()?.get("type")?.as_str()?.to_owned())
     };

@@ -21,20 +21,28 @@ pub const REDACTED: &str = "redacted:";
 
 const MAX_ID: usize = 64;
 
+/// How long an answer may be if nobody has said. Claude has a limit in every request; the others are left to their own.
+pub fn default_max_output(model: &str) -> Option<u32> {
+    model.contains("claude").then(|| claude::max_output(model))
+}
+
 /// The body of a request to `POST /model/MODEL/converse-stream`. The model is in the address.
 pub fn body(ask: &Ask<'_>) -> Value {
     let mut body = Body::new();
     let is_claude = ask.model.contains("claude");
-    let max_output = ask.settings.max_output.unwrap_or(super::anthropic::DEFAULT_MAX_OUTPUT);
-    let mut messages = two_sided(ask.prompt, Thoughts::Leading(NAME), block);
-    let thinking = claude::thinking(ask.model, ask.settings, max_output).filter(|_| is_claude && may_think(&messages));
+    let max_output = ask.settings.max_output.unwrap_or_else(|| claude::max_output(ask.model));
+    let mut messages = two_sided(ask.prompt, Thoughts::InPlace(NAME), block);
+    let thinking = claude::thinking(ask.model, ask.settings, max_output)
+        .filter(|fields| is_claude && (!fields.wants_thoughts() || opens_with_thought(&messages)));
     let mut config = Body::new();
     // Other makers' models may answer with less; they are left to their own limits.
     config.set_some("maxTokens", ask.settings.max_output.or(is_claude.then_some(max_output)));
     config.set_some(
         "temperature",
         match is_claude {
-            true => claude::temperature(ask.model, ask.settings, thinking.is_some()),
+            true => {
+                claude::temperature(ask.model, ask.settings, thinking.as_ref().is_some_and(claude::Fields::is_asked))
+            }
             false => ask.settings.temperature.and_then(super::number),
         },
     );
@@ -42,7 +50,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set_object("inferenceConfig", config);
     if let Some(fields) = thinking {
         let mut more = Body::new();
-        more.set("thinking", fields.thinking);
+        more.set_some("thinking", fields.thinking);
         more.set_some("output_config", fields.output_config);
         body.set_object("additionalModelRequestFields", more);
     }
@@ -70,8 +78,8 @@ fn mark(blocks: &mut Vec<Value>) {
     }
 }
 
-/// As with Anthropic: before calls whose results are given stand the model's own thoughts, or it is asked without.
-fn may_think(messages: &[Value]) -> bool {
+/// As with Anthropic: an answer whose results are given opens with a thought, or a model with a budget is asked without.
+fn opens_with_thought(messages: &[Value]) -> bool {
     let first = |message: &Value, kind: &str| {
         message.get("content").and_then(|content| content.as_array()?.first()?.get(kind)).is_some()
     };

@@ -27,17 +27,80 @@ fn is_only_adaptive(model: &str) -> bool {
     version(model) >= (4, 7)
 }
 
+/// How a model is told not to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Off {
+    /// By saying nothing: it thinks only if it is asked to.
+    Unsaid,
+    /// It thinks unless it is told not to.
+    Disabled,
+    /// At most this can be had: no thought before the answer, but some between calls.
+    BetweenTools,
+    /// It always thinks. It can be asked for little.
+    Never,
+}
+
+/// What is known of a name goes by the name; a newer one is taken to be as the strictest.
+fn off(model: &str) -> Off {
+    let is = |family: &str| model.contains(family);
+    match version(model) {
+        (..=4, _) => Off::Unsaid,
+        (5, ..=4) if is("sonnet") || is("opus") => Off::Disabled,
+        (5, _) if is("haiku") => Off::Disabled,
+        (5, 5) if is("sonnet") => Off::BetweenTools,
+        _ => Off::Never,
+    }
+}
+
+/// How long an answer may be if nobody has said.
+pub(super) fn max_output(model: &str) -> u32 {
+    match version(model) {
+        (..=2, _) | (3, ..=4) => 4_096,
+        (3, _) => 8_192,
+        _ => super::anthropic::DEFAULT_MAX_OUTPUT,
+    }
+}
+
 /// The fields for thinking, as Anthropic names them.
 pub(super) struct Fields {
-    pub(super) thinking: Value,
+    pub(super) thinking: Option<Value>,
     pub(super) output_config: Option<Value>,
 }
 
-/// What to say about thinking, if there is to be any. `max_output` holds thoughts and answer.
+impl Fields {
+    /// Whether the server checks that the answer whose results it is given opens with a thought. It does for a budget; a model
+    /// that decides itself may have called without a thought.
+    pub(super) fn wants_thoughts(&self) -> bool {
+        self.thinking.as_ref().is_some_and(|thinking| thinking.get("budget_tokens").is_some())
+    }
+
+    /// Whether the model is asked to think.
+    pub(super) fn is_asked(&self) -> bool {
+        self.thinking.as_ref().is_some_and(|thinking| thinking.get("type") != Some(&json!("disabled")))
+    }
+
+    fn told(thinking: Value) -> Self {
+        Self { thinking: Some(thinking), output_config: None }
+    }
+}
+
+/// What to say to a model that is not to think.
+fn silence(model: &str) -> Option<Fields> {
+    match off(model) {
+        Off::Unsaid => None,
+        Off::Disabled => Some(Fields::told(json!({"type": "disabled"}))),
+        Off::BetweenTools => Some(Fields::told(json!({"type": "between_tools"}))),
+        Off::Never => Some(Fields { thinking: None, output_config: Some(json!({"effort": "low"})) }),
+    }
+}
+
+/// What to say about thinking, if anything. `max_output` holds thoughts and answer.
 pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Option<Fields> {
+    if version(model) < (3, 7) {
+        return None;
+    }
     let effort = match settings.thinking? {
-        // Nobody thinks who is not asked to, and the newest models refuse to be told not to.
-        Thinking::Off => return None,
+        Thinking::Off => return silence(model),
         Thinking::Low => Some("low"),
         Thinking::Medium => Some("medium"),
         Thinking::High => Some("high"),
@@ -46,7 +109,12 @@ pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Opt
     let has_effort = effort.is_some() && is_adaptive(model);
     if has_effort || is_only_adaptive(model) {
         let output_config = effort.map(|effort| json!({"effort": effort}));
-        return Some(Fields { thinking: json!({"type": "adaptive"}), output_config });
+        let thinking = match is_only_adaptive(model) {
+            // These show nothing of their thoughts unless they are asked to.
+            true => json!({"type": "adaptive", "display": "summarized"}),
+            false => json!({"type": "adaptive"}),
+        };
+        return Some(Fields { thinking: Some(thinking), output_config });
     }
     let wanted = match settings.thinking? {
         Thinking::Off => return None,
@@ -58,7 +126,7 @@ pub(super) fn thinking(model: &str, settings: &Settings, max_output: u32) -> Opt
     // The budget is a part of the whole, and the answer needs some of it.
     let budget = wanted.max(LEAST).min(max_output.saturating_sub(LEAST));
     let thinking = json!({"type": "enabled", "budget_tokens": budget});
-    (budget >= LEAST).then_some(Fields { thinking, output_config: None })
+    (budget >= LEAST).then(|| Fields::told(thinking))
 }
 
 /// The temperature, where the model takes one: beside thoughts none does.
@@ -88,16 +156,46 @@ mod tests {
             let settings = Settings { thinking: Some(thinking), ..Settings::default() };
             super::thinking(model, &settings, max).map(|fields| (fields.thinking, fields.output_config))
         };
-        let adaptive = Some((json!({"type": "adaptive"}), Some(json!({"effort": "low"}))));
-        assert_eq!(told("claude-sonnet-5", Thinking::Low, 32_000), adaptive);
-        assert_eq!(told("claude-opus-4-6", Thinking::Low, 32_000), adaptive);
-        assert_eq!(told("claude-sonnet-5", Thinking::Tokens(9), 32_000), Some((json!({"type": "adaptive"}), None)));
-        assert_eq!(told("claude-sonnet-5", Thinking::Off, 32_000), None);
-        let budget = |tokens| Some((json!({"type": "enabled", "budget_tokens": tokens}), None));
+        let shown = Some(json!({"type": "adaptive", "display": "summarized"}));
+        let low = Some(json!({"effort": "low"}));
+        assert_eq!(told("claude-sonnet-5", Thinking::Low, 32_000), Some((shown.clone(), low.clone())));
+        assert_eq!(told("claude-opus-4-6", Thinking::Low, 32_000), Some((Some(json!({"type": "adaptive"})), low)));
+        assert_eq!(told("claude-sonnet-5", Thinking::Tokens(9), 32_000), Some((shown, None)));
+        let budget = |tokens| Some((Some(json!({"type": "enabled", "budget_tokens": tokens})), None));
         assert_eq!(told("claude-opus-4-6", Thinking::Tokens(5_000), 32_000), budget(5_000));
         assert_eq!(told("claude-sonnet-4-5", Thinking::High, 32_000), budget(24_576));
         assert_eq!(told("claude-sonnet-4-5", Thinking::High, 4_096), budget(3_072));
         assert_eq!(told("claude-sonnet-4-5", Thinking::Tokens(1), 32_000), budget(1_024));
+        assert_eq!(told("claude-3-5-sonnet-20241022", Thinking::High, 32_000), None, "it cannot");
         assert_eq!(told("claude-sonnet-4-5", Thinking::Low, 2_000), None, "there is no room to think");
+    }
+    #[test]
+    fn each_model_is_told_not_to_think_as_far_as_it_can_be_told() {
+        for (model, expected) in [
+            ("claude-haiku-4-5-20251001", Off::Unsaid),
+            ("claude-opus-4-8", Off::Unsaid),
+            ("claude-sonnet-5", Off::Disabled),
+            ("us.anthropic.claude-opus-5", Off::Disabled),
+            ("claude-haiku-5-5", Off::Disabled),
+            ("claude-sonnet-5-5", Off::BetweenTools),
+            ("claude-opus-5-5", Off::Never),
+            ("claude-fable-5", Off::Never),
+            ("claude-mythos-preview", Off::Never),
+            ("claude-sonnet-6", Off::Never),
+        ] {
+            assert_eq!(off(model), expected, "{model}");
+        }
+        let disabled = silence("claude-sonnet-5").unwrap();
+        assert_eq!((disabled.is_asked(), disabled.thinking), (false, Some(json!({"type": "disabled"}))));
+        let little = silence("claude-opus-5-5").unwrap();
+        assert_eq!((little.thinking, little.output_config), (None, Some(json!({"effort": "low"}))));
+    }
+
+    #[test]
+    fn the_third_generation_is_asked_for_no_more_than_it_gives() {
+        assert_eq!(max_output("claude-3-haiku-20240307"), 4_096);
+        assert_eq!(max_output("anthropic.claude-3-5-sonnet-20241022-v2:0"), 8_192);
+        assert_eq!(max_output("claude-3-7-sonnet-20250219"), 8_192);
+        assert_eq!(max_output("claude-opus-4-20250514"), 32_000);
     }
 }

@@ -38,30 +38,52 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.finish(ask.settings)
 }
 
-/// The third generation has levels, the one before a budget.
+/// The third generation has levels, 2.5 a budget, and those before do not think: they refuse to be told of it.
 fn thinking_config(model: &str, thinking: Thinking) -> Option<Value> {
+    let number = generation(model).filter(|number| *number >= (2, 5))?;
+    // What makes pictures or speech has the number of another, and not its thoughts.
+    if ["-image", "-tts", "-audio"].iter().any(|kind| model.contains(kind)) {
+        return None;
+    }
     let level = |level: &str| Some(json!({"includeThoughts": true, "thinkingLevel": level}));
-    let budget = |tokens: u32| Some(json!({"includeThoughts": true, "thinkingBudget": tokens}));
-    match (thinking, is_third(model)) {
-        // It cannot be told to one that has only levels, and not to every one that has a budget.
-        (Thinking::Off, true) => None,
-        (Thinking::Off, false) => Some(json!({"thinkingBudget": 0})),
-        (Thinking::Low, true) => level("low"),
-        (Thinking::Medium, true) => level("medium"),
-        (Thinking::High, true) => level("high"),
-        (Thinking::Low, false) => budget(2_048),
-        (Thinking::Medium, false) => budget(8_192),
-        (Thinking::High, false) => budget(24_576),
-        (Thinking::Tokens(tokens), _) => budget(tokens),
+    match thinking {
+        // It cannot be told to one that has only levels.
+        Thinking::Off if number >= (3, 0) => None,
+        Thinking::Low if number >= (3, 0) => level("low"),
+        Thinking::Medium if number >= (3, 0) => level("medium"),
+        Thinking::High if number >= (3, 0) => level("high"),
+        Thinking::Off => Some(budget(model, 0)),
+        Thinking::Low => Some(budget(model, 2_048)),
+        Thinking::Medium => Some(budget(model, 8_192)),
+        Thinking::High => Some(budget(model, 24_576)),
+        Thinking::Tokens(tokens) => Some(budget(model, tokens)),
+    }
+}
+
+/// A budget within what the model takes. Pro cannot be told not to think, only to think little.
+fn budget(model: &str, tokens: u32) -> Value {
+    let tokens = match tokens {
+        tokens if model.contains("2.5-pro") => tokens.clamp(128, 32_768),
+        0 => return json!({"thinkingBudget": 0}),
+        tokens if model.contains("lite") => tokens.clamp(512, 24_576),
+        tokens => tokens.min(24_576),
+    };
+    json!({"includeThoughts": true, "thinkingBudget": tokens})
+}
+
+/// A model's generation, if it is one of Gemini's. `gemini-flash-latest` and its kind are the newest there are.
+fn generation(model: &str) -> Option<(u32, u32)> {
+    let name = model.rsplit('/').next().unwrap_or(model).strip_prefix("gemini-")?;
+    let mut numbers = name.split('-').next().unwrap_or(name).split('.').map(|number| number.parse::<u32>().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), minor) => Some((major, minor.unwrap_or(0))),
+        (None, _) => Some((u32::MAX, 0)),
     }
 }
 
 /// Whether the model is of the third generation or later: it wants its seals back.
 fn is_third(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let number = name.strip_prefix("gemini-").and_then(|rest| rest.split(['-', '.']).next()?.parse::<u32>().ok());
-    // `gemini-flash-latest` and its kind are the newest there are.
-    number.map_or_else(|| name.starts_with("gemini-"), |number| number >= 3)
+    generation(model).is_some_and(|number| number >= (3, 0))
 }
 
 fn contents(ask: &Ask<'_>) -> Vec<Value> {
@@ -173,6 +195,20 @@ mod tests {
         }
         for model in ["gemini-2.5-pro", "gemini-1.5-flash-8b", "gemma-3-27b-it"] {
             assert!(!is_third(model), "{model}");
+        }
+    }
+    #[test]
+    fn a_model_is_told_of_thinking_only_what_it_takes() {
+        let budget = |model, thinking| thinking_config(model, thinking).map(|config| config["thinkingBudget"].clone());
+        assert_eq!(budget("gemini-2.5-flash", Thinking::Off), Some(json!(0)));
+        assert_eq!(budget("gemini-2.5-pro", Thinking::Off), Some(json!(128)), "it thinks at least a little");
+        assert_eq!(budget("gemini-2.5-pro", Thinking::Tokens(90_000)), Some(json!(32_768)));
+        assert_eq!(budget("gemini-2.5-flash", Thinking::Tokens(90_000)), Some(json!(24_576)));
+        assert_eq!(budget("gemini-2.5-flash-lite", Thinking::Tokens(1)), Some(json!(512)));
+        for model in ["gemini-2.0-flash", "gemini-1.5-pro", "gemma-3-27b-it", "gemini-2.5-flash-image"] {
+            for thinking in [Thinking::Off, Thinking::High, Thinking::Tokens(2_000)] {
+                assert_eq!(thinking_config(model, thinking), None, "{model}");
+            }
         }
     }
 }

@@ -17,6 +17,16 @@ pub(super) fn wire_id(id: &str, max: usize) -> String {
     if is_plain(id, max) { id.to_owned() } else { format!("id_{:032x}", digest(id)) }
 }
 
+/// The id as Mistral takes it: nine letters and digits, neither more nor less.
+pub(super) fn nine(id: &str) -> String {
+    const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return id.to_owned();
+    }
+    let rests = std::iter::successors(Some(digest(id)), |rest| Some(rest / 62)).take(9);
+    rests.filter_map(|rest| DIGITS.get(usize::try_from(rest % 62).ok()?)).map(|digit| char::from(*digit)).collect()
+}
+
 /// The name as a provider takes it: what is not allowed in it becomes `_`.
 pub(super) fn wire_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
@@ -43,6 +53,15 @@ mod tests {
             assert!(is_plain(id, 40), "{id}");
             assert_eq!(strange.iter().position(|other| other == id), Some(place), "{id} stands for two ids");
         }
+    }
+
+    #[test]
+    fn an_id_of_nine_letters_stays_itself_and_every_other_one_becomes_nine_of_its_own() {
+        assert_eq!(nine("aB3456789"), "aB3456789");
+        let ids: Vec<String> = (0..10_000).map(|number| nine(&format!("call_{number}"))).collect();
+        assert!(ids.iter().all(|id| id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric())));
+        let different: std::collections::HashSet<&String> = ids.iter().collect();
+        assert_eq!(different.len(), ids.len());
     }
 
     #[test]

@@ -1,16 +1,65 @@
 //! OpenAI's Chat Completions API, and the many servers that speak it.
 //!
-//! There is no place for a thought in it, and a tool's result is a text.
+//! There is no place for a thought in it, and a tool's result is a text. What some servers want beside is in [`Server`].
 
+use andon::core::id::CallId;
 use andon::core::message::{Message, Part, Role, ToolCall};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::image::{Source, in_words, source};
-use super::names::{wire_id, wire_name};
+use super::names::{nine, wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
-use super::{Ask, Body, effort};
+use super::{Ask, Body, openai};
+use crate::settings::Thinking;
 
 const MAX_ID: usize = 40;
+
+/// Stands between a tool's result and the user's next words where both may not be neighbours: the answer that was never
+/// begun. It says nothing, for it stands in the model's voice.
+const NO_ANSWER: &str = "[…]";
+
+/// A server that is stricter than the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Server {
+    /// As OpenAI, or more lenient.
+    Plain,
+    /// No user message behind a tool's, and ids of its own form. Whoever serves its models uses its templates, which check
+    /// the same.
+    Mistral,
+    /// It thinks, and wants back what it thought before a call. It seals nothing: the words go back in the clear, and a
+    /// call before which nothing was thought, or not by it, has an empty thought.
+    DeepSeek,
+}
+
+impl Server {
+    fn of(ask: &Ask<'_>) -> Self {
+        const FAMILY: [&str; 7] = ["mistral", "ministral", "mixtral", "codestral", "devstral", "magistral", "pixtral"];
+        let model = ask.model.to_ascii_lowercase();
+        let is_mistral = ask.provider == "mistral" || FAMILY.iter().any(|name| model.contains(name));
+        // `deepseek-chat` is the name under which it does not think.
+        let thinks = ask.settings.thinking != Some(Thinking::Off) && model != "deepseek-chat";
+        match ask.provider {
+            _ if is_mistral => Self::Mistral,
+            "deepseek" if thinks => Self::DeepSeek,
+            _ => Self::Plain,
+        }
+    }
+
+    fn id(self, id: &CallId) -> String {
+        match self {
+            Self::Plain | Self::DeepSeek => wire_id(id.as_str(), MAX_ID),
+            Self::Mistral => nine(id.as_str()),
+        }
+    }
+
+    /// Which thoughts it takes back.
+    fn thoughts(self) -> Thoughts {
+        match self {
+            Self::Plain | Self::Mistral => Thoughts::Dropped,
+            Self::DeepSeek => Thoughts::Unsealed,
+        }
+    }
+}
 
 /// The body of a request to `POST /chat/completions`.
 pub fn body(ask: &Ask<'_>) -> Value {
@@ -18,35 +67,62 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set("model", ask.model);
     body.set("stream", true);
     body.set("stream_options", json!({"include_usage": true}));
-    body.set_some(max_field(ask.model), ask.settings.max_output);
-    body.set_some("temperature", ask.settings.temperature.and_then(super::number));
-    body.set_some("reasoning_effort", ask.settings.thinking.and_then(|thinking| effort(ask.model, thinking)));
+    body.set_some(max_field(ask), ask.settings.max_output);
+    body.set_some("temperature", ask.openai_temperature());
+    body.set_some("reasoning_effort", effort(ask));
+    if ask.provider == "deepseek" && ask.settings.thinking == Some(Thinking::Off) {
+        body.set("thinking", json!({"type": "disabled"}));
+    }
     body.set_list("stop", ask.settings.stop.iter().map(|stop| json!(stop)));
     body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
     body.set("messages", messages(ask));
     body.finish(ask.settings)
 }
 
-/// What the limit of an answer is called: OpenAI's own models refuse the old name, other servers know no other.
-fn max_field(model: &str) -> &'static str {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let is_numbered = name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let is_openai = is_numbered || ["gpt-", "chatgpt-", "codex-"].iter().any(|known| name.starts_with(known));
-    if is_openai { "max_completion_tokens" } else { "max_tokens" }
+/// What the limit of an answer is called: OpenAI's own models refuse the old name, other servers know no other. At Azure a
+/// name says nothing, and the new one is taken by all.
+fn max_field(ask: &Ask<'_>) -> &'static str {
+    if ask.provider == "azure" || openai::is_own(ask.model) { "max_completion_tokens" } else { "max_tokens" }
+}
+
+/// How long to think. The newest models of OpenAI's take tools here only if they are told not to: with tools they are better
+/// asked through Responses. OpenRouter does that itself.
+fn effort(ask: &Ask<'_>) -> Option<&'static str> {
+    if !ask.tools.is_empty() && ask.provider != "openrouter" && openai::reasons_or_has_tools(ask.model) {
+        return Some("none");
+    }
+    openai::effort(ask.model, ask.settings.thinking?)
 }
 
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
+    let server = Server::of(ask);
     let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
     let mut messages: Vec<Value> = system.into_iter().collect();
-    for message in prepare(ask.prompt, Thoughts::Dropped) {
+    let mut before = None;
+    for message in prepare(ask.prompt, server.thoughts()) {
         match message.role {
-            Role::User => messages.push(json!({"role": "user", "content": user_content(&message)})),
-            Role::Assistant => messages.push(assistant(&message)),
+            Role::User => {
+                if server == Server::Mistral && before == Some(Role::Tool) {
+                    messages.push(json!({"role": "assistant", "content": NO_ANSWER}));
+                }
+                messages.push(json!({"role": "user", "content": user_content(&message)}));
+            }
+            Role::Assistant => {
+                let mut said = assistant(&message, server);
+                let thought = thoughts(&message);
+                // The answer behind the last result belongs to the calls before it.
+                let is_wanted = said.contains_key("tool_calls") || (before == Some(Role::Tool) && !thought.is_empty());
+                if server == Server::DeepSeek && is_wanted {
+                    said.insert("reasoning_content".to_owned(), json!(thought));
+                }
+                messages.push(Value::Object(said));
+            }
             Role::Tool => messages.extend(message.results().map(|result| {
-                let id = wire_id(result.call.as_str(), MAX_ID);
+                let id = server.id(&result.call);
                 json!({"role": "tool", "tool_call_id": id, "content": contents_in_words(result)})
             })),
         }
+        before = Some(message.role);
     }
     messages
 }
@@ -76,19 +152,28 @@ fn user_content(message: &Message) -> Value {
     parts.collect()
 }
 
-fn assistant(message: &Message) -> Value {
+fn assistant(message: &Message, server: Server) -> Map<String, Value> {
     let text = words(message, "");
     let call = |call: &ToolCall| {
         let function = json!({"name": wire_name(&call.name), "arguments": call.arguments});
-        json!({"id": wire_id(call.id.as_str(), MAX_ID), "type": "function", "function": function})
+        json!({"id": server.id(&call.id), "type": "function", "function": function})
     };
     let calls: Vec<Value> = message.calls().map(call).collect();
     let content = if text.is_empty() { Value::Null } else { json!(text) };
-    if calls.is_empty() {
-        json!({"role": "assistant", "content": content})
-    } else {
-        json!({"role": "assistant", "content": content, "tool_calls": calls})
+    let mut said = Map::from_iter([("role".to_owned(), json!("assistant")), ("content".to_owned(), content)]);
+    if !calls.is_empty() {
+        said.insert("tool_calls".to_owned(), json!(calls));
     }
+    said
+}
+
+/// What was thought, as one text.
+fn thoughts(message: &Message) -> String {
+    let thoughts = message.parts.iter().filter_map(|part| match part {
+        Part::Thinking { text, .. } => Some(text.as_str()),
+        Part::Text { .. } | Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    thoughts.collect()
 }
 
 /// The words of a message as one text.
@@ -99,19 +184,4 @@ pub(super) fn words(message: &Message, between: &str) -> String {
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     });
     words.collect::<Vec<_>>().join(between)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_limit_has_the_name_that_the_models_server_knows() {
-        for model in ["gpt-5.2", "o3-mini", "openai/gpt-4o", "chatgpt-4o-latest"] {
-            assert_eq!(max_field(model), "max_completion_tokens", "{model}");
-        }
-        for model in ["deepseek-chat", "mistral-large-latest", "qwen3-32b", "orca"] {
-            assert_eq!(max_field(model), "max_tokens", "{model}");
-        }
-    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::image::{Source, in_words, source};
 use super::names::{wire_id, wire_name};
 use super::prepare::{Thoughts, contents_in_words, prepare};
-use super::{Ask, Body, effort};
+use super::{Ask, Body, openai};
 
 /// Who seals these thoughts.
 pub const NAME: &str = "openai-responses";
@@ -27,10 +27,12 @@ pub fn body(ask: &Ask<'_>) -> Value {
     body.set("model", ask.model);
     body.set("stream", true);
     body.set("store", false);
-    body.set("include", json!(["reasoning.encrypted_content"]));
+    if openai::seals_reasoning(ask.model) {
+        body.set("include", json!(["reasoning.encrypted_content"]));
+    }
     body.set_some("max_output_tokens", ask.settings.max_output);
-    body.set_some("temperature", ask.settings.temperature.and_then(super::number));
-    if let Some(effort) = ask.settings.thinking.and_then(|thinking| effort(ask.model, thinking)) {
+    body.set_some("temperature", ask.openai_temperature());
+    if let Some(effort) = ask.settings.thinking.and_then(|thinking| openai::effort(ask.model, thinking)) {
         // The summary is all that is ever shown of a thought, and only to who asks.
         body.set("reasoning", json!({"effort": effort, "summary": "auto"}));
     }

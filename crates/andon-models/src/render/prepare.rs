@@ -3,7 +3,8 @@
 //! # What holds afterwards
 //!
 //! 1. A thought is there only if the provider takes it back: sealed by itself, and in a place where it takes one.
-//! 2. An answer's calls stand behind its words: some servers take nothing between a call and its result.
+//! 2. An answer's calls stand behind its words: some servers take nothing between a call and its result. Where thoughts hold
+//!    their places, all of their answer does.
 //!
 //! The rest is the prompt's own promise: whatever is taken from an answer here, its last part stays.
 
@@ -15,8 +16,10 @@ use serde_json::{Map, Value, json};
 pub(super) enum Thoughts {
     /// None: there is no place for them in a request.
     Dropped,
-    /// Those with its own seal, in an answer that begins with one.
-    Leading(&'static str),
+    /// Those that nobody sealed: they are words like others.
+    Unsealed,
+    /// Those with its own seal, and then the whole answer exactly as it came: nothing in it may be moved.
+    InPlace(&'static str),
     /// Those with its own seal, each bound to the part that follows it.
     Bound(&'static str),
 }
@@ -33,12 +36,10 @@ pub(super) fn prepare(prompt: &[Message], thoughts: Thoughts) -> Vec<Message> {
 fn answer(parts: &[Part], thoughts: Thoughts) -> Vec<Part> {
     match thoughts {
         Thoughts::Dropped => calls_last(parts.iter().filter(|part| !is_thought(part)).cloned()),
-        Thoughts::Leading(by) => {
-            let mut answer = calls_last(parts.iter().filter(|part| !is_thought(part) || is_sealed(part, by)).cloned());
-            if !answer.first().is_some_and(is_thought) {
-                answer.retain(|part| !is_thought(part));
-            }
-            answer
+        Thoughts::Unsealed => calls_last(parts.iter().filter(|part| !is_thought(part) || is_unsealed(part)).cloned()),
+        Thoughts::InPlace(by) => {
+            let kept = parts.iter().filter(|part| !is_thought(part) || is_sealed(part, by)).cloned();
+            if parts.iter().any(|part| is_sealed(part, by)) { kept.collect() } else { calls_last(kept) }
         }
         Thoughts::Bound(by) => bound(parts, by),
     }
@@ -75,6 +76,10 @@ fn is_thought(part: &Part) -> bool {
 
 fn is_sealed(part: &Part, name: &str) -> bool {
     matches!(part, Part::Thinking { signature: Some(seal), .. } if &*seal.by == name)
+}
+
+fn is_unsealed(part: &Part) -> bool {
+    matches!(part, Part::Thinking { signature: None, .. })
 }
 
 /// The turns of a form in which only two speak, user and assistant, each with its blocks in `content`.
@@ -120,7 +125,7 @@ mod tests {
     use andon::core::id::CallId;
     use andon::core::message::{Image, ResultStatus, Signature, ToolCall};
 
-    const OWN: Thoughts = Thoughts::Leading("maker");
+    const OWN: Thoughts = Thoughts::InPlace("maker");
     const BOUND: Thoughts = Thoughts::Bound("maker");
 
     fn thought(by: Option<&str>) -> Part {
@@ -132,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_stays_only_if_it_bears_the_own_seal_and_opens_the_answer() {
+    fn a_thought_stays_only_if_it_bears_the_own_seal() {
         let kept = vec![thought(Some("maker")), Part::text("So.")];
         assert_eq!(answer(&kept, OWN), kept);
         assert_eq!(answer(&kept, Thoughts::Dropped), vec![Part::text("So.")]);
@@ -140,8 +145,14 @@ mod tests {
             assert_eq!(answer(&[other.clone(), Part::text("So.")], OWN), vec![Part::text("So.")]);
             assert_eq!(answer(&[other, Part::text("So.")], BOUND), vec![Part::text("So.")]);
         }
-        let late = [Part::text("So."), thought(Some("maker")), Part::text("Or.")];
-        assert_eq!(answer(&late, OWN), vec![Part::text("So."), Part::text("Or.")]);
+    }
+
+    #[test]
+    fn an_answer_with_an_own_thought_stays_in_its_order_wherever_the_thought_is() {
+        let late = [Part::text("So."), thought(Some("maker")), call(), thought(Some("maker")), Part::text("Or.")];
+        assert_eq!(answer(&late, OWN), late);
+        let mixed = [thought(Some("somebody else")), call(), Part::text("So.")];
+        assert_eq!(answer(&mixed, OWN), vec![Part::text("So."), call()]);
     }
 
     #[test]
@@ -150,6 +161,12 @@ mod tests {
         assert_eq!(answer(&said, BOUND), vec![Part::text("So."), thought(Some("maker")), call()]);
         let late = [Part::text("So."), thought(Some("maker")), call()];
         assert_eq!(answer(&late, BOUND), late);
+    }
+
+    #[test]
+    fn a_thought_in_the_clear_goes_only_to_who_takes_it() {
+        let said = [thought(None), thought(Some("maker")), Part::text("So.")];
+        assert_eq!(answer(&said, Thoughts::Unsealed), vec![thought(None), Part::text("So.")]);
     }
 
     #[test]

@@ -4,3 +4,4 @@
 mod bodies;
 mod properties;
 mod round_trip;
+mod servers;

@@ -18,13 +18,24 @@ use serde_json::{Value, json};
 /// Models of each provider, of every generation that is told things in another way.
 fn models(provider: Provider) -> &'static [&'static str] {
     match provider {
-        Provider::Anthropic => &["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5-20251001"],
-        Provider::OpenAiChat => &["gpt-5.2", "deepseek-chat"],
-        Provider::OpenAiResponses => &["gpt-5.2"],
+        Provider::Anthropic => &[
+            "claude-sonnet-5",
+            "claude-opus-5-5",
+            "claude-sonnet-5-5",
+            "claude-opus-4-6",
+            "claude-haiku-4-5-20251001",
+            "claude-3-haiku-20240307",
+        ],
+        Provider::OpenAiChat => &["gpt-5.2", "o3", "gpt-4.1", "qwen3-32b"],
+        Provider::OpenAiResponses => &["gpt-5.2", "gpt-4.1"],
         // The one before the third generation needs no seals; its validator is asked elsewhere.
         Provider::Gemini => &["gemini-3-pro-preview", "gemini-flash-latest"],
-        Provider::Bedrock => &["anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"],
+        Provider::Bedrock => {
+            &["anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-sonnet-5", "amazon.nova-pro-v1:0"]
+        }
         Provider::Ollama => &["qwen3"],
+        Provider::Mistral => &["mistral-large-latest", "devstral-medium-2512"],
+        Provider::DeepSeek => &["deepseek-reasoner", "deepseek-v4-pro"],
     }
 }
 
@@ -69,7 +80,7 @@ proptest! {
         let prompt = prompt(&asked(history));
         for provider in Provider::ALL {
             for model in models(provider) {
-                let ask = Ask { model, instructions: Some("Be brief."), prompt: &prompt, tools: &tools, settings: &settings };
+                let ask = Ask { provider: provider.adapter(), model, instructions: Some("Be brief."), prompt: &prompt, tools: &tools, settings: &settings };
                 let body = provider.render(&ask);
                 prop_assert_eq!(provider.validate(&body), Ok(()), "{} of {:?}: {:#}", model, provider, &body);
                 prop_assert_eq!(body.to_string(), provider.render(&ask).to_string());
@@ -82,7 +93,7 @@ proptest! {
         let prompt = prompt(&asked(history));
         for provider in [Provider::OpenAiChat, Provider::Ollama] {
             let settings = Settings::default();
-            let ask = Ask { model: "m", instructions: None, prompt: &prompt, tools: &[], settings: &settings };
+            let ask = Ask { provider: provider.adapter(), model: "m", instructions: None, prompt: &prompt, tools: &[], settings: &settings };
             let body = provider.render(&ask);
             let roles: Vec<&str> = body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
             prop_assert!(roles.windows(2).all(|pair| pair != ["user", "user"]), "{:?}", roles);
@@ -108,7 +119,7 @@ proptest! {
         for provider in Provider::ALL {
             let settings = Settings::default();
             let model = provider.strictest_model();
-            let body = provider.render(&Ask { model, instructions: None, prompt: &prompt, tools: &[], settings: &settings });
+            let body = provider.render(&Ask { provider: provider.adapter(), model, instructions: None, prompt: &prompt, tools: &[], settings: &settings });
             let own = format!("seal-of-{}", provider.name().replace('_', "-"));
             let others = body.to_string().replace(&own, "");
             prop_assert!(!others.contains("seal-of-"), "{:?}: {:#}", provider, body);
@@ -122,7 +133,14 @@ fn atoms(provider: Provider, history: &[Message]) -> Vec<(String, Value)> {
     let prompt = prompt(history);
     let settings = Settings::default();
     let model = provider.strictest_model();
-    let body = provider.render(&Ask { model, instructions: None, prompt: &prompt, tools: &[], settings: &settings });
+    let body = provider.render(&Ask {
+        provider: provider.adapter(),
+        model,
+        instructions: None,
+        prompt: &prompt,
+        tools: &[],
+        settings: &settings,
+    });
     let list = ["messages", "contents", "input"].iter().find_map(|field| body.get(field)).unwrap();
     let mut atoms = Vec::new();
     for message in list.as_array().unwrap() {
@@ -158,7 +176,8 @@ fn without_seals_the_second_generation_of_gemini_gets_no_stand_in() {
     let said = Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)], cut: None };
     let prompt = [Message::user("Look."), said];
     let settings = Settings::default();
-    let ask = |model| Ask { model, instructions: None, prompt: &prompt, tools: &[], settings: &settings };
+    let ask =
+        |model| Ask { provider: "gemini", model, instructions: None, prompt: &prompt, tools: &[], settings: &settings };
     let part = |model| Provider::Gemini.render(&ask(model))["contents"][1]["parts"][0].clone();
     assert_eq!(part("gemini-2.5-pro"), json!({"functionCall": {"name": "look", "args": {}}}));
     assert_eq!(part("gemini-3-pro-preview")["thoughtSignature"], "skip_thought_signature_validator");

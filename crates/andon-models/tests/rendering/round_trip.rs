@@ -185,7 +185,14 @@ fn rendered(provider: Provider, parts: &[Part]) -> Value {
     prompt.push(Message::user("Go on."));
     let settings = Settings::default();
     let model = provider.strictest_model();
-    let body = provider.render(&Ask { model, instructions: None, prompt: &prompt, tools: &[], settings: &settings });
+    let body = provider.render(&Ask {
+        provider: provider.adapter(),
+        model,
+        instructions: None,
+        prompt: &prompt,
+        tools: &[],
+        settings: &settings,
+    });
     // Bedrock alone wants its tools told again; the others take calls to tools that are gone.
     assert_eq!(provider.validate(&body), Ok(()), "{body:#}");
     body

@@ -136,7 +136,14 @@ pub(crate) fn next_request(provider: Provider, pieces: &[Piece]) -> Value {
     let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
     let prompt = prompt(&history);
     let model = provider.strictest_model();
-    let ask = Ask { model, instructions: None, prompt: &prompt, tools: &tools, settings: &settings };
+    let ask = Ask {
+        provider: provider.adapter(),
+        model,
+        instructions: None,
+        prompt: &prompt,
+        tools: &tools,
+        settings: &settings,
+    };
     let body = provider.render(&ask);
     assert_eq!(provider.validate(&body), Ok(()));
     body

@@ -90,15 +90,11 @@ fn check_block(path: &str, block: &Value, role: &str, turn: &mut Turn, violation
     }
 }
 
+/// Thoughts stand wherever the model had them, but never last.
 fn check_thinking_place(path: &str, blocks: &[Value], violations: &mut Violations) {
     let is_thought = |block: &Value| matches!(word(block, "type"), "thinking" | "redacted_thinking");
-    if !blocks.iter().any(is_thought) {
-        return;
-    }
-    let first = blocks.first().is_some_and(is_thought);
-    violations.require(first, &format!("{path}[0]"), "a message with thinking begins with thinking");
     let last = blocks.last().is_some_and(is_thought);
-    let place = format!("{path}[{}]", blocks.len() - 1);
+    let place = format!("{path}[{}]", blocks.len().saturating_sub(1));
     violations.require(!last, &place, "the last block of a message must not be thinking");
 }
 
@@ -110,7 +106,8 @@ fn check_last(messages: &[Value], violations: &mut Violations) {
     violations.require(text.trim_end() == text, &path, "the last assistant text must not end with whitespace");
 }
 
-/// An answer has a limit, and thinking leaves room for it; a model that thinks sees its thoughts before its calls.
+/// An answer has a limit, and thinking leaves room for it; a model with a budget sees a thought first in the answer whose
+/// results it is given. One that decides itself takes an answer without.
 fn check_limits(body: &Value, violations: &mut Violations) {
     let max = body.get("max_tokens").and_then(Value::as_u64).unwrap_or(0);
     violations.require(max > 0, "max_tokens", "an answer has a limit");
@@ -122,7 +119,19 @@ fn check_limits(body: &Value, violations: &mut Violations) {
             "at least 1024 and under max_tokens",
         );
     }
-    violations.require(body.get("temperature").is_none(), "temperature", "a model that thinks takes no temperature");
+    let model = word(body, "model");
+    let is_off = word(thinking, "type") == "disabled";
+    let always =
+        ["opus-5-5", "fable", "mythos"].iter().any(|family| model.contains(family)) || model.ends_with("sonnet-5-5");
+    violations.require(!(is_off && always), "thinking.type", "a model that always thinks is not told to stop");
+    violations.require(
+        is_off || body.get("temperature").is_none(),
+        "temperature",
+        "a model that thinks takes no temperature",
+    );
+    if word(thinking, "type") != "enabled" {
+        return;
+    }
     let [.., answer, last] = list(body, "messages") else { return };
     let first = |message: &Value| list(message, "content").first().map(|block| word(block, "type").to_owned());
     if first(last).as_deref() == Some("tool_result") {
@@ -198,9 +207,6 @@ mod tests {
                 body["messages"][2]["content"].as_array_mut().unwrap().swap(1, 2);
                 body["messages"][2]["content"].as_array_mut().unwrap().swap(0, 1);
             }),
-            ("messages[1].content[0]", "begins with thinking", |body| {
-                body["messages"][1]["content"].as_array_mut().unwrap().swap(0, 1);
-            }),
             ("messages[3].content[0]", "must not be thinking", |body| {
                 body["messages"][3]["content"] = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}]);
             }),
@@ -225,12 +231,16 @@ mod tests {
                 body["messages"][1]["content"][0]["signature"] = json!("seal-of-gemini");
             }),
             ("thinking.budget_tokens", "at least 1024", |body| body["thinking"]["budget_tokens"] = json!(4096)),
+            ("thinking.type", "always thinks", |body| {
+                body["model"] = json!("claude-opus-5-5");
+                body["thinking"] = json!({"type": "disabled"});
+            }),
             ("temperature", "no temperature", |body| {
                 body["thinking"] = json!({"type": "adaptive"});
                 body["temperature"] = json!(0.5);
             }),
             ("thinking", "stands the thought", |body| {
-                body["thinking"] = json!({"type": "adaptive"});
+                body["thinking"] = json!({"type": "enabled", "budget_tokens": 2_000});
                 body["messages"].as_array_mut().unwrap().pop();
                 body["messages"][1]["content"].as_array_mut().unwrap().remove(0);
             }),

@@ -29,6 +29,7 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
         check_text(&format!("system[{place}].text"), block.get("text"), &mut violations);
     }
     check_tools(body, &turns, &mut violations);
+    check_thinking(body, &mut violations);
     violations.into_result()
 }
 
@@ -39,14 +40,24 @@ fn check_message(path: &str, message: &Value, violations: &mut Violations) -> Tu
         check_block(&format!("{path}[{place}]"), block, role, &mut turn, violations);
     }
     let is_thought = |block: &Value| block.get("reasoningContent").is_some();
-    if blocks.iter().any(is_thought) {
-        let first = blocks.first().is_some_and(is_thought);
-        violations.require(first, &format!("{path}[0]"), "a message with reasoning begins with reasoning");
-        let last = blocks.last().is_some_and(is_thought);
-        let place = format!("{path}[{}]", blocks.len() - 1);
-        violations.require(!last, &place, "the last block of a message must not be reasoning");
-    }
+    let last = blocks.last().is_some_and(is_thought);
+    let place = format!("{path}[{}]", blocks.len().saturating_sub(1));
+    violations.require(!last, &place, "the last block of a message must not be reasoning");
     turn
+}
+
+/// As at Anthropic: a model with a budget sees a thought first in the answer whose results it is given.
+fn check_thinking(body: &Value, violations: &mut Violations) {
+    let thinking = body.get("additionalModelRequestFields").and_then(|fields| fields.get("thinking"));
+    let has_budget = thinking.is_some_and(|thinking| word(thinking, "type") == "enabled");
+    let [.., answer, last] = list(body, "messages") else { return };
+    let opens =
+        |message: &Value, kind: &str| list(message, "content").first().is_some_and(|block| block.get(kind).is_some());
+    if has_budget && opens(last, "toolResult") {
+        let path = "additionalModelRequestFields.thinking";
+        let rule = "before calls with results stands the thought that led to them";
+        violations.require(opens(answer, "reasoningContent"), path, rule);
+    }
 }
 
 fn check_block(path: &str, block: &Value, role: &str, turn: &mut Turn, violations: &mut Violations) {
@@ -174,7 +185,9 @@ mod tests {
             ("messages[1].content[2]", "unique", |body| {
                 body["messages"][1]["content"][2]["toolUse"]["toolUseId"] = json!("a");
             }),
-            ("messages[1].content[0]", "begins with reasoning", |body| {
+            ("additionalModelRequestFields.thinking", "stands the thought", |body| {
+                let thinking = json!({"type": "enabled", "budget_tokens": 2_000});
+                body["additionalModelRequestFields"] = json!({"thinking": thinking});
                 body["messages"][1]["content"].as_array_mut().unwrap().swap(0, 1);
             }),
             ("messages[1].content[2]", "must not be reasoning", |body| {

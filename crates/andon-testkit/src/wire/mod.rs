@@ -8,9 +8,11 @@
 
 mod anthropic;
 mod bedrock;
+mod deepseek;
 mod gemini;
 #[cfg(any(test, feature = "strategies"))]
 pub mod histories;
+mod mistral;
 mod neutral;
 mod ollama;
 mod openai_chat;
@@ -46,12 +48,24 @@ pub enum Provider {
     Bedrock,
     /// Ollama's own API.
     Ollama,
+    /// Mistral's own servers, which speak OpenAI's Chat Completions API more strictly than others.
+    Mistral,
+    /// DeepSeek's own servers, which want the thoughts behind a call back.
+    DeepSeek,
 }
 
 impl Provider {
     /// Every provider.
-    pub const ALL: [Self; 6] =
-        [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini, Self::Bedrock, Self::Ollama];
+    pub const ALL: [Self; 8] = [
+        Self::Anthropic,
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Gemini,
+        Self::Bedrock,
+        Self::Ollama,
+        Self::Mistral,
+        Self::DeepSeek,
+    ];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
@@ -62,6 +76,19 @@ impl Provider {
             Self::Gemini => "gemini",
             Self::Bedrock => "bedrock",
             Self::Ollama => "ollama",
+            Self::Mistral => "mistral",
+            Self::DeepSeek => "deepseek",
+        }
+    }
+
+    /// The name of a provider that takes this form, as [`andon_models::names`] has it.
+    pub fn adapter(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic | Self::Gemini | Self::Bedrock | Self::Ollama | Self::Mistral | Self::DeepSeek => {
+                self.name()
+            }
         }
     }
 
@@ -73,6 +100,8 @@ impl Provider {
             Self::Gemini => "gemini-3-pro-preview",
             Self::Bedrock => "anthropic.claude-sonnet-4-5-20250929-v1:0",
             Self::Ollama => "qwen3",
+            Self::Mistral => "mistral-large-latest",
+            Self::DeepSeek => "deepseek-reasoner",
         }
     }
 
@@ -80,7 +109,7 @@ impl Provider {
     pub fn render(self, ask: &Ask<'_>) -> Value {
         match self {
             Self::Anthropic => render::anthropic::body(ask),
-            Self::OpenAiChat => render::openai_chat::body(ask),
+            Self::OpenAiChat | Self::Mistral | Self::DeepSeek => render::openai_chat::body(ask),
             Self::OpenAiResponses => render::openai_responses::body(ask),
             Self::Gemini => render::gemini::body(ask),
             Self::Bedrock => render::bedrock::body(ask),
@@ -97,6 +126,8 @@ impl Provider {
             Self::Gemini => gemini::validate(body),
             Self::Bedrock => bedrock::validate(body),
             Self::Ollama => ollama::validate(body),
+            Self::Mistral => mistral::validate(body),
+            Self::DeepSeek => deepseek::validate(body),
         }
     }
 }
@@ -129,7 +160,14 @@ pub fn check_history<M: Borrow<Message>>(history: &[M]) -> Vec<String> {
     for provider in Provider::ALL {
         for (tools, settings) in [(&[][..], &plain), (&tools[..], &rich)] {
             let (model, instructions) = (provider.strictest_model(), Some("Be brief."));
-            let body = provider.render(&Ask { model, instructions, prompt: &prompt, tools, settings });
+            let body = provider.render(&Ask {
+                provider: provider.adapter(),
+                model,
+                instructions,
+                prompt: &prompt,
+                tools,
+                settings,
+            });
             // Asked both ways, most violations are the same ones.
             for line in told(provider.name(), provider.validate(&body)) {
                 if !found.contains(&line) {

@@ -22,7 +22,17 @@ pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
     scan.violations.require(!ends_with_answer, "messages", "the conversation ends with a user or tool message");
     let mut violations = scan.violations;
     check_tools(body, &mut violations);
+    check_effort(body, &mut violations);
     violations.into_result()
+}
+
+/// The models of OpenAI's from 5.2 on take tools here only if they are told not to reason.
+fn check_effort(body: &Value, violations: &mut Violations) {
+    let minor = word(body, "model").strip_prefix("gpt-5.").and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+    if minor.is_some_and(|minor| minor >= 2) && !list(body, "tools").is_empty() {
+        let is_off = word(body, "reasoning_effort") == "none";
+        violations.require(is_off, "reasoning_effort", "tools are taken only from who is told not to reason");
+    }
 }
 
 fn check_tools(body: &Value, violations: &mut Violations) {
@@ -215,6 +225,7 @@ mod tests {
                 body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{\"a\":");
             }),
             ("messages[3].content", "string or parts", |body| body["messages"][3]["content"] = json!(null)),
+            ("reasoning_effort", "only from who", |body| body["model"] = json!("gpt-5.6-terra")),
             ("tools[1].function.name", "unique", |body| body["tools"][1] = body["tools"][0].clone()),
             ("tools[0].function.parameters", "object", |body| body["tools"][0]["function"]["parameters"] = json!(1)),
         ];

@@ -1,0 +1,156 @@
+//! What OpenAI's models take, by their names: what one of them wants another refuses.
+//!
+//! What is said of a model is what every server takes that has it. A name that is not OpenAI's is told what was set.
+
+use crate::settings::Thinking;
+
+/// A model's family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    /// `gpt-4.1`, `gpt-4o`, `chatgpt-4o-latest` and what was before: they do not reason.
+    Speaks,
+    /// `gpt-5-chat-latest` and its kind: whether they reason is theirs to say, and they take no word about it.
+    Chats,
+    /// `o3`, `o4-mini`.
+    O,
+    /// `gpt-5` and later, by their numbers.
+    Gpt(u32, u32),
+    /// A `gpt-5` or later that cannot be told not to reason: `-pro`, `-codex`.
+    AlwaysReasons,
+    /// `gpt-oss-120b`, which anybody may serve.
+    Oss,
+    /// Somebody else's.
+    Other,
+}
+
+/// The name without who serves it and without what it was tuned to.
+fn bare(model: &str) -> &str {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.strip_prefix("ft:").map_or(name, |tuned| tuned.split(':').next().unwrap_or(tuned))
+}
+
+fn family(model: &str) -> Family {
+    let name = bare(model);
+    if name.starts_with("gpt-oss") {
+        return Family::Oss;
+    }
+    if name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+        return Family::O;
+    }
+    if name.starts_with("codex-") {
+        return Family::AlwaysReasons;
+    }
+    if name.starts_with("chatgpt-") {
+        return Family::Speaks;
+    }
+    let Some(rest) = name.strip_prefix("gpt-") else { return Family::Other };
+    let mut numbers = rest.split('-').next().unwrap_or(rest).split('.').map(|number| number.parse::<u32>().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), _) if major >= 5 && rest.contains("-chat") => Family::Chats,
+        (Some(major), _) if major >= 5 && (rest.contains("-pro") || rest.contains("-codex")) => Family::AlwaysReasons,
+        // `gpt-35-turbo` is what Azure calls 3.5.
+        (Some(major @ 5..30), minor) => Family::Gpt(major, minor.unwrap_or(0)),
+        _ => Family::Speaks,
+    }
+}
+
+/// Whether the model is OpenAI's own, which refuse the old name of an answer's limit. Whoever serves the open ones may
+/// know no other.
+pub(super) fn is_own(model: &str) -> bool {
+    !matches!(family(model), Family::Other | Family::Oss)
+}
+
+/// Whether the model reasons and can be asked for its reasoning, sealed. The others refuse the question.
+pub(super) fn seals_reasoning(model: &str) -> bool {
+    matches!(family(model), Family::O | Family::Gpt(..) | Family::AlwaysReasons | Family::Oss)
+}
+
+/// Whether the model takes a temperature. Some that reason take one while they are told not to; it is left out there, too.
+pub(super) fn takes_temperature(model: &str) -> bool {
+    matches!(family(model), Family::Speaks | Family::Oss | Family::Other)
+}
+
+/// Whether the model refuses tools in Chat Completions unless it is told not to reason, even where nothing was said of it.
+pub(super) fn reasons_or_has_tools(model: &str) -> bool {
+    matches!(family(model), Family::Gpt(major, minor) if (major, minor) >= (5, 2))
+}
+
+/// How long to think, in OpenAI's words. A number of tokens cannot be said there, and "not at all" only to some.
+pub(super) fn effort(model: &str, thinking: Thinking) -> Option<&'static str> {
+    let family = family(model);
+    if matches!(family, Family::Speaks | Family::Chats) {
+        return None;
+    }
+    match (thinking, family) {
+        (Thinking::Off, Family::Gpt(5, 0)) => Some("minimal"),
+        (Thinking::Off, Family::Gpt(..)) => Some("none"),
+        (Thinking::Off | Thinking::Tokens(_), _) => None,
+        (Thinking::Low, _) => Some("low"),
+        (Thinking::Medium, _) => Some("medium"),
+        (Thinking::High, _) => Some("high"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_read_from_every_way_in_which_a_model_is_named() {
+        for (model, expected) in [
+            ("gpt-4o", Family::Speaks),
+            ("gpt-4.1-mini", Family::Speaks),
+            ("gpt-35-turbo", Family::Speaks),
+            ("gpt-image-1", Family::Speaks),
+            ("ft:gpt-4o-mini-2024-07-18:org::id", Family::Speaks),
+            ("chatgpt-4o-latest", Family::Speaks),
+            ("gpt-5-chat-latest", Family::Chats),
+            ("gpt-5.2-chat-latest", Family::Chats),
+            ("o3", Family::O),
+            ("ft:o4-mini-2025-04-16:org::id", Family::O),
+            ("openai/gpt-5-mini", Family::Gpt(5, 0)),
+            ("gpt-5-2025-08-07", Family::Gpt(5, 0)),
+            ("gpt-5.2", Family::Gpt(5, 2)),
+            ("gpt-5.6-terra", Family::Gpt(5, 6)),
+            ("gpt-6", Family::Gpt(6, 0)),
+            ("gpt-5-pro", Family::AlwaysReasons),
+            ("gpt-5.3-codex", Family::AlwaysReasons),
+            ("codex-mini-latest", Family::AlwaysReasons),
+            ("openai/gpt-oss-120b", Family::Oss),
+            ("deepseek-chat", Family::Other),
+            ("orca", Family::Other),
+        ] {
+            assert_eq!(family(model), expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn openai_is_told_not_to_think_where_that_can_be_said() {
+        assert_eq!(effort("gpt-5.2", Thinking::Off), Some("none"));
+        assert_eq!(effort("openai/gpt-5-mini", Thinking::Off), Some("minimal"));
+        assert_eq!(effort("o3", Thinking::Off), None);
+        assert_eq!(effort("gpt-5.2-pro", Thinking::Off), None);
+        assert_eq!(effort("gpt-5.2", Thinking::Tokens(100)), None);
+    }
+
+    #[test]
+    fn a_model_that_does_not_reason_is_told_nothing_of_it() {
+        for model in ["gpt-4o", "gpt-4.1", "gpt-5-chat-latest"] {
+            assert_eq!(effort(model, Thinking::High), None, "{model}");
+            assert!(!seals_reasoning(model), "{model}");
+        }
+        for model in ["o3", "gpt-5.2", "qwen3-32b", "gpt-oss-20b"] {
+            assert_eq!(effort(model, Thinking::High), Some("high"), "{model}");
+        }
+    }
+
+    #[test]
+    fn a_temperature_goes_only_to_models_that_take_one() {
+        for model in ["gpt-4o", "gpt-oss-20b", "qwen3-32b"] {
+            assert!(takes_temperature(model), "{model}");
+        }
+        for model in ["o3", "ft:o4-mini:org", "gpt-5", "gpt-5.2", "gpt-5-chat-latest"] {
+            assert!(!takes_temperature(model), "{model}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! DeepSeek's Chat Completions API, with a model that thinks: the rules of that form, and one more.
+
+use serde_json::Value;
+
+use super::openai_chat;
+use super::rules::{list, word};
+use super::violation::{Violation, Violations};
+
+/// Checks a body against the rules of DeepSeek's own servers.
+pub(super) fn validate(body: &Value) -> Result<(), Vec<Violation>> {
+    let mut violations = Violations::from(openai_chat::validate(body));
+    let is_off = body.get("thinking").is_some_and(|thinking| word(thinking, "type") == "disabled");
+    for (place, message) in list(body, "messages").iter().enumerate() {
+        let path = format!("messages[{place}].reasoning_content");
+        let thought = message.get("reasoning_content");
+        let called = !list(message, "tool_calls").is_empty();
+        violations.require(
+            thought.is_some() || !called || is_off,
+            &path,
+            "calls come back with the thought before them",
+        );
+        let is_right = thought.is_none_or(|thought| thought.is_string() && word(message, "role") == "assistant");
+        violations.require(is_right, &path, "a thought is the assistant's, and a text");
+    }
+    violations.into_result()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::wire::Provider;
+    use crate::wire::tests::{Wrong, assert_each_is_refused};
+
+    fn good() -> Value {
+        json!({
+            "messages": [
+                {"role": "user", "content": "Look."},
+                {"role": "assistant", "content": null, "reasoning_content": "", "tool_calls": [
+                    {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}},
+                ]},
+                {"role": "tool", "tool_call_id": "a", "content": "seen"},
+                {"role": "user", "content": "Go on."},
+            ],
+        })
+    }
+
+    #[test]
+    fn every_broken_rule_is_refused_with_its_place() {
+        let wrong: Vec<Wrong> = vec![
+            ("messages", "no message", |body| body["messages"] = json!([])),
+            ("messages[1].reasoning_content", "come back", |body| {
+                body["messages"][1].as_object_mut().unwrap().remove("reasoning_content");
+            }),
+            ("messages[1].reasoning_content", "a text", |body| {
+                body["messages"][1]["reasoning_content"] = json!(null);
+            }),
+            ("messages[0].reasoning_content", "the assistant's", |body| {
+                body["messages"][0]["reasoning_content"] = json!("Hm.");
+            }),
+        ];
+        assert_each_is_refused(Provider::DeepSeek, &good(), &wrong);
+        let mut off = good();
+        off["messages"][1].as_object_mut().unwrap().remove("reasoning_content");
+        off["thinking"] = json!({"type": "disabled"});
+        assert_eq!(validate(&off), Ok(()));
+    }
+}
