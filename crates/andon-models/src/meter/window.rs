@@ -7,7 +7,7 @@
 //!
 //! 1. At most [`KEPT`] predictions are kept.
 //! 2. Every score is finite, not negative, and at most [`MOST`].
-//! 3. No model has more than [`SHARE`] scores in what is said about all models, nor one above [`POOL_MOST`].
+//! 3. No model has more than [`SHARE`] scores in what is said about all models.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +23,6 @@ const POOL_START: f64 = 20.0;
 const OWN_START: f64 = 10.0;
 /// No prediction counts as further off than this: beyond, a score says only that something was wrong.
 const MOST: f32 = 20.0;
-/// The same for what other models' bounds take from it.
-const POOL_MOST: f64 = 6.0;
 /// Each model's last so many scores are part of what is said about all models.
 const SHARE: usize = 10;
 /// A shift is seen in so many residuals in a row.
@@ -71,7 +69,7 @@ impl Window {
 
     /// What counts for other models.
     fn share(&self) -> impl Iterator<Item = f64> {
-        self.past.iter().rev().take(SHARE).map(|past| f64::from(past.2).min(POOL_MOST))
+        self.past.iter().rev().take(SHARE).map(|past| f64::from(past.2))
     }
 
     /// The last few predictions were all off to the same side, and further than nearly all before them.
