@@ -102,7 +102,7 @@ pub(crate) fn replay(recorded: &[Recorded]) -> Vec<Prediction> {
         let (anchor, written) = (ground.map(|(earlier, _)| earlier.anchor), written(call));
         let lesson = book.learn(&call.model, &asked, &written, anchor.as_ref(), &truth.reported);
         predictions.push(Prediction { tokenizer_changed: lesson.changed, ..prediction });
-        if let Some(anchor) = book.anchor(&call.model, &asked, &written, &truth.reported) {
+        if let Some(anchor) = book.counted_anchor(&call.model, &asked, &written, &truth.reported) {
             let reasoned = call.thinks || truth.reported.reasoning.is_some_and(|reasoning| reasoning > 0);
             earlier.push(Earlier { anchor, messages: call.messages.clone(), reasoned });
         }
