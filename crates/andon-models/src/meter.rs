@@ -17,6 +17,7 @@ mod belief;
 mod book;
 mod carry;
 mod count;
+mod digest;
 mod family;
 mod input;
 mod learn;
@@ -26,6 +27,7 @@ mod page;
 mod shelf;
 mod standing;
 mod window;
+mod work;
 
 use std::borrow::Cow;
 
@@ -90,7 +92,7 @@ impl Reported {
 /// The last reported call of the same conversation, to measure the next one from. [`Book::anchor`] makes it.
 ///
 /// A call of another conversation with the same setup is worth less than one of this conversation, and more than none:
-/// the book sees which it is.
+/// the book sees which it is, as far as lengths and samples tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     /// All tokens read, those from a cache included.
@@ -109,12 +111,12 @@ pub struct Anchor {
     pub hidden: bool,
     /// A hash of the system prompt and the tools.
     pub setup: u64,
-    /// A hash of the messages.
+    /// A hash of some of the messages.
     pub history: u64,
-    /// The local count of the system prompt and the tools.
-    pub counted_setup: u64,
-    /// The local count of the messages.
-    pub counted_messages: u64,
+    /// The local count of the system prompt and the tools, if it was counted.
+    pub counted_setup: Option<u64>,
+    /// The local count of the messages, if they were.
+    pub counted_messages: Option<u64>,
 }
 
 /// A prediction and what came of it.

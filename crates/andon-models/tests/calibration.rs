@@ -205,11 +205,15 @@ mod anchored {
         let book = Book::new();
         let first = [Cow::Owned(text(300, 0))];
         let reported = Reported { input: Some(900), output: Some(5_000), reasoning: Some(0) };
-        let anchor = book.anchor(GPT, &asked(&first, &[]), &Written::default(), &reported).unwrap();
+        let anchor = book.counted_anchor(GPT, &asked(&first, &[]), &Written::default(), &reported).unwrap();
         // The same system prompt and tools, another conversation: the answer of the first is not in it.
         let other = [Cow::Owned(text(310, 5))];
         let figure = book.input(GPT, &asked(&other, &[]), Some(&anchor));
         assert!(figure.value.unwrap().abs_diff(910) <= 10, "{figure:?}");
+        // An anchor that was not counted says nothing about another conversation.
+        let anchor = book.anchor(GPT, &asked(&first, &[]), &Written::default(), &reported).unwrap();
+        let figure = book.input(GPT, &asked(&other, &[]), Some(&anchor));
+        assert_eq!(figure, book.input(GPT, &asked(&other, &[]), None));
     }
 
     #[test]

@@ -141,3 +141,101 @@ fn bad_input_is_named_by_file_and_line_with_what_to_change() {
     assert!(named.contains("calls.csv"), "{named}");
     assert!(format!("{:#}", eval::run(&[], &mut Vec::new()).unwrap_err()).contains("--data FILE"));
 }
+
+/// What is printed for these calls.
+fn printed(calls: &[Value]) -> anyhow::Result<String> {
+    let folder = tempfile::tempdir()?;
+    let data = folder.path().join("calls.jsonl");
+    std::fs::write(&data, calls.iter().map(|call| format!("{call}\n")).collect::<String>())?;
+    run(&data, None)
+}
+
+#[test]
+fn input_counts_although_the_provider_ran_its_own_tools_and_output_does_not() {
+    let mut calls: Vec<Value> = (2..9).flat_map(recording).collect();
+    calls.last_mut().unwrap()["srv"] = json!(true);
+    let folder = tempfile::tempdir().unwrap();
+    let (data, predictions) = (folder.path().join("calls.jsonl"), folder.path().join("predictions.jsonl"));
+    std::fs::write(&data, calls.iter().map(|call| format!("{call}\n")).collect::<String>()).unwrap();
+    let out = run(&data, Some(&predictions)).unwrap();
+    let written = std::fs::read_to_string(&predictions).unwrap();
+    let line: Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
+    assert_eq!((&line["input"]["counts"], &line["output"]["counts"]), (&json!(true), &json!(false)));
+    assert_eq!(line["output"]["left_out"], "provider_tools");
+    assert!(out.contains("own tools wrote cannot be predicted from what is visible"), "{out}");
+    assert!(out.contains("left out, output:    1  the provider ran its own tools"), "{out}");
+    assert!(out.contains("left out, output:    7  tool calls, not text"), "{out}");
+    assert!(out.contains("left out, input:    7  the recording has no earlier call of the model"), "{out}");
+    assert!(!out.contains("left out, input:    1"), "{out}");
+}
+
+#[test]
+fn every_call_either_counts_or_is_left_out_for_one_reason() {
+    let mut calls: Vec<Value> = (2..9).flat_map(recording).collect();
+    calls[3]["think"] = json!(true);
+    calls[5]["srv"] = json!(true);
+    calls[7]["vis"] = json!("");
+    calls[9]["out"] = json!(3);
+    let out = printed(&calls).unwrap();
+    let left = |figure: &str| -> usize {
+        let lines = out.lines().filter_map(|line| line.strip_prefix(&format!("left out, {figure}:")));
+        lines.map(|line| line.split_whitespace().next().unwrap().parse::<usize>().unwrap()).sum()
+    };
+    let said = out.lines().find(|line| line.contains("Of 14 calls")).unwrap();
+    let counted: Vec<usize> = said.split([' ', ':']).filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(counted, [14, 14 - left("output"), 14 - left("input")], "{out}");
+}
+
+#[test]
+fn where_nothing_counts_the_last_line_has_zeros_and_the_lines_above_say_so() {
+    let [first, _] = recording(2);
+    let out = printed(&[first]).unwrap();
+    assert_eq!(
+        out.lines().last().unwrap(),
+        "output median 0.00 % p90 0.00 %, anchored input median 0.00 % p90 0.00 %, aggregate bias 0.00 %, coverage 0.00 %"
+    );
+    assert!(out.contains("no output counts") && out.contains("no input counts"), "{out}");
+    // The tables have the model all the same, with its one call.
+    let row = out.lines().find(|line| line.starts_with("made-up/gpt-4o-test")).unwrap();
+    assert_eq!(row.split_whitespace().nth(1), Some("1"), "{row}");
+}
+
+#[test]
+fn an_impossible_number_of_tool_calls_is_refused_by_its_line() {
+    let [first, second] = recording(2);
+    let mut absurd = first.clone();
+    absurd["nt"] = json!(1_000_000_000_000_u64);
+    let error = format!("{:#}", printed(&[first, second, absurd]).unwrap_err());
+    assert!(error.contains("line 3") && error.contains("`nt` is 1000000000000"), "{error}");
+}
+
+#[test]
+fn a_null_is_as_if_it_were_not_there_and_a_whole_float_is_a_number() {
+    let [first, mut second] = recording(2);
+    let plain = printed(&[first.clone(), second.clone()]).unwrap();
+    for field in ["reas", "srv", "think", "sys", "nt"] {
+        second[field] = Value::Null;
+    }
+    second["inp"] = json!(85.0);
+    second["out"] = json!(28.0);
+    assert_eq!(printed(&[first.clone(), second.clone()]).unwrap(), plain);
+    second["tools"] = Value::Null;
+    second["vis"] = Value::Null;
+    assert!(printed(&[first.clone(), second.clone()]).is_ok());
+    for wrong in [json!(28.5), json!(-1), json!("28"), Value::Null] {
+        second["out"] = wrong.clone();
+        let error = format!("{:#}", printed(&[first.clone(), second.clone()]).unwrap_err());
+        assert!(error.contains("line 2"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn a_text_that_is_named_as_packed_is_said_to_be_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("calls.jsonl.gz");
+    for content in [recorded().as_str(), "", "x"] {
+        std::fs::write(&data, content).unwrap();
+        let error = format!("{:#}", run(&data, None).unwrap_err());
+        assert!(error.contains("calls.jsonl.gz is no gzip file"), "{error}");
+    }
+}

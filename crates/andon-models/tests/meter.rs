@@ -51,7 +51,7 @@ impl Call {
 
     fn learn(&self, book: &Book, anchor: Option<&Anchor>) -> Option<Anchor> {
         book.learn(self.model, &self.asked(), &self.written(), anchor, &self.reported);
-        book.anchor(self.model, &self.asked(), &self.written(), &self.reported)
+        book.counted_anchor(self.model, &self.asked(), &self.written(), &self.reported)
     }
 }
 

@@ -3,7 +3,8 @@
 use andon_core::usage::{Figure, Provenance};
 use parking_lot::Mutex;
 
-use super::count::{self, tally};
+use super::count::{self, tally_all};
+use super::digest::digest;
 use super::family::family;
 use super::input::{self, Step};
 use super::learn::Call;
@@ -83,10 +84,15 @@ impl Book {
         self.shelf.lock().learn(&Call { model, family, step, seen }, reported)
     }
 
-    /// What the conversation's next call is measured from; `None` if the provider did not report enough.
-    pub fn anchor(&self, model: &str, asked: &Asked<'_>, written: &Written<'_>, reported: &Reported) -> Option<Anchor> {
-        let family = family(model);
-        let messages = tally(family.vocabulary, asked.messages.iter().map(std::borrow::Cow::as_ref));
+    /// What the conversation's next call is measured from; `None` if the provider did not report enough. Nothing is
+    /// counted for it: a call that does not continue this conversation, or has another setup, has no use for it.
+    pub fn anchor(
+        &self,
+        _model: &str,
+        asked: &Asked<'_>,
+        written: &Written<'_>,
+        reported: &Reported,
+    ) -> Option<Anchor> {
         Some(Anchor {
             input: reported.input?,
             output: reported.output?,
@@ -96,9 +102,27 @@ impl Book {
             images: asked.images,
             hidden: written.hidden,
             setup: input::setup(asked),
-            history: input::history(asked.messages),
-            counted_setup: input::setup_tally(family, asked).total().round() as u64,
-            counted_messages: messages.total().round() as u64,
+            history: digest(asked.messages),
+            counted_setup: None,
+            counted_messages: None,
+        })
+    }
+
+    /// An anchor that also knows how long its request was, so that another conversation with the same setup, or this one
+    /// with another, can be measured from it.
+    pub fn counted_anchor(
+        &self,
+        model: &str,
+        asked: &Asked<'_>,
+        written: &Written<'_>,
+        reported: &Reported,
+    ) -> Option<Anchor> {
+        let family = family(model);
+        let anchor = self.anchor(model, asked, written, reported)?;
+        Some(Anchor {
+            counted_setup: Some(input::setup_tally(family, asked).total().round() as u64),
+            counted_messages: Some(tally_all(family.vocabulary, asked.messages).total().round() as u64),
+            ..anchor
         })
     }
 

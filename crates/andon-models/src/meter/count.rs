@@ -6,17 +6,23 @@
 //! # Invariants
 //!
 //! 1. At most `BUDGET` bytes are tokenized; of longer texts, even samples are, and `doubt` says how uneven they were.
+//!    Of more than [`TEXTS`] texts, an even sample is looked at.
 //! 2. A text that is not empty has a count above 0.
+
+use std::borrow::Cow;
 
 use parking_lot::Mutex;
 use tiktoken::CoreBpe;
 
 use super::family::{MIXTURE, Vocabulary};
+use super::work;
 
 /// How many classes of tokens there are: ASCII words, digits, CJK, other letters, punctuation and space.
 pub(crate) const CLASSES: usize = 5;
 /// The most bytes that are tokenized at a time: half of it if four vocabularies have to be asked.
 const BUDGET: usize = 48 * 1024;
+/// The most texts that are looked at.
+pub(crate) const TEXTS: usize = 2048;
 /// What is longer is looked at in so many places.
 const WINDOWS: usize = 24;
 /// The longest word, number or gap that is tokenized in one piece, in bytes.
@@ -35,6 +41,14 @@ impl Tally {
     /// All tokens.
     pub(crate) fn total(&self) -> f64 {
         self.classes.iter().sum()
+    }
+
+    /// Both.
+    #[must_use]
+    pub(crate) fn plus(mut self, other: &Self) -> Self {
+        self.add(&other.classes, 1.0);
+        self.doubt += other.doubt;
+        self
     }
 
     fn add(&mut self, other: &[f64; CLASSES], factor: f64) {
@@ -92,6 +106,25 @@ pub(crate) fn tally_one(vocabulary: Vocabulary, text: &str) -> Tally {
     tally(vocabulary, std::iter::once(text))
 }
 
+/// The tokens of texts of any number, together.
+pub(crate) fn tally_all(vocabulary: Vocabulary, texts: &[Cow<'_, str>]) -> Tally {
+    // An odd step: messages alternate between two sides, and an even one would see only one of them.
+    let step = texts.len().div_ceil(TEXTS) | 1;
+    let some = texts.iter().step_by(step).map(Cow::as_ref);
+    work::done(some.len());
+    let mut sum = tally(vocabulary, some.clone());
+    if step > 1 {
+        let (all, looked_at) = (texts.len() as f64, some.len() as f64);
+        let lengths: Vec<f64> = some.map(|text| text.len() as f64).collect();
+        let bytes = lengths.iter().sum::<f64>().max(1.0);
+        let per_byte = sum.total() / bytes;
+        sum.classes.iter_mut().for_each(|class| *class *= all / looked_at);
+        sum.doubt *= (all / looked_at).powi(2);
+        sum.doubt += spread(&lengths) * (all * per_byte).powi(2) / looked_at;
+    }
+    sum
+}
+
 /// What of texts that are `bytes` long together lies in evenly spread windows of this `size`, and in which.
 fn pieces<'a>(
     texts: impl Iterator<Item = &'a str>,
@@ -126,6 +159,7 @@ fn spread(rates: &[f64]) -> f64 {
 }
 
 fn classes(vocabulary: Vocabulary, text: &str) -> [f64; CLASSES] {
+    work::done(text.len());
     match vocabulary {
         Vocabulary::Own(name) => counted(name, text),
         Vocabulary::Mixed => {
@@ -293,6 +327,16 @@ mod tests {
         let doubt = |text: &str| tally_one(O200K, text).doubt.sqrt() / tally_one(O200K, text).total();
         assert!(doubt(&text) > 0.02, "{}", doubt(&text));
         assert!(doubt(&even) < 0.002, "{}", doubt(&even));
+    }
+
+    #[test]
+    fn more_texts_than_are_looked_at_are_extrapolated_and_doubted() {
+        let turns = ["A short question?", "A rather longer answer, with a good many words in it, as they mostly are."];
+        let texts: Vec<Cow<'_, str>> = turns.iter().cycle().take(30_000).map(|text| Cow::Borrowed(*text)).collect();
+        let pair = tally(O200K, turns.into_iter()).total();
+        let all = tally_all(O200K, &texts);
+        assert!((all.total() / (pair * 15_000.0) - 1.0).abs() < 0.05, "{}", all.total());
+        assert!(all.doubt > 0.0);
     }
 
     #[test]

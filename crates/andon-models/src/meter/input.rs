@@ -6,12 +6,16 @@
 //! # Invariants
 //!
 //! 1. A request that was already reported costs what was reported.
-//! 2. An anchor counts as what it is: whether the history continues it is checked, not believed.
+//! 2. An anchor counts as what it is: whether the history continues it is checked, as far as a bounded number of
+//!    messages, their lengths and their edges tell.
+//! 3. However long the history is, at most [`digest::TEXTS`] of its texts are hashed and [`count::TEXTS`] counted; with an
+//!    anchor that it continues, none before the anchor is counted.
 
 use std::borrow::Cow;
 
 use super::belief::Belief;
-use super::count::{Tally, tally, tally_one};
+use super::count::{Tally, tally_all, tally_one};
+use super::digest::digest;
 use super::family::{Family, Vocabulary};
 use super::{Anchor, Asked};
 
@@ -53,40 +57,42 @@ impl Step {
         let Some(anchor) = anchor else { return Self::cold(family, asked) };
         let same_setup = setup(asked) == anchor.setup;
         match asked.messages.get(..anchor.messages) {
-            Some(old) if history(old) == anchor.history => Self::next(family, asked, anchor, same_setup),
+            Some(old) if digest(old) == anchor.history => Self::next(family, asked, anchor, same_setup),
             _ if same_setup => Self::beside(family, asked, anchor),
-            _ => Self::cold(family, asked),
+            _ => None,
         }
+        .unwrap_or_else(|| Self::cold(family, asked))
     }
 
-    /// The anchor's conversation goes on.
-    fn next(family: Family, asked: &Asked<'_>, anchor: &Anchor, same_setup: bool) -> Self {
+    /// The anchor's conversation goes on. `None` if the setup is another, and the anchor does not know how long its own
+    /// was.
+    fn next(family: Family, asked: &Asked<'_>, anchor: &Anchor, same_setup: bool) -> Option<Self> {
+        let setup = if same_setup { 0.0 } else { setup_tally(family, asked).total() - anchor.counted_setup? as f64 };
         let images = asked.images.saturating_sub(anchor.images) as f64;
-        let mut since = asked.messages.get(anchor.messages..).unwrap_or_default().iter().map(Cow::as_ref);
-        let answer = since.next().map(|text| tally_one(family.vocabulary, without_thinking(text)));
-        if answer.is_none() && same_setup {
-            return Self::same(anchor);
-        }
-        let new = tally(family.vocabulary, since.clone());
-        let turns = since.count() as f64;
+        let (answer, since) = match asked.messages.get(anchor.messages..)? {
+            [] if same_setup => return Some(Self::same(anchor)),
+            [] => (None, &[][..]),
+            [answer, since @ ..] => (Some(tally_one(family.vocabulary, without_thinking(answer))), since),
+        };
+        let new = tally_all(family.vocabulary, since);
+        let turns = since.len() as f64;
         let thought = anchor.reasoning.unwrap_or(0).min(anchor.output);
         let (written, reasoning) = match answer {
             Some(answer) => (visible(family, anchor, thought, &answer), thought as f64),
             None => (0.0, 0.0),
         };
         let more = (anchor.calls as f64 - turns).max(0.0);
-        let setup = if same_setup { 0.0 } else { setup_tally(family, asked).total() - anchor.counted_setup as f64 };
         let hidden = if anchor.hidden && answer.is_some() { 50.0 + 0.5 * anchor.output as f64 } else { 0.0 };
         let changed = if same_setup { 0.0 } else { 10.0 + 0.25 * setup.abs() };
         let noise = 4.0 + (0.03 * new.total()).powi(2) + hidden * hidden + changed * changed + image_noise(images);
-        Self {
+        Some(Self {
             ground: Ground::Anchored,
             base: anchor.input as f64 + written,
             reasoning,
             after_calls: anchor.calls > 0,
             inputs: vec![new.total(), turns, more, setup, images],
             noise: noise + new.doubt,
-        }
+        })
     }
 
     /// The anchor's request again.
@@ -95,22 +101,23 @@ impl Step {
         Self { ground, base, reasoning: 0.0, after_calls: false, inputs: vec![0.0; ANCHORED], noise: 1.0 }
     }
 
-    /// Another conversation with the same system prompt and tools.
-    fn beside(family: Family, asked: &Asked<'_>, anchor: &Anchor) -> Self {
-        let all = tally(family.vocabulary, asked.messages.iter().map(Cow::as_ref));
-        let more = all.total() - anchor.counted_messages as f64;
+    /// Another conversation with the same system prompt and tools. `None` if the anchor does not know how long its own was.
+    fn beside(family: Family, asked: &Asked<'_>, anchor: &Anchor) -> Option<Self> {
+        let counted = anchor.counted_messages? as f64;
+        let all = tally_all(family.vocabulary, asked.messages);
+        let more = all.total() - counted;
         let turns = asked.messages.len() as f64 - anchor.messages as f64;
         let images = asked.images as f64 - anchor.images as f64;
         let noise = 16.0 + (0.05 * more).powi(2) + image_noise(images) + all.doubt;
         let inputs = vec![more, turns, 0.0, 0.0, images];
         let base = anchor.input as f64;
-        Self { ground: Ground::Anchored, base, reasoning: 0.0, after_calls: false, inputs, noise }
+        Some(Self { ground: Ground::Anchored, base, reasoning: 0.0, after_calls: false, inputs, noise })
     }
 
     fn cold(family: Family, asked: &Asked<'_>) -> Self {
-        let texts = asked.system.into_iter().chain(asked.messages.iter().map(Cow::as_ref));
-        let text = tally(family.vocabulary, texts);
-        let tools = tally(family.vocabulary, asked.tools.iter().map(Cow::as_ref));
+        let text = tally_one(family.vocabulary, asked.system.unwrap_or_default())
+            .plus(&tally_all(family.vocabulary, asked.messages));
+        let tools = tally_all(family.vocabulary, asked.tools);
         let some = if asked.tools.is_empty() { 0.0 } else { 1.0 };
         let images = asked.images as f64;
         let noise = 9.0 + (0.05 * text.total()).powi(2) + (0.2 * tools.total()).powi(2) + image_noise(images);
@@ -166,33 +173,11 @@ fn slope(family: Family) -> (f64, f64) {
 
 /// The local count of a request's system prompt and tools.
 pub(crate) fn setup_tally(family: Family, asked: &Asked<'_>) -> Tally {
-    let texts = asked.system.into_iter().chain(asked.tools.iter().map(Cow::as_ref));
-    tally(family.vocabulary, texts)
+    tally_one(family.vocabulary, asked.system.unwrap_or_default()).plus(&tally_all(family.vocabulary, asked.tools))
 }
 
 /// A hash of a request's system prompt and tools.
 pub(crate) fn setup(asked: &Asked<'_>) -> u64 {
-    let tools = asked.tools.iter().fold(hash(FNV, b"tools"), |state, tool| text_hash(state, tool));
-    asked.system.map_or(tools, |system| text_hash(hash(tools, b"system"), system))
-}
-
-/// A hash of messages.
-pub(crate) fn history(messages: &[Cow<'_, str>]) -> u64 {
-    messages.iter().fold(FNV, |state, message| text_hash(state, message))
-}
-
-const FNV: u64 = 0xcbf2_9ce4_8422_2325;
-/// Of a long text the length, the beginning and the end tell enough.
-const EDGE: usize = 4 * 1024;
-
-fn text_hash(state: u64, text: &str) -> u64 {
-    let bytes = text.as_bytes();
-    let start = bytes.get(..EDGE).unwrap_or(bytes);
-    let end = bytes.get(bytes.len().saturating_sub(EDGE).max(start.len())..).unwrap_or_default();
-    hash(hash(hash(state, &(bytes.len() as u64).to_le_bytes()), start), end)
-}
-
-/// FNV-1a: anchors are stored, so that the hash must be the same tomorrow.
-fn hash(state: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(state, |state, byte| (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    let tools = digest(asked.tools);
+    asked.system.map_or(tools, |system| tools.rotate_left(1) ^ digest(&[Cow::Borrowed(system)]))
 }

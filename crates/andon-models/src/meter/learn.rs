@@ -5,6 +5,7 @@
 //! 1. The call is predicted before anything is learnt from it.
 //! 2. What the visible part does not explain (thinking that was not shown, tools that the provider ran) teaches nothing
 //!    about counting.
+//! 3. Nor does a figure that cannot be true: one wrong report must not stay in the bounds of the next forty calls.
 
 use andon_core::usage::Provenance;
 
@@ -15,6 +16,11 @@ use super::page::Page;
 use super::shelf::{Guess, Shelf};
 use super::window::{Past, Window};
 use super::{Lesson, Outcome, Reported};
+
+/// What a provider may put around a request, or think behind a summary, without showing it.
+const UNSEEN: f64 = 20_000.0;
+/// A true figure is at most so many times as much as was predicted, or as little.
+const TIMES: f64 = 8.0;
 
 /// One completed call.
 pub(crate) struct Call<'a> {
@@ -43,7 +49,7 @@ impl Shelf {
         let guess = self.input(model, family, step);
         let rest = self.rest(model, family, step);
         let outcome = Outcome { predicted: guess.figure(Provenance::Estimated, None), reported };
-        if step.ground == Ground::Same || call.seen.hidden {
+        if step.ground == Ground::Same || call.seen.hidden || absurd(guess.value, reported as f64) {
             return outcome;
         }
         let page = self.page(model, family);
@@ -71,6 +77,11 @@ impl Shelf {
         let thinking = self.thinking(model, family, seen);
         let thought = reasoning.unwrap_or(0).min(reported);
         let shown = (reported - thought) as f64;
+        // Much was shown, and next to nothing is said to have been written.
+        let short = !seen.blank() && too_little(visible.value, shown);
+        if short && thought == 0 {
+            return outcome;
+        }
         // Far more than what is shown can be: whatever it was, it was not shown.
         let far = reasoning.is_none_or(|reasoning| reasoning == 0) && shown > 3.0 * visible.value + 30.0;
         let page = self.page(model, family);
@@ -80,7 +91,7 @@ impl Shelf {
             page.told(thought > 0 || far);
         }
         let apart = seen.thinking() == 0.0 || reasoning.is_some_and(|reasoning| reasoning > 0);
-        if seen.blank() || seen.hidden || far || !apart {
+        if seen.blank() || seen.hidden || far || short || !apart {
             return outcome;
         }
         page.output.learn(&seen.inputs(), shown, visible.value, visible.deviation, seen.noise());
@@ -103,9 +114,22 @@ fn learn_thinking(
 ) {
     let left = || output.saturating_sub(if seen.blank() { 0 } else { visible.value as u64 });
     let thought = reasoning.filter(|reasoning| *reasoning > 0).unwrap_or_else(left);
+    if absurd(thinking.value, thought as f64) {
+        return;
+    }
     page.thinking.learn(&[seen.thinking()], thought as f64, thinking.value, thinking.deviation, seen.thinking_noise());
     let outcome = Outcome { predicted: thinking.figure(Provenance::Estimated, None), reported: thought };
     keep(&mut page.past.thinking, thinking, &outcome);
+}
+
+/// Whether a figure is so far from what was predicted that it cannot be true.
+fn absurd(predicted: f64, reported: f64) -> bool {
+    reported > TIMES * predicted.max(0.0) + UNSEEN || too_little(predicted, reported)
+}
+
+/// Whether a figure is far below what was predicted: 0 always is.
+fn too_little(predicted: f64, reported: f64) -> bool {
+    reported == 0.0 || TIMES * (reported + 1.0) < predicted
 }
 
 fn keep(past: &mut Window, guess: &Guess, outcome: &Outcome) {

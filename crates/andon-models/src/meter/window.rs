@@ -6,7 +6,8 @@
 //! # Invariants
 //!
 //! 1. At most [`KEPT`] predictions are kept.
-//! 2. Every score is finite and not negative.
+//! 2. Every score is finite, not negative, and at most [`MOST`].
+//! 3. No model has more than [`SHARE`] scores in what is said about all models.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,10 @@ const WIDE: f64 = 3.0;
 const POOL_START: f64 = 20.0;
 /// So many scores of its own weigh as much as those of other models.
 const OWN_START: f64 = 10.0;
+/// No prediction counts as further off than this: beyond, a score says only that something was wrong.
+const MOST: f32 = 20.0;
+/// Each model's last so many scores are part of what is said about all models.
+const SHARE: usize = 10;
 /// A shift is seen in so many residuals in a row.
 const SHIFT: usize = 4;
 
@@ -43,7 +48,7 @@ impl Window {
         if self.past.len() >= KEPT {
             self.past.remove(0);
         }
-        self.past.push(past);
+        self.past.push(Past(past.0, past.1, past.2.min(MOST), past.3));
     }
 
     /// What is read from a store is not trusted.
@@ -60,6 +65,11 @@ impl Window {
 
     fn scores(&self) -> impl Iterator<Item = f64> {
         self.past.iter().map(|past| f64::from(past.2))
+    }
+
+    /// What counts for other models.
+    fn share(&self) -> impl Iterator<Item = f64> {
+        self.past.iter().rev().take(SHARE).map(|past| f64::from(past.2))
     }
 
     /// The last few predictions were all off to the same side, and further than nearly all before them.
@@ -82,7 +92,7 @@ impl Window {
 
 /// How many standard deviations the bounds must have, by a model's own past and by that of all models.
 pub(crate) fn width<'a>(own: &Window, all: impl Iterator<Item = &'a Window>) -> f64 {
-    let pool: Vec<f64> = all.flat_map(Window::scores).collect();
+    let pool: Vec<f64> = all.flat_map(Window::share).collect();
     let common = blend(pool, WIDE, POOL_START);
     blend(own.scores().collect(), common, OWN_START)
 }

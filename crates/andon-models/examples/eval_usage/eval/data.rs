@@ -13,6 +13,9 @@ use serde::Deserialize;
 /// So many characters of base64 in a row are a file or a signature, not text.
 const BASE64: usize = 256;
 
+/// No answer calls more tools.
+const CALLS: u64 = 10_000;
+
 /// One recorded call. What predicts sees only the call.
 pub(crate) struct Recorded {
     /// Its line in the file, from 1.
@@ -51,23 +54,35 @@ pub(crate) struct Truth {
 struct Line {
     prov: String,
     model: String,
-    inp: u64,
-    out: u64,
+    inp: Count,
+    out: Count,
     msgs: Vec<String>,
-    vis: String,
+    /// It must be there, and may be `null`.
+    #[serde(deserialize_with = "Option::deserialize")]
+    vis: Option<String>,
     src: String,
-    #[serde(default)]
-    reas: u64,
-    #[serde(default)]
-    srv: bool,
-    #[serde(default)]
-    think: bool,
-    #[serde(default)]
+    reas: Option<Count>,
+    srv: Option<bool>,
+    think: Option<bool>,
     sys: Option<String>,
-    #[serde(default)]
-    tools: Vec<String>,
-    #[serde(default)]
-    nt: usize,
+    tools: Option<Vec<String>>,
+    nt: Option<Count>,
+}
+
+/// A whole number, also as those write it who have no others: `12.0`.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(try_from = "serde_json::Number")]
+struct Count(u64);
+
+impl TryFrom<serde_json::Number> for Count {
+    type Error = String;
+
+    fn try_from(number: serde_json::Number) -> Result<Self, String> {
+        // Below 2^53 a float that is whole is exactly the number that was meant.
+        let whole = |float: &f64| float.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(float);
+        let float = || number.as_f64().filter(whole).map(|float| float as u64);
+        number.as_u64().or_else(float).map(Self).ok_or_else(|| format!("{number} is no number of tokens or calls"))
+    }
 }
 
 /// Reads a file of recorded calls.
@@ -76,7 +91,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Recorded>> {
     let file =
         File::open(path).with_context(|| format!("cannot open {shown}: give the recorded calls with `--data`"))?;
     let plain: Box<dyn Read> = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("gz") => Box::new(MultiGzDecoder::new(file)),
+        Some("gz") => Box::new(MultiGzDecoder::new(packed(file, path)?)),
         Some("jsonl") => Box::new(file),
         _ => bail!("{shown} is neither .jsonl nor .jsonl.gz: name it by what it is"),
     };
@@ -94,13 +109,27 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Recorded>> {
     Ok(recorded)
 }
 
+/// The file, if it begins as a gzip file does.
+fn packed(mut file: File, path: &Path) -> Result<impl Read> {
+    let mut start = Vec::new();
+    file.by_ref().take(2).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
+    if start != [0x1f, 0x8b] {
+        bail!("{} is no gzip file, whatever its name says: pack it, or name it .jsonl", path.display());
+    }
+    Ok(std::io::Cursor::new(start).chain(file))
+}
+
 fn parse(number: usize, line: &str) -> Result<Recorded> {
     let line: Line = serde_json::from_str(line)
         .map_err(|error| anyhow::anyhow!("not a recorded call: {error}; `--help` lists the fields"))?;
     let (messages, files) =
         line.msgs.iter().map(|text| without_base64(text)).map(|(text, files)| (Cow::Owned(text), files)).unzip();
-    let (visible, withheld) = without_base64(&line.vis);
-    let (text, calls) = split(&visible, line.nt, &line.tools);
+    let (visible, withheld) = without_base64(line.vis.as_deref().unwrap_or_default());
+    let (called, tools) = (line.nt.unwrap_or_default().0, line.tools.unwrap_or_default());
+    if called > CALLS {
+        bail!("`nt` is {called}: an answer with more than {CALLS} tool calls is not believed");
+    }
+    let (text, calls) = split(&visible, called as usize, &tools);
     let call = Call {
         source: line.src,
         model: format!("{}/{}", line.prov, line.model),
@@ -108,13 +137,17 @@ fn parse(number: usize, line: &str) -> Result<Recorded> {
         system: line.sys.filter(|system| !system.is_empty()),
         messages,
         files,
-        tools: line.tools.into_iter().map(Cow::Owned).collect(),
+        tools: tools.into_iter().map(Cow::Owned).collect(),
         text,
         calls,
-        thinks: line.think || withheld > 0,
-        provider_tools: line.srv,
+        thinks: line.think.unwrap_or(false) || withheld > 0,
+        provider_tools: line.srv.unwrap_or(false),
     };
-    let reported = Reported { input: Some(line.inp), output: Some(line.out), reasoning: Some(line.reas) };
+    let reported = Reported {
+        input: Some(line.inp.0),
+        output: Some(line.out.0),
+        reasoning: Some(line.reas.unwrap_or_default().0),
+    };
     Ok(Recorded { line: number, call, truth: Truth { reported } })
 }
 

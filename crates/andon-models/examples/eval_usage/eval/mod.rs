@@ -4,6 +4,7 @@ mod data;
 mod groups;
 mod replay;
 mod report;
+mod scope;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,7 +21,7 @@ Usage: cargo xtask eval-usage --data FILE [--predictions FILE]
 Fields of a line: prov, model, inp, out (tokens reported), msgs (texts of the request's messages), vis (the visible answer: its
 text, or the called tools' names and arguments), src (the recording), and where they apply: reas (reasoning tokens), think
 (the answer had thinking), srv (the provider ran tools of its own), sys (system prompt), tools (JSON texts), nt (how many
-tools the answer called).";
+tools the answer called; at most 10,000).";
 
 /// Runs the evaluation as these arguments say.
 pub(crate) fn run(arguments: &[String], out: &mut impl Write) -> Result<()> {

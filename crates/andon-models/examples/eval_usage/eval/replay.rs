@@ -8,11 +8,7 @@ use andon_models::meter::{Anchor, Asked, Book, Written, reasons};
 use serde::Serialize;
 
 use super::data::{Call, Recorded, Truth};
-
-/// So many calls of a model must have been seen before its output counts in the last line.
-const EARLIER: u64 = 5;
-/// So many tokens an answer must have to count in it.
-const LEAST: u64 = 20;
+use super::scope::{self, Facts, LeftOut};
 
 /// What was predicted for a call, and what was reported.
 #[derive(Serialize)]
@@ -57,8 +53,16 @@ pub(crate) struct Guess {
     pub(crate) reported: u64,
     /// What the prediction stands on.
     pub(crate) from: From,
-    /// Whether it counts in the last line.
+    /// Why it does not count in the last line; `None` if it does.
+    pub(crate) left_out: Option<LeftOut>,
+    /// Whether it counts there.
     pub(crate) counts: bool,
+}
+
+impl Guess {
+    fn new(predicted: Figure, reported: u64, from: From, left_out: Option<LeftOut>) -> Self {
+        Self { predicted, reported, from, left_out, counts: left_out.is_none() }
+    }
 }
 
 /// What a prediction stands on.
@@ -102,7 +106,7 @@ pub(crate) fn replay(recorded: &[Recorded]) -> Vec<Prediction> {
         let (anchor, written) = (ground.map(|(earlier, _)| earlier.anchor), written(call));
         let lesson = book.learn(&call.model, &asked, &written, anchor.as_ref(), &truth.reported);
         predictions.push(Prediction { tokenizer_changed: lesson.changed, ..prediction });
-        if let Some(anchor) = book.anchor(&call.model, &asked, &written, &truth.reported) {
+        if let Some(anchor) = book.counted_anchor(&call.model, &asked, &written, &truth.reported) {
             let reasoned = call.thinks || truth.reported.reasoning.is_some_and(|reasoning| reasoning > 0);
             earlier.push(Earlier { anchor, messages: call.messages.clone(), reasoned });
         }
@@ -129,19 +133,12 @@ fn compare(
 ) -> Prediction {
     let reported = &truth.reported;
     let (input, output) = (reported.input.unwrap_or(0), reported.output.unwrap_or(0));
-    let thought = call.thinks || reported.reasoning.is_some_and(|reasoning| reasoning > 0);
-    let kind = match () {
-        () if call.provider_tools => Kind::ProviderTools,
-        () if thought => Kind::Reasoning,
-        () if !call.calls.is_empty() => Kind::Calls,
-        () if call.text.is_empty() => Kind::Nothing,
-        () => Kind::Text,
-    };
-    let text = kind == Kind::Text && !foresight.hides && output >= LEAST && earlier >= EARLIER;
+    let reasoned = call.thinks || reported.reasoning.is_some_and(|reasoning| reasoning > 0);
+    let kind = scope::kind(call, reasoned);
+    let facts = Facts { reasoned, hides: foresight.hides, earlier, output };
     let input = ground.map(|(earlier, from)| {
-        let thinker = foresight.hides || reasons(&call.model);
-        let plain = !thought && !earlier.reasoned && !thinker && !call.provider_tools && !earlier.anchor.hidden;
-        Guess { predicted: foresight.input, reported: input, from, counts: plain && from == From::Anchor }
+        let left_out = scope::input(from, &facts, earlier.reasoned, reasons(&call.model));
+        Guess::new(foresight.input, input, from, left_out)
     });
     Prediction {
         line,
@@ -149,7 +146,7 @@ fn compare(
         provider: call.provider.clone(),
         model: call.model.clone(),
         earlier,
-        output: Guess { predicted: foresight.output, reported: output, from: From::Visible, counts: text },
+        output: Guess::new(foresight.output, output, From::Visible, scope::output(kind, &facts)),
         input,
         hides_reasoning: foresight.hides,
         kind,

@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use super::groups::{Summary, inside, summary};
 use super::replay::{From, Guess, Kind, Prediction};
+use super::scope::LeftOut;
 
 /// Prints the tables and the last line.
 pub(crate) fn print(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
@@ -17,7 +18,50 @@ pub(crate) fn print(predictions: &[Prediction], out: &mut impl Write) -> Result<
     for changed in predictions.iter().filter(|prediction| prediction.tokenizer_changed) {
         writeln!(out, "line {}: {} seems to count differently from here on", changed.line, changed.model)?;
     }
+    scope(predictions, out)?;
     writeln!(out, "{}", last_line(predictions))?;
+    Ok(())
+}
+
+/// What the last line covers, and what it leaves out.
+fn scope(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
+    let requests = || predictions.iter().filter_map(|prediction| prediction.input.as_ref());
+    let first = predictions.iter().filter(|prediction| prediction.input.is_none()).count();
+    let (texts, anchored) = (outputs(predictions).count(), inputs(predictions).count());
+    writeln!(
+        out,
+        "What of an answer the provider's own tools wrote cannot be predicted from what is visible: its output"
+    )?;
+    writeln!(
+        out,
+        "stands apart. Of {} calls, the last line has the output of {texts} and the input of {anchored}:",
+        predictions.len()
+    )?;
+    for reason in LeftOut::ALL {
+        let left = predictions.iter().filter(|prediction| prediction.output.left_out == Some(reason)).count();
+        left_out("output", left, reason.because(), out)?;
+    }
+    left_out("input", first, "the recording has no earlier call of the model", out)?;
+    for reason in LeftOut::ALL {
+        let left = requests().filter(|guess| guess.left_out == Some(reason)).count();
+        left_out("input", left, reason.because(), out)?;
+    }
+    if texts == 0 {
+        writeln!(
+            out,
+            "no output counts: there is no text answer as the last line wants it, and its zeros mean nothing"
+        )?;
+    }
+    if anchored == 0 {
+        writeln!(out, "no input counts: there is no anchored call without reasoning, and its zeros mean nothing")?;
+    }
+    Ok(())
+}
+
+fn left_out(figure: &str, count: usize, why: &str, out: &mut impl Write) -> Result<()> {
+    if count > 0 {
+        writeln!(out, "left out, {figure}: {count:>4}  {why}")?;
+    }
     Ok(())
 }
 
@@ -30,13 +74,13 @@ fn inputs(predictions: &[Prediction]) -> impl Iterator<Item = &Guess> {
 }
 
 fn head(title: &str, out: &mut impl Write) -> Result<()> {
-    writeln!(out, "{title:<52}  {:^37}  {:^37}", "output text, %", "anchored input, %")?;
+    writeln!(out, "{title:<52}  {:>5}  {:^37}  {:^37}", "all", "output text, %", "anchored input, %")?;
     let columns = format!("{:>5} {:>7} {:>7} {:>7} {:>7}", "calls", "median", "p90", "bias", "covered");
-    writeln!(out, "{:<52}  {columns}  {columns}", "")?;
+    writeln!(out, "{:<52}  {:>5}  {columns}  {columns}", "", "calls")?;
     Ok(())
 }
 
-/// One row for each model or provider that counts in the last line.
+/// One row for each model or provider: how many calls it has, and how good those were that count in the last line.
 fn table(predictions: &[Prediction], title: &str, key: fn(&Prediction) -> &String, out: &mut impl Write) -> Result<()> {
     head(title, out)?;
     let names: BTreeSet<&String> = predictions.iter().map(key).collect();
@@ -44,9 +88,7 @@ fn table(predictions: &[Prediction], title: &str, key: fn(&Prediction) -> &Strin
         let of = || predictions.iter().filter(|prediction| key(prediction) == name);
         let output = summary(of().map(|prediction| &prediction.output).filter(|guess| guess.counts));
         let input = summary(of().filter_map(|prediction| prediction.input.as_ref()).filter(|guess| guess.counts));
-        if output.is_some() || input.is_some() {
-            writeln!(out, "{name:<52}  {}  {}", cells(output.as_ref()), cells(input.as_ref()))?;
-        }
+        writeln!(out, "{name:<52}  {:>5}  {}  {}", of().count(), cells(output.as_ref()), cells(input.as_ref()))?;
     }
     writeln!(out)?;
     Ok(())
@@ -75,7 +117,7 @@ fn apart(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
     let rows = [
         ("output: tool calls", answers(Kind::Calls)),
         ("output: text of under 20 tokens", answers(Kind::Text)),
-        ("input: anchored, with reasoning or provider's tools", requests(From::Anchor)),
+        ("input: anchored, with reasoning", requests(From::Anchor)),
         ("input: another conversation of the recording", requests(From::OtherConversation)),
     ];
     let columns = format!("{:>5} {:>7} {:>7} {:>7} {:>7}", "calls", "median", "p90", "bias", "covered");
@@ -83,6 +125,14 @@ fn apart(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
     for (title, row) in rows {
         writeln!(out, "{title:<52}  {}", cells(row.as_ref()))?;
     }
+    let own = predictions.iter().filter(|prediction| prediction.kind == Kind::ProviderTools);
+    let held: Vec<bool> = own.map(|prediction| inside(&prediction.output)).collect();
+    let share = match held.len() {
+        0 => "-".to_owned(),
+        all => number(100.0 * held.iter().filter(|held| **held).count() as f64 / all as f64, 2),
+    };
+    let title = "output: provider's own tools, only bounds";
+    writeln!(out, "{title:<52}  {:>5} {:>7} {:>7} {:>7} {share:>7}", held.len(), "-", "-", "-")?;
     writeln!(out)?;
     Ok(())
 }
@@ -102,14 +152,12 @@ fn hiding(predictions: &[Prediction], out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// The line that says it all.
+/// The line that says it all. Where nothing counts it has zeros, so that whoever reads it always finds numbers.
 fn last_line(predictions: &[Prediction]) -> String {
     let output = summary(outputs(predictions));
     let input = summary(inputs(predictions));
     let both = summary(outputs(predictions).chain(inputs(predictions)));
-    let show = |summary: &Option<Summary>, part: fn(&Summary) -> f64| {
-        summary.as_ref().map_or_else(|| "-".to_owned(), |summary| number(part(summary), 2))
-    };
+    let show = |summary: &Option<Summary>, part: fn(&Summary) -> f64| number(summary.as_ref().map_or(0.0, part), 2);
     format!(
         "output median {} % p90 {} %, anchored input median {} % p90 {} %, aggregate bias {} %, coverage {} %",
         show(&output, |summary| summary.median),
