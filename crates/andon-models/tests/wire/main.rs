@@ -6,5 +6,6 @@ mod broken;
 mod closing;
 mod common;
 mod cut;
+mod endings;
 mod refusals;
 mod secrets;
