@@ -2,6 +2,8 @@
 //!
 //! The first byte of an input says how the others are cut into packets.
 
+pub mod bedrock;
+
 use std::collections::VecDeque;
 
 use andon::{Piece, Usage};
@@ -87,33 +89,45 @@ pub fn line_stream<D: Decode + Default>(data: &[u8]) {
     }
 }
 
-/// Whatever comes, the pieces make sense: calls are begun before they go on, the end is the last, and comes once.
+/// Whatever comes, the figures stay, an error is an error to the end, and the pieces make sense.
 fn decode<D: Decode + Default>(frames: &[Owned]) {
     let (mut decoder, mut pieces) = (D::default(), VecDeque::new());
     let mut known = Usage::UNKNOWN;
     let mut has_failed = false;
     for (event, data) in frames {
-        if decoder.frame(Frame { event, data }, &mut pieces).is_err() {
-            has_failed = true;
-            break;
-        }
+        has_failed |= decoder.frame(Frame { event, data }, &mut pieces).is_err();
         let usage = decoder.usage();
         assert!(known.input.value.is_none() || usage.input.value.is_some(), "a figure was forgotten");
         assert!(known.output.value.is_none() || usage.output.value.is_some(), "a figure was forgotten");
         known = usage;
     }
-    let has_ended = !has_failed && decoder.finish(&mut pieces).is_ok();
+    let lost_first = frames.len() % 2 == 1;
+    let lost = lost_first.then(|| decoder.lost(&mut pieces));
+    let finished = decoder.finish(&mut pieces);
+    let is_good = finished.is_ok();
+    assert!(!has_failed || !is_good, "an error was forgotten");
+    assert!(lost.is_none_or(|lost| lost.is_err() || is_good), "an end was taken back");
+    sense(&pieces, is_good);
+    let _ = (decoder.model(), decoder.id());
+}
+
+/// The pieces make sense: calls are begun before they go on, nothing of one comes behind its end, and the end of all is
+/// the last and comes once.
+fn sense(pieces: &VecDeque<Piece>, has_ended: bool) {
     let ends = pieces.iter().filter(|piece| matches!(piece, Piece::End(_))).count();
     assert!(ends <= 1, "the end came {ends} times");
-    assert!(!has_ended || matches!(pieces.back(), Some(Piece::End(_))), "it ended without an end");
+    assert_eq!(has_ended, ends == 1, "it ended without an end, or the other way round");
     assert!(ends == 0 || matches!(pieces.back(), Some(Piece::End(_))), "something came behind the end");
-    let mut calls = 0;
-    for piece in &pieces {
+    let mut open = Vec::new();
+    for piece in pieces {
         match piece {
-            Piece::Call { .. } => calls += 1,
-            Piece::CallInput { index, .. } | Piece::CallEnd { index } => assert!(*index < calls, "no such call"),
+            Piece::Call { .. } => open.push(true),
+            Piece::CallInput { index, .. } => assert_eq!(open.get(*index), Some(&true), "no such call, or it has ended"),
+            Piece::CallEnd { index } => {
+                assert_eq!(open.get(*index), Some(&true), "no such call, or it has ended");
+                open[*index] = false;
+            }
             _ => {}
         }
     }
-    let _ = (decoder.model(), decoder.id());
 }

@@ -177,7 +177,7 @@ const RETRYABLE_KINDS: [&str; 16] = [
 ];
 
 /// Whether these are a provider's words for a conversation that is too long.
-fn is_overflow(message: &str) -> bool {
+pub(crate) fn is_overflow(message: &str) -> bool {
     const WORDS: [&str; 21] = [
         // OpenAI, DeepSeek, OpenRouter, vLLM
         "maximum context length",

@@ -13,8 +13,10 @@ use memchr::memchr2;
 
 use crate::decode::Frame;
 
-/// How many bytes a frame may have, unless told otherwise.
-pub const MAX_FRAME: usize = 16 * 1024 * 1024;
+/// How many bytes a frame may have, unless told otherwise. The longest are those that have a whole answer in them once
+/// more. The longest answers have some hundred thousand tokens, about a megabyte of text, and JSON with its escapes, a
+/// sealed thought and the repeated tools may make several times that of it.
+pub const MAX_FRAME: usize = 8 * 1024 * 1024;
 
 /// A frame that does not end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@
 //! The first event has the input's figures. Its figure for the output is a few tokens that say nothing and is not used;
 //! the one that counts comes in `message_delta`, which may correct the input too.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use andon::core::message::Signature;
 use andon::{ModelError, ModelStop, Piece};
@@ -14,21 +14,24 @@ use andon_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::event::{DONE, broke_off, kind, read, told};
+use super::event::{DONE, Json, Kind, broke_off, one_more, told};
+use super::loose::{Count, Text};
 use super::seen::{Seen, take};
 use super::{Decode, Frame};
+use crate::refusal::{is_overflow, is_retryable};
 use crate::render::anthropic::{NAME, REDACTED};
 
 /// Reads one answer.
 #[derive(Debug, Default)]
 pub struct Anthropic {
     /// The open blocks by their index.
-    blocks: Vec<(u64, Block)>,
+    blocks: BTreeMap<u64, Block>,
     /// How many calls have begun.
     calls: usize,
     seen: Seen,
     stop: Option<ModelStop>,
     is_over: bool,
+    has_failed: bool,
     model: Option<String>,
     id: Option<String>,
 }
@@ -47,114 +50,111 @@ enum Block {
     Ignored,
 }
 
-#[derive(Deserialize)]
-struct MessageStart {
-    message: Start,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct MessageStart<'a> {
+    #[serde(borrow)]
+    message: Option<Start<'a>>,
 }
 
-#[derive(Deserialize)]
-struct Start {
-    id: Option<String>,
-    model: Option<String>,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Start<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    model: Text<'a>,
     usage: Option<Tokens>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Tokens {
-    input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    input_tokens: Count,
+    cache_read_input_tokens: Count,
+    cache_creation_input_tokens: Count,
+    output_tokens: Count,
 }
 
 #[derive(Deserialize)]
 struct BlockStart<'a> {
     #[serde(default)]
-    index: u64,
+    index: Count,
     #[serde(borrow)]
     content_block: NewBlock<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct NewBlock<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
-    thinking: Option<String>,
-    signature: Option<String>,
-    data: Option<String>,
-    id: Option<String>,
-    name: Option<String>,
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(borrow)]
+    thinking: Text<'a>,
+    #[serde(borrow)]
+    signature: Text<'a>,
+    #[serde(borrow)]
+    data: Text<'a>,
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct BlockDelta {
+struct BlockDelta<'a> {
     #[serde(default)]
-    index: u64,
-    delta: Delta,
+    index: Count,
+    #[serde(borrow)]
+    delta: Delta<'a>,
 }
 
-#[derive(Deserialize)]
-struct Delta {
-    text: Option<String>,
-    thinking: Option<String>,
-    signature: Option<String>,
-    partial_json: Option<String>,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(borrow)]
+    thinking: Text<'a>,
+    #[serde(borrow)]
+    signature: Text<'a>,
+    #[serde(borrow)]
+    partial_json: Text<'a>,
 }
 
 #[derive(Deserialize)]
 struct BlockStop {
     #[serde(default)]
-    index: u64,
+    index: Count,
 }
 
-#[derive(Deserialize)]
-struct MessageDelta {
-    delta: Option<MessageEnd>,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct MessageDelta<'a> {
+    #[serde(borrow)]
+    delta: Option<MessageEnd<'a>>,
     usage: Option<Tokens>,
 }
 
-#[derive(Deserialize)]
-struct MessageEnd {
-    stop_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ErrorEvent {
-    error: Problem,
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    #[serde(rename = "type", default)]
-    kind: String,
-    #[serde(default)]
-    message: String,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct MessageEnd<'a> {
+    #[serde(borrow)]
+    stop_reason: Text<'a>,
 }
 
 impl Decode for Anthropic {
     fn frame(&mut self, frame: Frame<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
-        if self.is_over || frame.data.trim().is_empty() || frame.data == DONE {
+        if self.is_over || self.has_failed || frame.data.trim().is_empty() || frame.data == DONE {
             return Ok(());
         }
-        match &*kind(frame.data)? {
-            "message_start" => self.begin(read(frame.data)?, pieces),
-            "content_block_start" => self.begin_block(read(frame.data)?, pieces),
-            "content_block_delta" => self.fill_block(read(frame.data)?, pieces),
-            "content_block_stop" => self.end_block(read::<BlockStop>(frame.data)?.index, pieces),
-            "message_delta" => self.correct(read(frame.data)?, pieces),
-            "message_stop" => self.end(pieces),
-            "error" => {
-                self.is_over = true;
-                let problem = read::<ErrorEvent>(frame.data)?.error;
-                return Err(error(&problem.kind, &problem.message));
-            }
-            // `ping`, and whatever will be invented.
-            _ => {}
-        }
-        Ok(())
+        let taken = self.take(&Json::new(frame.data), pieces);
+        self.has_failed = taken.is_err();
+        taken
     }
 
     fn finish(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
@@ -162,7 +162,9 @@ impl Decode for Anthropic {
             return Ok(());
         }
         // A stop reason is the model's last word, whether or not the closing event came through.
-        let Some(_) = self.stop else { return Err(broke_off("Anthropic")) };
+        if self.has_failed || self.stop.is_none() {
+            return Err(broke_off("Anthropic"));
+        }
         self.end(pieces);
         Ok(())
     }
@@ -181,14 +183,39 @@ impl Decode for Anthropic {
 }
 
 impl Anthropic {
-    fn begin(&mut self, event: MessageStart, pieces: &mut VecDeque<Piece>) {
-        self.model = event.message.model.or(self.model.take());
-        self.id = event.message.id.or(self.id.take());
-        let first = event.message.usage.map(|tokens| Tokens { output_tokens: None, ..tokens });
+    fn take(&mut self, json: &Json<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let kind: Kind<'_> = json.read()?;
+        match kind.name() {
+            "message_start" => self.begin(json.read()?, pieces),
+            "content_block_start" => self.begin_block(json.read()?, pieces)?,
+            "content_block_delta" => self.fill_block(json.read()?, pieces),
+            "content_block_stop" => self.end_block(json.read::<BlockStop>()?.index.0.unwrap_or(0), pieces),
+            "message_delta" => self.correct(json.read()?, pieces),
+            "message_stop" => self.end(pieces),
+            // Proxies have errors of their own, under other names or none.
+            name if name == "error" || kind.has_error() => {
+                let said = json.error();
+                let kind = said.kinds.first().map(String::as_str).unwrap_or_default();
+                return Err(match said.status.filter(|_| kind.is_empty()) {
+                    Some(status) if (400..500).contains(&status) && !is_retryable(status) => said.in_stream(),
+                    _ => error(kind, &said.message),
+                });
+            }
+            // `ping`, and whatever will be invented.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, event: MessageStart<'_>, pieces: &mut VecDeque<Piece>) {
+        let message = event.message.unwrap_or_default();
+        self.model = message.model.some().or(self.model.take());
+        self.id = message.id.some().or(self.id.take());
+        let first = message.usage.map(|tokens| Tokens { output_tokens: Count(None), ..tokens });
         self.report(first, pieces);
     }
 
-    fn begin_block(&mut self, event: BlockStart<'_>, pieces: &mut VecDeque<Piece>) {
+    fn begin_block(&mut self, event: BlockStart<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         let new = event.content_block;
         let block = match new.kind.as_str() {
             "text" => {
@@ -197,39 +224,37 @@ impl Anthropic {
             }
             "thinking" => {
                 say(new.thinking, Piece::Thinking, pieces);
-                Block::Thinking { seal: new.signature.unwrap_or_default() }
+                Block::Thinking { seal: new.signature.or_empty() }
             }
             "redacted_thinking" => {
                 // It comes whole, and nothing of it is shown.
-                let sealed = new.data.filter(|data| !data.is_empty());
-                let signature = sealed.map(|data| Signature::new(NAME, format!("{REDACTED}{data}")));
+                let signature = new.data.some().map(|data| Signature::new(NAME, format!("{REDACTED}{data}")));
                 pieces.push_back(Piece::ThinkingEnd { signature });
                 Block::Ignored
             }
             "tool_use" => {
-                pieces.push_back(Piece::Call { id: new.id.unwrap_or_default(), name: new.name.unwrap_or_default() });
+                let index = one_more(&mut self.calls)?;
+                pieces.push_back(Piece::Call { id: new.id.or_empty(), name: new.name.or_empty() });
                 let whole = new.input.map(RawValue::get).filter(|input| !matches!(*input, "{}" | "null" | "\"\""));
-                self.calls += 1;
-                Block::Call { index: self.calls - 1, whole: whole.map(str::to_owned) }
+                Block::Call { index, whole: whole.map(str::to_owned) }
             }
             _ => Block::Ignored,
         };
-        self.blocks.retain(|(index, _)| *index != event.index);
-        self.blocks.push((event.index, block));
+        self.blocks.insert(event.index.0.unwrap_or(0), block);
+        Ok(())
     }
 
-    fn fill_block(&mut self, event: BlockDelta, pieces: &mut VecDeque<Piece>) {
-        let open = self.blocks.iter_mut().find(|(index, _)| *index == event.index);
-        let Some((_, block)) = open else { return };
+    fn fill_block(&mut self, event: BlockDelta<'_>, pieces: &mut VecDeque<Piece>) {
+        let Some(block) = self.blocks.get_mut(&event.index.0.unwrap_or(0)) else { return };
         match block {
             Block::Text => say(event.delta.text, Piece::Text, pieces),
             Block::Thinking { seal } => {
                 say(event.delta.thinking, Piece::Thinking, pieces);
-                seal.push_str(event.delta.signature.as_deref().unwrap_or_default());
+                seal.push_str(event.delta.signature.as_str());
             }
             Block::Call { index, whole } => {
                 let index = *index;
-                if event.delta.partial_json.as_ref().is_some_and(|json| !json.is_empty()) {
+                if !event.delta.partial_json.is_empty() {
                     *whole = None;
                 }
                 say(event.delta.partial_json, |json| Piece::CallInput { index, json }, pieces);
@@ -239,22 +264,22 @@ impl Anthropic {
     }
 
     fn end_block(&mut self, index: u64, pieces: &mut VecDeque<Piece>) {
-        let Some(place) = self.blocks.iter().position(|(open, _)| *open == index) else { return };
-        match self.blocks.remove(place).1 {
+        let Some(block) = self.blocks.remove(&index) else { return };
+        match block {
             Block::Thinking { seal } => {
                 let signature = (!seal.is_empty()).then(|| Signature::new(NAME, seal));
                 pieces.push_back(Piece::ThinkingEnd { signature });
             }
             Block::Call { index, whole } => {
-                say(whole, |json| Piece::CallInput { index, json }, pieces);
+                pieces.extend(whole.map(|json| Piece::CallInput { index, json }));
                 pieces.push_back(Piece::CallEnd { index });
             }
             Block::Text | Block::Ignored => {}
         }
     }
 
-    fn correct(&mut self, event: MessageDelta, pieces: &mut VecDeque<Piece>) {
-        let reason = event.delta.and_then(|delta| delta.stop_reason);
+    fn correct(&mut self, event: MessageDelta<'_>, pieces: &mut VecDeque<Piece>) {
+        let reason = event.delta.and_then(|delta| delta.stop_reason.some());
         self.stop = reason.map(|reason| stop(&reason)).or(self.stop);
         self.report(event.usage, pieces);
     }
@@ -262,10 +287,10 @@ impl Anthropic {
     fn report(&mut self, tokens: Option<Tokens>, pieces: &mut VecDeque<Piece>) {
         let Some(tokens) = tokens else { return };
         let before = self.seen;
-        take(&mut self.seen.input, tokens.input_tokens);
-        take(&mut self.seen.cache_read, tokens.cache_read_input_tokens);
-        take(&mut self.seen.cache_write, tokens.cache_creation_input_tokens);
-        take(&mut self.seen.output, tokens.output_tokens);
+        take(&mut self.seen.input, tokens.input_tokens.0);
+        take(&mut self.seen.cache_read, tokens.cache_read_input_tokens.0);
+        take(&mut self.seen.cache_write, tokens.cache_creation_input_tokens.0);
+        take(&mut self.seen.output, tokens.output_tokens.0);
         if self.seen != before {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
@@ -281,8 +306,8 @@ impl Anthropic {
     }
 }
 
-fn say(words: Option<String>, piece: impl FnOnce(String) -> Piece, pieces: &mut VecDeque<Piece>) {
-    pieces.extend(words.filter(|words| !words.is_empty()).map(piece));
+fn say(words: Text<'_>, piece: impl FnOnce(String) -> Piece, pieces: &mut VecDeque<Piece>) {
+    pieces.extend(words.some().map(piece));
 }
 
 fn stop(reason: &str) -> ModelStop {
@@ -301,12 +326,14 @@ fn stop(reason: &str) -> ModelStop {
 pub fn error(kind: &str, message: &str) -> ModelError {
     let told = told("Anthropic", kind, message);
     match kind {
-        "invalid_request_error" if message.contains("prompt is too long") => ModelError::context_overflow(told),
+        // Their messages may speak of lengths, too.
+        "rate_limit_error" | "overloaded_error" => ModelError::retryable(told),
+        _ if is_overflow(message) => ModelError::context_overflow(told),
         "invalid_request_error" | "authentication_error" | "permission_error" | "not_found_error" | "billing_error" => {
             ModelError::fatal(told)
         }
         "request_too_large" => ModelError::context_overflow(told),
-        // `overloaded_error`, `rate_limit_error`, `api_error`, `timeout_error`, and what is not known yet.
+        // `api_error`, `timeout_error`, and what is not known yet.
         _ => ModelError::retryable(told),
     }
 }

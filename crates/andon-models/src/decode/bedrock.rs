@@ -3,14 +3,15 @@
 //! A block of text or of thought is not announced: its first delta begins it. The figures come in one event behind the
 //! model's stop, so the answer ends there, or with the stream if they never come.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use andon::core::message::Signature;
 use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
 
-use super::event::{broke_off, told};
+use super::event::{broke_off, one_more, told};
 use super::seen::Seen;
+use crate::refusal::is_overflow;
 use crate::render::bedrock::{NAME, REDACTED};
 
 /// One event of the stream: what is looked at.
@@ -75,11 +76,12 @@ pub struct Tokens {
 #[derive(Debug, Default)]
 pub struct Bedrock {
     /// The open blocks by their index.
-    blocks: Vec<(i32, Block)>,
+    blocks: BTreeMap<i32, Block>,
     calls: usize,
     seen: Seen,
     stop: Option<Stop>,
     is_over: bool,
+    has_failed: bool,
 }
 
 #[derive(Debug)]
@@ -96,16 +98,22 @@ enum Stop {
 }
 
 impl Bedrock {
-    /// Takes the next event. Events behind the end are ignored.
+    /// Takes the next event. Events behind the end, or behind an error, are ignored.
     pub fn event(&mut self, event: Event, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
-        if self.is_over {
+        if self.is_over || self.has_failed {
             return Ok(());
         }
+        let taken = self.take(event, pieces);
+        self.has_failed = taken.is_err();
+        taken
+    }
+
+    fn take(&mut self, event: Event, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         match event {
             Event::Call { block, id, name } => {
+                let index = one_more(&mut self.calls)?;
                 pieces.push_back(Piece::Call { id, name });
-                self.blocks.push((block, Block::Call(self.calls)));
-                self.calls += 1;
+                self.blocks.insert(block, Block::Call(index));
             }
             Event::Delta { block, delta } => self.delta(block, delta, pieces),
             Event::BlockStop { block } => self.end_block(block, pieces),
@@ -129,7 +137,7 @@ impl Bedrock {
         if self.is_over {
             return Ok(());
         }
-        let stop = match self.stop.take() {
+        let stop = match self.stop.take().filter(|_| !self.has_failed) {
             None => return Err(broke_off("Amazon Bedrock")),
             Some(Stop::Malformed(reason)) => {
                 return Err(ModelError::retryable(told("Amazon Bedrock", &reason, "the answer was given up")));
@@ -173,8 +181,7 @@ impl Bedrock {
                 }
             }
             Delta::Input(json) => {
-                let open = self.blocks.iter().find(|(open, _)| *open == index);
-                if let Some((_, Block::Call(call))) = open.filter(|_| !json.is_empty()) {
+                if let Some(Block::Call(call)) = self.blocks.get(&index).filter(|_| !json.is_empty()) {
                     pieces.push_back(Piece::CallInput { index: *call, json });
                 }
             }
@@ -184,18 +191,15 @@ impl Bedrock {
 
     /// The seal of the thought that this block is, begun now if it was not; nothing if the block is something else.
     fn thought(&mut self, index: i32) -> Option<&mut String> {
-        if !self.blocks.iter().any(|(open, _)| *open == index) {
-            self.blocks.push((index, Block::Thinking { seal: String::new() }));
-        }
-        match self.blocks.iter_mut().find(|(open, _)| *open == index) {
-            Some((_, Block::Thinking { seal })) => Some(seal),
-            Some((_, Block::Call(_))) | None => None,
+        match self.blocks.entry(index).or_insert_with(|| Block::Thinking { seal: String::new() }) {
+            Block::Thinking { seal } => Some(seal),
+            Block::Call(_) => None,
         }
     }
 
     fn end_block(&mut self, index: i32, pieces: &mut VecDeque<Piece>) {
-        let Some(place) = self.blocks.iter().position(|(open, _)| *open == index) else { return };
-        pieces.push_back(match self.blocks.remove(place).1 {
+        let Some(block) = self.blocks.remove(&index) else { return };
+        pieces.push_back(match block {
             Block::Thinking { seal } => {
                 Piece::ThinkingEnd { signature: (!seal.is_empty()).then(|| Signature::new(NAME, seal)) }
             }
@@ -218,8 +222,7 @@ fn stop(reason: String) -> Stop {
 /// An error in Bedrock's words.
 pub fn error(code: &str, message: &str) -> ModelError {
     let told = told("Amazon Bedrock", code, message);
-    let is_too_long =
-        ["too long", "too many input tokens", "maximum context"].iter().any(|words| message.contains(words));
+    let is_too_long = is_overflow(message) || message.contains("too long") || message.contains("maximum context");
     match code {
         "ValidationException" if is_too_long => ModelError::context_overflow(told),
         "ValidationException"

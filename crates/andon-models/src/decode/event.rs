@@ -1,35 +1,114 @@
-//! The reading of one frame's JSON.
+//! The reading of one frame's JSON, and what is said when it cannot be.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use andon::ModelError;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::loose::{TOO_MANY, Text};
+use super::mend;
+use crate::refusal::Said;
 
 use crate::refusal::shorten;
 
 /// What closes a stream at many servers that speak like OpenAI.
-pub(super) const DONE: &str = "[DONE]";
+pub(crate) const DONE: &str = "[DONE]";
 
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Cow<'a, str>,
-}
+/// How many calls an answer may have: more than any model makes, and few enough to be gone through at once.
+pub(super) const MAX_CALLS: usize = 1024;
+
+/// The longest frame that is read as a tree, which takes a hundred times its size: an error, or one to be mended.
+const TREE: usize = 64 * 1024;
 
 /// What kind of event this is. It stands in the data too, and proxies lose the event's name.
-pub(super) fn kind(data: &str) -> Result<Cow<'_, str>, ModelError> {
-    Ok(read::<Kind<'_>>(data)?.kind)
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Kind<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    error: Option<IgnoredAny>,
 }
 
-/// Reads a frame whose form is known.
-pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, ModelError> {
-    serde_json::from_str(data).map_err(|error| {
-        // The data itself is not told on: it may be anything.
-        let (line, column) = (error.line(), error.column());
-        ModelError::retryable(format!(
-            "the provider's stream has a frame that cannot be read (line {line}, column {column})"
-        ))
-    })
+impl Kind<'_> {
+    /// Its name; empty if it has none.
+    pub(super) fn name(&self) -> &str {
+        self.kind.as_str()
+    }
+
+    /// Whether there is an error in it, whatever it is called.
+    pub(super) fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+}
+
+/// A frame's JSON. A slip of the writer's is mended before anything is said to be broken.
+pub(super) struct Json<'a> {
+    data: Cow<'a, str>,
+    mended: OnceCell<Option<String>>,
+}
+
+impl<'a> Json<'a> {
+    pub(super) fn new(data: &'a str) -> Self {
+        Self { data: mend::surrogates(data), mended: OnceCell::new() }
+    }
+
+    /// Reads it in a form that is known.
+    pub(super) fn read<'b, T: Deserialize<'b>>(&'b self) -> Result<T, ModelError> {
+        let error = match serde_json::from_str(&self.data) {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        // A key that comes twice: the last counts.
+        let mend = || self.tree().filter(|_| error.is_data()).map(|tree| tree.to_string());
+        match self.mended.get_or_init(mend) {
+            Some(mended) => serde_json::from_str(mended).map_err(|error| unread(&error)),
+            None => Err(unread(&error)),
+        }
+    }
+
+    /// The error that this frame is, in the provider's words.
+    pub(super) fn error(&self) -> Said {
+        self.tree().and_then(|tree| Said::read(&tree)).unwrap_or_default()
+    }
+
+    fn tree(&self) -> Option<Value> {
+        if self.data.len() > TREE {
+            return None;
+        }
+        serde_json::from_str(&self.data).ok()
+    }
+}
+
+/// Whether a frame is whole, as far as it can be known from its text.
+pub(crate) fn is_whole(data: &str) -> bool {
+    data.trim() == DONE || serde_json::from_str::<IgnoredAny>(data).is_ok()
+}
+
+fn unread(error: &serde_json::Error) -> ModelError {
+    let said = error.to_string();
+    if said.starts_with(TOO_MANY) {
+        let most = said.split(" at ").next().unwrap_or_default();
+        return ModelError::fatal(format!(
+            "one message of the stream has a list (of choices, parts or calls) with {most}, the most that are taken"
+        ));
+    }
+    // The data itself is not told on: it may be anything.
+    let (line, column) = (error.line(), error.column());
+    ModelError::retryable(format!(
+        "the provider's stream has a frame that cannot be read (line {line}, column {column})"
+    ))
+}
+
+/// Counts one call more; its place among them.
+pub(super) fn one_more(calls: &mut usize) -> Result<usize, ModelError> {
+    if *calls == MAX_CALLS {
+        return Err(ModelError::fatal(format!("the answer has more than {MAX_CALLS} calls, the most that are taken")));
+    }
+    *calls += 1;
+    Ok(*calls - 1)
 }
 
 /// A provider's own words about what went wrong.

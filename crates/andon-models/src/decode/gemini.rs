@@ -2,7 +2,8 @@
 //!
 //! A thought is text that says so. Its seal comes on the part behind it; a call comes whole, mostly without an id, and
 //! several may come at once. Usage comes with every frame, cumulative, and may be corrected downwards; Vertex sends it
-//! empty until the end. The end is the end of the stream: older models give a reason to finish in every frame.
+//! empty until the end. The end is the end of the stream: older models give a reason to finish in every frame, so that of
+//! an answer whose connection was lost it is not known whether it was whole.
 
 use std::collections::VecDeque;
 
@@ -10,11 +11,14 @@ use andon::core::message::Signature;
 use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::event::{DONE, broke_off, read, told};
+use super::event::{DONE, Json, MAX_CALLS, broke_off, one_more, told};
+use super::loose::{Count, Few, Text, arguments};
 use super::seen::{Seen, take};
 use super::{Decode, Frame};
+use crate::refusal::{is_overflow, is_retryable};
 use crate::render::gemini::NAME;
 
 /// Reads one answer.
@@ -25,7 +29,10 @@ pub struct Gemini {
     calls: usize,
     tokens: Tokens,
     finish: Option<Finish>,
+    /// Whether a frame has come that gave no reason: then one that gives it is the last.
+    finishes_once: bool,
     is_over: bool,
+    has_failed: bool,
     model: Option<String>,
     id: Option<String>,
 }
@@ -42,106 +49,95 @@ enum Finish {
 
 /// The latest of each count, as the provider names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 struct Tokens {
-    prompt_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
+    prompt_token_count: Count,
+    cached_content_token_count: Count,
+    tool_use_prompt_token_count: Count,
+    candidates_token_count: Count,
+    thoughts_token_count: Count,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// One answer is asked for.
+const CANDIDATES: usize = 16;
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct Chunk<'a> {
     #[serde(borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
-    prompt_feedback: Option<Feedback>,
+    candidates: Few<Candidate<'a>, CANDIDATES>,
+    #[serde(borrow)]
+    prompt_feedback: Option<Feedback<'a>>,
     usage_metadata: Option<Tokens>,
-    model_version: Option<String>,
-    response_id: Option<String>,
-    error: Option<Problem>,
+    #[serde(borrow)]
+    model_version: Text<'a>,
+    #[serde(borrow)]
+    response_id: Text<'a>,
+    error: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct Candidate<'a> {
-    index: Option<u64>,
+    index: Count,
     #[serde(borrow)]
     content: Option<Content<'a>>,
-    finish_reason: Option<String>,
+    #[serde(borrow)]
+    finish_reason: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Content<'a> {
     #[serde(borrow)]
-    parts: Option<Vec<Part<'a>>>,
+    parts: Few<Part<'a>, MAX_CALLS>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct Part<'a> {
-    text: Option<String>,
+    #[serde(borrow)]
+    text: Text<'a>,
     thought: Option<bool>,
-    thought_signature: Option<String>,
+    #[serde(borrow)]
+    thought_signature: Text<'a>,
     #[serde(borrow)]
     function_call: Option<Call<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Call<'a> {
-    id: Option<String>,
-    name: Option<String>,
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
     #[serde(borrow)]
     args: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Feedback {
-    block_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    message: String,
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Feedback<'a> {
+    #[serde(borrow)]
+    block_reason: Text<'a>,
 }
 
 impl Decode for Gemini {
     fn frame(&mut self, frame: Frame<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
-        if self.is_over || frame.data.trim().is_empty() || frame.data == DONE {
+        if self.is_over || self.has_failed || frame.data.trim().is_empty() || frame.data == DONE {
             return Ok(());
         }
-        let chunk: Chunk<'_> = read(frame.data)?;
-        if let Some(problem) = chunk.error {
-            self.is_over = true;
-            return Err(error(&problem.status, &problem.message));
-        }
-        self.model = chunk.model_version.or(self.model.take());
-        self.id = chunk.response_id.or(self.id.take());
-        // Only one answer was asked for.
-        let first = chunk.candidates.into_iter().flatten().find(|candidate| candidate.index.unwrap_or(0) == 0);
-        if let Some(candidate) = first {
-            for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
-                self.part(part, pieces);
-            }
-            self.finish = candidate.finish_reason.map(finish).or(self.finish.take());
-        }
-        if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
-            self.finish = Some(Finish::Refused);
-        }
-        self.report(chunk.usage_metadata, pieces);
-        Ok(())
+        let taken = self.take(&Json::new(frame.data), pieces);
+        self.has_failed = taken.is_err();
+        taken
     }
 
     fn finish(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         if self.is_over {
             return Ok(());
         }
-        let stop = match self.finish.take() {
+        let stop = match self.finish.take().filter(|_| !self.has_failed) {
             None => return Err(broke_off("Gemini")),
             Some(Finish::Failed(reason)) => {
                 return Err(ModelError::retryable(told("Gemini", &reason, "the answer was given up")));
@@ -160,6 +156,10 @@ impl Decode for Gemini {
         Ok(())
     }
 
+    fn lost(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        if self.is_over || self.finishes_once { self.finish(pieces) } else { Err(broke_off("Gemini")) }
+    }
+
     fn usage(&self) -> Usage {
         self.tokens.seen().usage(self.is_over)
     }
@@ -174,52 +174,82 @@ impl Decode for Gemini {
 }
 
 impl Gemini {
-    fn part(&mut self, part: Part<'_>, pieces: &mut VecDeque<Piece>) {
-        let words = part.text.filter(|text| !text.is_empty());
-        if part.thought == Some(true) {
+    fn take(&mut self, json: &Json<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let chunk: Chunk<'_> = json.read()?;
+        if chunk.error.is_some() {
+            let said = json.error();
+            let status = said.kinds.first().map(String::as_str).unwrap_or_default();
+            return Err(error(status, said.status, &said.message));
+        }
+        self.model = chunk.model_version.some().or(self.model.take());
+        self.id = chunk.response_id.some().or(self.id.take());
+        // Only one answer was asked for.
+        let first = chunk.candidates.0.into_iter().find(|candidate| candidate.index.0.unwrap_or(0) == 0);
+        if let Some(candidate) = first {
+            for part in candidate.content.unwrap_or_default().parts.0 {
+                self.part(part, pieces)?;
+            }
+            let reason = candidate.finish_reason.some();
+            self.finishes_once |= reason.is_none();
+            self.finish = reason.map(finish).or(self.finish.take());
+        }
+        if chunk.prompt_feedback.is_some_and(|feedback| !feedback.block_reason.is_empty()) {
+            // Nothing comes behind it.
+            (self.finish, self.finishes_once) = (Some(Finish::Refused), true);
+        }
+        self.report(chunk.usage_metadata, pieces);
+        Ok(())
+    }
+
+    fn part(&mut self, part: Part<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let (words, seal) = (part.text.some(), part.thought_signature.some());
+        let is_thought = part.thought == Some(true);
+        if is_thought {
             self.is_thinking |= words.is_some();
             pieces.extend(words.map(Piece::Thinking));
-            if part.thought_signature.is_some() {
-                self.end_thought(part.thought_signature, pieces);
+            if seal.is_some() || part.function_call.is_some() {
+                self.end_thought(seal, pieces);
             }
-            return;
+        } else {
+            if words.is_some() || part.function_call.is_some() || seal.is_some() {
+                self.end_thought(seal, pieces);
+            }
+            pieces.extend(words.map(Piece::Text));
         }
-        if words.is_some() || part.function_call.is_some() || part.thought_signature.is_some() {
-            self.end_thought(part.thought_signature, pieces);
-        }
-        pieces.extend(words.map(Piece::Text));
-        if let Some(call) = part.function_call {
-            self.call(call, pieces);
+        match part.function_call {
+            Some(call) => self.call(call, pieces),
+            None => Ok(()),
         }
     }
 
     /// Ends the thought with its seal; a seal without a thought is one of which nothing is shown.
     fn end_thought(&mut self, seal: Option<String>, pieces: &mut VecDeque<Piece>) {
-        let signature = seal.filter(|seal| !seal.is_empty()).map(|seal| Signature::new(NAME, seal));
+        let signature = seal.map(|seal| Signature::new(NAME, seal));
         if self.is_thinking || signature.is_some() {
             pieces.push_back(Piece::ThinkingEnd { signature });
         }
         self.is_thinking = false;
     }
 
-    fn call(&mut self, call: Call<'_>, pieces: &mut VecDeque<Piece>) {
-        let index = self.calls;
-        self.calls += 1;
-        pieces.push_back(Piece::Call { id: call.id.unwrap_or_default(), name: call.name.unwrap_or_default() });
-        if let Some(args) = call.args.filter(|args| args.get() != "null") {
-            pieces.push_back(Piece::CallInput { index, json: args.get().to_owned() });
+    fn call(&mut self, call: Call<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let index = one_more(&mut self.calls)?;
+        pieces.push_back(Piece::Call { id: call.id.or_empty(), name: call.name.or_empty() });
+        let json = arguments(call.args);
+        if !json.is_empty() {
+            pieces.push_back(Piece::CallInput { index, json });
         }
         pieces.push_back(Piece::CallEnd { index });
+        Ok(())
     }
 
     fn report(&mut self, latest: Option<Tokens>, pieces: &mut VecDeque<Piece>) {
         let Some(latest) = latest else { return };
         let before = self.tokens;
-        take(&mut self.tokens.prompt_token_count, latest.prompt_token_count);
-        take(&mut self.tokens.cached_content_token_count, latest.cached_content_token_count);
-        take(&mut self.tokens.tool_use_prompt_token_count, latest.tool_use_prompt_token_count);
-        take(&mut self.tokens.candidates_token_count, latest.candidates_token_count);
-        take(&mut self.tokens.thoughts_token_count, latest.thoughts_token_count);
+        take(&mut self.tokens.prompt_token_count.0, latest.prompt_token_count.0);
+        take(&mut self.tokens.cached_content_token_count.0, latest.cached_content_token_count.0);
+        take(&mut self.tokens.tool_use_prompt_token_count.0, latest.tool_use_prompt_token_count.0);
+        take(&mut self.tokens.candidates_token_count.0, latest.candidates_token_count.0);
+        take(&mut self.tokens.thoughts_token_count.0, latest.thoughts_token_count.0);
         if self.tokens != before {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
@@ -229,19 +259,19 @@ impl Gemini {
 impl Tokens {
     /// In common terms. This provider leaves a count out when it is zero, so what is missing beside its sibling is zero.
     fn seen(&self) -> Seen {
-        let cached = self.prompt_token_count.map(|_| self.cached_content_token_count.unwrap_or(0));
-        let prompt = self.prompt_token_count.map(|prompt| {
+        let cached = self.prompt_token_count.0.map(|_| self.cached_content_token_count.0.unwrap_or(0));
+        let prompt = self.prompt_token_count.0.map(|prompt| {
             let own = prompt.saturating_sub(cached.unwrap_or(0));
-            own.saturating_add(self.tool_use_prompt_token_count.unwrap_or(0))
+            own.saturating_add(self.tool_use_prompt_token_count.0.unwrap_or(0))
         });
-        let wrote = self.candidates_token_count.is_some() || self.thoughts_token_count.is_some();
-        let thoughts = self.thoughts_token_count.unwrap_or(0);
+        let wrote = self.candidates_token_count.0.is_some() || self.thoughts_token_count.0.is_some();
+        let thoughts = self.thoughts_token_count.0.unwrap_or(0);
         Seen {
             input: prompt,
             cache_read: cached,
             // What is cached without being asked for costs nothing to write.
-            cache_write: self.prompt_token_count.map(|_| 0),
-            output: wrote.then(|| self.candidates_token_count.unwrap_or(0).saturating_add(thoughts)),
+            cache_write: self.prompt_token_count.0.map(|_| 0),
+            output: wrote.then(|| self.candidates_token_count.0.unwrap_or(0).saturating_add(thoughts)),
             reasoning: wrote.then_some(thoughts),
         }
     }
@@ -268,12 +298,13 @@ fn finish(reason: String) -> Finish {
 }
 
 /// An error in Google's words, in the stream or in a refused request's body.
-pub fn error(status: &str, message: &str) -> ModelError {
+pub fn error(status: &str, code: Option<u16>, message: &str) -> ModelError {
     let told = told("Gemini", status, message);
     match status {
-        "INVALID_ARGUMENT" if message.contains("token count") && message.contains("exceeds") => {
-            ModelError::context_overflow(told)
-        }
+        // Its message may speak of lengths, too.
+        "RESOURCE_EXHAUSTED" => ModelError::retryable(told),
+        _ if is_overflow(message) => ModelError::context_overflow(told),
+        "" if code.is_some_and(|code| code >= 400 && !is_retryable(code)) => ModelError::fatal(told),
         "INVALID_ARGUMENT"
         | "FAILED_PRECONDITION"
         | "UNAUTHENTICATED"
@@ -281,7 +312,7 @@ pub fn error(status: &str, message: &str) -> ModelError {
         | "NOT_FOUND"
         | "OUT_OF_RANGE"
         | "UNIMPLEMENTED" => ModelError::fatal(told),
-        // `RESOURCE_EXHAUSTED`, `UNAVAILABLE`, `INTERNAL`, `DEADLINE_EXCEEDED`, and what is not known yet.
+        // `UNAVAILABLE`, `INTERNAL`, `DEADLINE_EXCEEDED`, and what is not known yet.
         _ => ModelError::retryable(told),
     }
 }

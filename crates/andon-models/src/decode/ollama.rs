@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
-use super::event::{broke_off, read};
+use super::event::{Json, MAX_CALLS, broke_off, one_more};
+use super::loose::{Count, Few, Text, arguments};
 use super::seen::{Seen, take};
 use super::{Decode, Frame};
-use crate::refusal::Said;
 
 /// Reads one answer.
 #[derive(Debug, Default)]
@@ -23,68 +24,102 @@ pub struct Ollama {
     seen: Seen,
     model: Option<String>,
     is_over: bool,
+    has_failed: bool,
 }
 
-#[derive(Deserialize)]
-struct Line {
-    #[serde(default)]
-    model: Option<String>,
-    #[serde(default)]
-    message: Option<Words>,
-    #[serde(default)]
-    done: bool,
-    #[serde(default)]
-    done_reason: Option<String>,
-    #[serde(default)]
-    prompt_eval_count: Option<u64>,
-    #[serde(default)]
-    eval_count: Option<u64>,
-    #[serde(default)]
-    error: Option<Value>,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Line<'a> {
+    #[serde(borrow)]
+    model: Text<'a>,
+    #[serde(borrow)]
+    message: Option<Words<'a>>,
+    done: Option<bool>,
+    #[serde(borrow)]
+    done_reason: Text<'a>,
+    prompt_eval_count: Count,
+    eval_count: Count,
+    error: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize)]
-struct Words {
-    #[serde(default)]
-    content: Option<String>,
-    #[serde(default)]
-    thinking: Option<String>,
-    #[serde(default)]
-    tool_calls: Option<Vec<Call>>,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Words<'a> {
+    #[serde(borrow)]
+    content: Text<'a>,
+    #[serde(borrow)]
+    thinking: Text<'a>,
+    #[serde(borrow)]
+    tool_calls: Few<Call<'a>, MAX_CALLS>,
 }
 
-#[derive(Deserialize)]
-struct Call {
-    #[serde(default)]
-    id: Option<String>,
-    function: Function,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
 }
 
-#[derive(Deserialize)]
-struct Function {
-    name: String,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 impl Ollama {
-    fn words(&mut self, words: Words, pieces: &mut VecDeque<Piece>) {
-        if let Some(thought) = words.thinking.filter(|thought| !thought.is_empty()) {
+    fn take(&mut self, json: &Json<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let line: Line<'_> = json.read()?;
+        if line.error.is_some() {
+            return Err(json.error().in_stream());
+        }
+        if self.model.is_none() {
+            self.model = line.model.some();
+        }
+        if let Some(words) = line.message {
+            self.words(words, pieces)?;
+        }
+        let before = self.seen;
+        self.count(line.prompt_eval_count, line.eval_count);
+        let done = line.done == Some(true);
+        if done {
+            self.is_over = true;
+            self.end_thought(pieces);
+        }
+        if self.seen != Seen::default() && (done || before == Seen::default()) {
+            pieces.push_back(Piece::Usage(Box::new(self.usage())));
+        }
+        if done {
+            pieces.push_back(Piece::End(self.stop(line.done_reason.as_str())));
+        }
+        Ok(())
+    }
+
+    fn words(&mut self, words: Words<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        if let Some(thought) = words.thinking.some() {
             (self.is_thinking, self.has_thought) = (true, true);
             pieces.push_back(Piece::Thinking(thought));
         }
-        if let Some(text) = words.content.filter(|text| !text.is_empty()) {
+        if let Some(text) = words.content.some() {
             self.end_thought(pieces);
             pieces.push_back(Piece::Text(text));
         }
-        for Call { id, function } in words.tool_calls.unwrap_or_default() {
+        for Call { id, function } in words.tool_calls.0 {
             self.end_thought(pieces);
-            let index = self.calls;
-            self.calls += 1;
-            pieces.push_back(Piece::Call { id: id.unwrap_or_default(), name: function.name });
-            pieces.push_back(Piece::CallInput { index, json: Value::Object(function.arguments).to_string() });
+            let (index, function) = (one_more(&mut self.calls)?, function.unwrap_or_default());
+            let mut json = arguments(function.arguments);
+            if json.is_empty() {
+                json.push_str("{}");
+            }
+            pieces.push_back(Piece::Call { id: id.or_empty(), name: function.name.or_empty() });
+            pieces.push_back(Piece::CallInput { index, json });
             pieces.push_back(Piece::CallEnd { index });
         }
+        Ok(())
     }
 
     fn end_thought(&mut self, pieces: &mut VecDeque<Piece>) {
@@ -94,18 +129,18 @@ impl Ollama {
     }
 
     /// What the counts say. Without a thought in it no output was thinking; with one, nobody says how much.
-    fn count(&mut self, line: &Line) {
-        take(&mut self.seen.input, line.prompt_eval_count);
-        take(&mut self.seen.output, line.eval_count);
+    fn count(&mut self, read: Count, written: Count) {
+        take(&mut self.seen.input, read.0);
+        take(&mut self.seen.output, written.0);
         if self.seen.input.is_some() {
             (self.seen.cache_read, self.seen.cache_write) = (Some(0), Some(0));
         }
         self.seen.reasoning = self.seen.output.filter(|_| !self.has_thought).map(|_| 0);
     }
 
-    fn stop(&self, reason: Option<&str>) -> ModelStop {
+    fn stop(&self, reason: &str) -> ModelStop {
         match reason {
-            Some("length") => ModelStop::MaxTokens,
+            "length" => ModelStop::MaxTokens,
             _ if self.calls > 0 => ModelStop::ToolUse,
             _ => ModelStop::EndTurn,
         }
@@ -114,34 +149,12 @@ impl Ollama {
 
 impl Decode for Ollama {
     fn frame(&mut self, frame: Frame<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
-        if self.is_over || frame.data.trim().is_empty() {
+        if self.is_over || self.has_failed || frame.data.trim().is_empty() {
             return Ok(());
         }
-        let mut line: Line = read(frame.data)?;
-        if let Some(error) = line.error.filter(|error| !error.is_null()) {
-            let said = Said::read(&serde_json::json!({ "error": error }));
-            return Err(said.unwrap_or_default().in_stream());
-        }
-        line.error = None;
-        if self.model.is_none() {
-            self.model = line.model.take().filter(|model| !model.is_empty());
-        }
-        if let Some(words) = line.message.take() {
-            self.words(words, pieces);
-        }
-        let before = self.seen;
-        self.count(&line);
-        if line.done {
-            self.is_over = true;
-            self.end_thought(pieces);
-        }
-        if self.seen != Seen::default() && (line.done || before == Seen::default()) {
-            pieces.push_back(Piece::Usage(Box::new(self.usage())));
-        }
-        if line.done {
-            pieces.push_back(Piece::End(self.stop(line.done_reason.as_deref())));
-        }
-        Ok(())
+        let taken = self.take(&Json::new(frame.data), pieces);
+        self.has_failed = taken.is_err();
+        taken
     }
 
     fn finish(&mut self, _pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {

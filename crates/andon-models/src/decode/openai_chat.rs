@@ -6,11 +6,12 @@
 //! 2. The answer is over when a `finish_reason` and `[DONE]` have come, in either order, or one of them and then the end of
 //!    the stream: between them the usage may still come.
 //! 3. A call is told of once its name is known, and is ended when its arguments are whole: a second call has begun and they
-//!    are JSON, or the answer is over.
+//!    are an object that closes, or the answer is over. Behind its end it gets nothing.
 
 mod calls;
 mod chunk;
 mod used;
+mod whole;
 
 use std::collections::VecDeque;
 
@@ -18,11 +19,11 @@ use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
 
 use self::calls::Calls;
-use self::chunk::{Chunk, Delta, Words};
+use self::chunk::{CallDelta, Choice, Chunk, Delta};
 use self::used::Tally;
-use super::event::{DONE, broke_off, read};
+use super::event::{DONE, Json, broke_off};
+use super::loose::Text;
 use super::{Decode, Frame};
-use crate::refusal;
 
 /// Decodes a stream of Chat Completions chunks.
 #[derive(Debug, Default)]
@@ -33,9 +34,12 @@ pub struct OpenAiChat {
     model: Option<String>,
     thinks: Thinks,
     refused: bool,
+    /// Whether a delta has said anything.
+    has_delta: bool,
     finish: Option<String>,
     done: bool,
     ended: bool,
+    failed: bool,
 }
 
 /// Whether a thought is open.
@@ -53,22 +57,12 @@ impl OpenAiChat {
         Self::default()
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>, pieces: &mut VecDeque<Piece>) {
-        keep_first(&mut self.id, chunk.id.map(|id| id.0));
-        keep_first(&mut self.model, chunk.model.map(|model| model.0));
-        for choice in chunk.choices.unwrap_or_default() {
-            // Nobody asked for a second answer.
-            if choice.index.unwrap_or(0) != 0 {
-                continue;
-            }
-            if let Some(delta) = choice.delta {
-                self.delta(delta, pieces);
-            }
-            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.0.is_empty()) {
-                self.finish.get_or_insert_with(|| reason.0.into_owned());
-            }
-            // Moonshot has it here.
-            self.tally.report(choice.usage.as_ref());
+    fn chunk(&mut self, chunk: Chunk<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        keep_first(&mut self.id, chunk.id);
+        keep_first(&mut self.model, chunk.model);
+        // Nobody asked for a second answer.
+        for choice in chunk.choices.0.into_iter().filter(|choice| choice.index.0.unwrap_or(0) == 0) {
+            self.choice(choice, pieces)?;
         }
         self.tally.report(chunk.usage.as_ref());
         self.tally.report(chunk.x_groq.and_then(|groq| groq.usage).as_ref());
@@ -76,22 +70,61 @@ impl OpenAiChat {
         if let Some(usage) = self.tally.news(self.usage()) {
             pieces.push_back(Piece::Usage(Box::new(usage)));
         }
+        Ok(())
     }
 
-    fn delta(&mut self, delta: Delta, pieces: &mut VecDeque<Piece>) {
-        let thought = [delta.reasoning_content, delta.reasoning].into_iter().flatten().find(|words| !words.is_empty());
-        for words in [thought.map(Words::into_thought), delta.content].into_iter().flatten() {
+    fn choice(&mut self, choice: Choice<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let delta = choice.delta.filter(|delta| !delta.is_empty());
+        self.has_delta |= delta.is_some();
+        // Where there are deltas, a message is all of them once more.
+        if let Some(delta) = delta.or(choice.message.filter(|_| !self.has_delta)) {
+            self.delta(delta, pieces)?;
+        }
+        self.finish = self.finish.take().or(choice.finish_reason.some());
+        // Moonshot has it here.
+        self.tally.report(choice.usage.as_ref());
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let thought = [delta.reasoning_content, delta.reasoning].into_iter().find(|words| !words.is_empty());
+        for words in [thought.unwrap_or_default().into_thought(), delta.content] {
             self.think(words.thought, pieces);
             self.say(words.text, pieces);
         }
-        if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
+        if let Some(refusal) = delta.refusal.some() {
             self.refused = true;
             self.say(refusal, pieces);
         }
-        for call in delta.tool_calls.unwrap_or_default() {
+        // A server may tell of a call in both ways.
+        let legacy = delta.function_call.filter(|_| delta.tool_calls.0.is_empty());
+        let legacy = legacy.map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
+        for call in delta.tool_calls.0.into_iter().chain(legacy) {
             self.end_thought(pieces);
-            self.calls.take(call, pieces);
+            self.calls.take(call, pieces)?;
         }
+        Ok(())
+    }
+
+    fn take(&mut self, frame: Frame<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let data = frame.data.trim();
+        if data.is_empty() {
+            return Ok(());
+        }
+        if data == DONE {
+            self.done = true;
+        } else {
+            let json = Json::new(data);
+            let chunk: Chunk<'_> = json.read()?;
+            if chunk.error.is_some() || frame.event == "error" {
+                return Err(json.error().in_stream());
+            }
+            self.chunk(chunk, pieces)?;
+        }
+        if self.done && self.finish.is_some() {
+            return self.end(pieces);
+        }
+        Ok(())
     }
 
     fn think(&mut self, text: String, pieces: &mut VecDeque<Piece>) {
@@ -137,6 +170,11 @@ impl OpenAiChat {
                 let message = format!("the provider broke the answer off and says only \"{reason}\"");
                 Err(ModelError::retryable(message))
             }
+            reason @ ("tool_calls" | "function_call") if self.calls.is_empty() => {
+                let message =
+                    format!("the provider ended the answer with \"{reason}\" and sent no call that can be used");
+                Err(ModelError::retryable(message))
+            }
             _ if self.refused => Ok(ModelStop::Refused),
             _ => Ok(complete),
         }
@@ -145,33 +183,19 @@ impl OpenAiChat {
 
 impl Decode for OpenAiChat {
     fn frame(&mut self, frame: Frame<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
-        if self.ended {
+        if self.ended || self.failed {
             return Ok(());
         }
-        let data = frame.data.trim();
-        if data.is_empty() {
-            return Ok(());
-        }
-        if data == DONE {
-            self.done = true;
-        } else {
-            let chunk: Chunk<'_> = read(data)?;
-            if chunk.error.is_some() || frame.event == "error" {
-                return Err(in_words(data));
-            }
-            self.chunk(chunk, pieces);
-        }
-        if self.done && self.finish.is_some() {
-            return self.end(pieces);
-        }
-        Ok(())
+        let taken = self.take(frame, pieces);
+        self.failed = taken.is_err();
+        taken
     }
 
     fn finish(&mut self, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         if self.ended {
             return Ok(());
         }
-        if self.done || self.finish.is_some() {
+        if !self.failed && (self.done || self.finish.is_some()) {
             return self.end(pieces);
         }
         Err(broke_off("the provider"))
@@ -191,15 +215,9 @@ impl Decode for OpenAiChat {
     }
 }
 
-/// The error of a chunk that has one.
-fn in_words(data: &str) -> ModelError {
-    let said = serde_json::from_str(data).ok().and_then(|value| refusal::Said::read(&value));
-    said.unwrap_or_default().in_stream()
-}
-
-fn keep_first(kept: &mut Option<String>, new: Option<std::borrow::Cow<'_, str>>) {
+fn keep_first(kept: &mut Option<String>, new: Text<'_>) {
     if kept.is_none() {
-        *kept = new.filter(|new| !new.is_empty()).map(std::borrow::Cow::into_owned);
+        *kept = new.some();
     }
 }
 

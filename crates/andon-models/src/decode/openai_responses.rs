@@ -1,34 +1,42 @@
 //! OpenAI's Responses API, as it streams.
 //!
 //! An answer is items, each with a place of its own: reasoning, messages and calls. What an item's deltas have not said
-//! is taken from its end, because some servers send only that. Items of other kinds (the provider's own tools) give
-//! nothing. Usage comes with the last event and no sooner.
+//! is taken from its end, and what no item has said from the end of the answer, because some servers send only that. Items
+//! of other kinds (the provider's own tools) give nothing. Usage comes with the last event and no sooner.
 
 mod form;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
 
-use form::{
-    ArgumentsDone, DeltaEvent, ErrorEvent, Item, ItemEvent, PartEvent, Problem, Response, ResponseEvent, Words, joined,
-};
+use form::{ArgumentsDone, DeltaEvent, ErrorEvent, Item, ItemEvent, PartEvent, Problem, Response, ResponseEvent, item};
 
-use super::event::{DONE, broke_off, kind, read, told};
+use super::event::{DONE, Json, Kind, broke_off, one_more, told};
+use super::loose::{Text, arguments};
 use super::seen::{Seen, take};
 use super::{Decode, Frame};
+use crate::refusal::{is_overflow, is_retryable};
 use crate::render::openai_responses::seal;
 
 /// Reads one answer.
 #[derive(Debug, Default)]
 pub struct OpenAiResponses {
     /// The open items by their place.
-    items: Vec<(u64, Open)>,
+    items: BTreeMap<u64, Open>,
     calls: usize,
+    /// The ids of the calls that have begun.
+    ids: HashSet<String>,
+    /// Whether a message has said anything, and whether a thought has ended.
+    has_text: bool,
+    has_thought: bool,
     refused: bool,
     seen: Seen,
+    /// All that was read, with what was found in the cache.
+    input: Option<u64>,
     is_over: bool,
+    has_failed: bool,
     model: Option<String>,
     id: Option<String>,
 }
@@ -50,54 +58,12 @@ enum What {
 
 impl Decode for OpenAiResponses {
     fn frame(&mut self, frame: Frame<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
-        if self.is_over || frame.data.trim().is_empty() || frame.data == DONE {
+        if self.is_over || self.has_failed || frame.data.trim().is_empty() || frame.data == DONE {
             return Ok(());
         }
-        let data = frame.data;
-        match &*kind(data)? {
-            "response.output_text.delta" => self.delta(read(data)?, What::Message, Piece::Text, pieces),
-            "response.refusal.delta" => {
-                self.refused = true;
-                self.delta(read(data)?, What::Message, Piece::Text, pieces);
-            }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.delta(read(data)?, What::Reasoning, Piece::Thinking, pieces);
-            }
-            "response.reasoning_summary_part.added" => self.next_summary(&read(data)?, pieces),
-            "response.function_call_arguments.delta" => {
-                let event: DeltaEvent = read(data)?;
-                self.arguments(event.output_index, event.delta, pieces);
-            }
-            "response.function_call_arguments.done" => {
-                let event: ArgumentsDone = read(data)?;
-                self.rest_of_arguments(event.output_index, event.arguments, pieces);
-            }
-            "response.output_item.added" => {
-                let event: ItemEvent<'_> = read(data)?;
-                if let Some(item) = event.item()? {
-                    self.begin_item(event.output_index, &item, pieces);
-                }
-            }
-            "response.output_item.done" => {
-                let event: ItemEvent<'_> = read(data)?;
-                if let Some(item) = event.item()? {
-                    self.end_item(event.output_index, item, pieces);
-                }
-            }
-            "response.created" | "response.in_progress" | "response.queued" => {
-                self.take(&read::<ResponseEvent>(data)?.response, pieces);
-            }
-            "response.completed" | "response.incomplete" => self.end(&read::<ResponseEvent>(data)?.response, pieces),
-            "response.failed" | "response.cancelled" => return Err(self.fail(&read::<ResponseEvent>(data)?.response)),
-            "error" => {
-                self.is_over = true;
-                let event: ErrorEvent = read(data)?;
-                let flat = Problem { kind: None, code: event.code, message: event.message };
-                return Err(event.error.unwrap_or(flat).as_error());
-            }
-            _ => {}
-        }
-        Ok(())
+        let taken = self.event(&Json::new(frame.data), pieces);
+        self.has_failed = taken.is_err();
+        taken
     }
 
     fn finish(&mut self, _pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
@@ -105,7 +71,7 @@ impl Decode for OpenAiResponses {
     }
 
     fn usage(&self) -> Usage {
-        self.seen.usage(self.is_over)
+        self.seen.usage(self.is_over || self.has_failed)
     }
 
     fn model(&self) -> Option<&str> {
@@ -118,59 +84,103 @@ impl Decode for OpenAiResponses {
 }
 
 impl OpenAiResponses {
-    fn open(&mut self, place: u64) -> Option<&mut Open> {
-        self.items.iter_mut().find(|(open, _)| *open == place).map(|(_, item)| item)
+    fn event(&mut self, json: &Json<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let kind: Kind<'_> = json.read()?;
+        match kind.name() {
+            "response.output_text.delta" => self.delta(json.read()?, What::Message, Piece::Text, pieces),
+            "response.refusal.delta" => {
+                self.refused = true;
+                self.delta(json.read()?, What::Message, Piece::Text, pieces);
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.delta(json.read()?, What::Reasoning, Piece::Thinking, pieces);
+            }
+            "response.reasoning_summary_part.added" => self.next_summary(&json.read()?, pieces),
+            "response.function_call_arguments.delta" => {
+                let event: DeltaEvent<'_> = json.read()?;
+                self.arguments(event.output_index.0.unwrap_or(0), event.delta.or_empty(), pieces);
+            }
+            "response.function_call_arguments.done" => {
+                let event: ArgumentsDone<'_> = json.read()?;
+                self.rest_of_arguments(event.output_index.0.unwrap_or(0), arguments(event.arguments), pieces);
+            }
+            "response.output_item.added" => {
+                let event: ItemEvent<'_> = json.read()?;
+                if let Some(item) = item(event.item)? {
+                    self.begin_item(event.output_index.0.unwrap_or(0), &item, pieces)?;
+                }
+            }
+            "response.output_item.done" => {
+                let event: ItemEvent<'_> = json.read()?;
+                if let Some(item) = item(event.item)? {
+                    self.end_item(event.output_index.0.unwrap_or(0), item, pieces)?;
+                }
+            }
+            "response.created" | "response.in_progress" | "response.queued" => {
+                self.take(&json.read::<ResponseEvent<'_>>()?.response, pieces);
+            }
+            "response.completed" => self.complete(&json.read::<ResponseEvent<'_>>()?.response, pieces)?,
+            "response.incomplete" => self.end(&json.read::<ResponseEvent<'_>>()?.response, true, pieces),
+            "response.failed" | "response.cancelled" => {
+                return Err(self.fail(&json.read::<ResponseEvent<'_>>()?.response));
+            }
+            name if name == "error" || (name.is_empty() && kind.has_error()) => {
+                let Ok(event) = json.read::<ErrorEvent<'_>>() else { return Err(json.error().in_stream()) };
+                let flat = Problem { kind: Text::default(), code: event.code, message: event.message };
+                return Err(event.error.unwrap_or(flat).as_error());
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn begin(&mut self, place: u64, what: What) {
-        self.items.retain(|(open, _)| *open != place);
-        self.items.push((place, Open { what, has_words: false }));
+        self.items.insert(place, Open { what, has_words: false });
     }
 
-    fn begin_item(&mut self, place: u64, item: &Item, pieces: &mut VecDeque<Piece>) {
+    fn begin_item(&mut self, place: u64, item: &Item, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
         let what = match item.kind.as_str() {
             "reasoning" => What::Reasoning,
             "function_call" => {
-                let id = item.call_id.as_ref().or(item.id.as_ref()).cloned().unwrap_or_default();
-                pieces.push_back(Piece::Call { id, name: item.name.clone().unwrap_or_default() });
-                self.calls += 1;
-                What::Call(self.calls - 1)
+                let index = one_more(&mut self.calls)?;
+                let id = item.answered_by().to_owned();
+                self.ids.insert(id.clone());
+                pieces.push_back(Piece::Call { id, name: item.name.clone() });
+                What::Call(index)
             }
             _ => What::Message,
         };
         self.begin(place, what);
+        Ok(())
     }
 
     fn delta(
         &mut self,
-        event: DeltaEvent,
+        event: DeltaEvent<'_>,
         what: What,
         piece: impl FnOnce(String) -> Piece,
         pieces: &mut VecDeque<Piece>,
     ) {
-        if event.delta.is_empty() {
-            return;
-        }
-        if self.open(event.output_index).is_none() {
-            // Its beginning was not announced; its words are no less said.
-            self.begin(event.output_index, what);
-        }
-        if let Some(open) = self.open(event.output_index).filter(|open| open.what == what) {
+        let (place, Some(words)) = (event.output_index.0.unwrap_or(0), event.delta.some()) else { return };
+        // Where its beginning was not announced its words are no less said.
+        let open = self.items.entry(place).or_insert(Open { what, has_words: false });
+        if open.what == what {
             open.has_words = true;
-            pieces.push_back(piece(event.delta));
+            self.has_text |= what == What::Message;
+            pieces.push_back(piece(words));
         }
     }
 
     /// A summary may have several paragraphs, told apart only here.
     fn next_summary(&mut self, event: &PartEvent, pieces: &mut VecDeque<Piece>) {
-        let has_words = self.open(event.output_index).is_some_and(|open| open.has_words);
-        if event.summary_index > 0 && has_words {
+        let open = self.items.get(&event.output_index.0.unwrap_or(0));
+        if event.summary_index.0.unwrap_or(0) > 0 && open.is_some_and(|open| open.has_words) {
             pieces.push_back(Piece::Thinking("\n\n".to_owned()));
         }
     }
 
     fn arguments(&mut self, place: u64, json: String, pieces: &mut VecDeque<Piece>) {
-        if let Some(Open { what: What::Call(index), has_words }) = self.open(place)
+        if let Some(Open { what: What::Call(index), has_words }) = self.items.get_mut(&place)
             && !json.is_empty()
         {
             *has_words = true;
@@ -179,27 +189,30 @@ impl OpenAiResponses {
     }
 
     /// The arguments as a whole, if nothing of them has come yet.
-    fn rest_of_arguments(&mut self, place: u64, whole: Option<String>, pieces: &mut VecDeque<Piece>) {
-        if self.open(place).is_some_and(|open| !open.has_words) {
-            self.arguments(place, whole.unwrap_or_default(), pieces);
+    fn rest_of_arguments(&mut self, place: u64, whole: String, pieces: &mut VecDeque<Piece>) {
+        if self.items.get(&place).is_some_and(|open| !open.has_words) {
+            self.arguments(place, whole, pieces);
         }
     }
 
-    fn end_item(&mut self, place: u64, item: Item, pieces: &mut VecDeque<Piece>) {
-        if self.open(place).is_none() {
-            self.begin_item(place, &item, pieces);
+    fn end_item(&mut self, place: u64, item: Item, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        if !self.items.contains_key(&place) {
+            self.begin_item(place, &item, pieces)?;
         }
-        let Some(open) = self.open(place).copied() else { return };
+        let Some(open) = self.items.get(&place).copied() else { return Ok(()) };
         match open.what {
-            What::Message if !open.has_words => pieces.extend(self.unsaid(item.content)),
+            What::Message if !open.has_words && !item.text.is_empty() => {
+                self.has_text = true;
+                self.refused |= item.is_refusal;
+                pieces.push_back(Piece::Text(item.text));
+            }
             What::Message => {}
             What::Reasoning => {
-                if !open.has_words {
-                    let said = joined(item.summary);
-                    pieces.extend((!said.is_empty()).then_some(Piece::Thinking(said)));
+                if !open.has_words && !item.summary.is_empty() {
+                    pieces.push_back(Piece::Thinking(item.summary));
                 }
-                let sealed = item.encrypted_content.filter(|sealed| !sealed.is_empty());
-                let signature = sealed.map(|sealed| seal(&item.id.unwrap_or_default(), &sealed));
+                self.has_thought = true;
+                let signature = item.sealed.map(|sealed| seal(&item.id, &sealed));
                 pieces.push_back(Piece::ThinkingEnd { signature });
             }
             What::Call(index) => {
@@ -207,57 +220,81 @@ impl OpenAiResponses {
                 pieces.push_back(Piece::CallEnd { index });
             }
         }
-        self.items.retain(|(open, _)| *open != place);
+        self.items.remove(&place);
+        Ok(())
     }
 
-    fn unsaid(&mut self, content: Option<Vec<Words>>) -> Option<Piece> {
-        let mut said = String::new();
-        for words in content.into_iter().flatten() {
-            self.refused |= words.refusal.is_some();
-            said.extend(words.text.or(words.refusal));
+    /// The answer is whole: so are its open items, and what was only told at the end is told now.
+    fn complete(&mut self, response: &Response<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let mut whole = BTreeMap::new();
+        for (place, sent) in (0_u64..).zip(&response.output.0) {
+            whole.extend(item(sent)?.map(|item| (place, item)));
         }
-        (!said.is_empty()).then_some(Piece::Text(said))
+        while let Some((place, open)) = self.items.first_key_value().map(|(place, open)| (*place, *open)) {
+            let ended = whole.remove(&place).filter(|item| open.what.is(item)).unwrap_or_default();
+            self.end_item(place, ended, pieces)?;
+        }
+        let is_told = |item: &Item| match item.kind.as_str() {
+            "function_call" => self.ids.contains(item.answered_by()),
+            "reasoning" => self.has_thought,
+            _ => self.has_text,
+        };
+        let untold: Vec<(u64, Item)> = whole.into_iter().filter(|(_, item)| !is_told(item)).collect();
+        for (place, item) in untold {
+            self.end_item(place, item, pieces)?;
+        }
+        self.end(response, false, pieces);
+        Ok(())
     }
 
-    fn take(&mut self, response: &Response, pieces: &mut VecDeque<Piece>) {
-        self.id = response.id.clone().or(self.id.take());
-        self.model = response.model.clone().or(self.model.take());
+    fn take(&mut self, response: &Response<'_>, pieces: &mut VecDeque<Piece>) {
+        self.id = response.id.clone().some().or(self.id.take());
+        self.model = response.model.clone().some().or(self.model.take());
         let Some(tokens) = &response.usage else { return };
         let before = self.seen;
-        let cached = tokens.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        take(&mut self.seen.cache_read, cached);
+        take(&mut self.input, tokens.input_tokens.0);
+        take(&mut self.seen.cache_read, tokens.input_tokens_details.as_ref().and_then(|it| it.cached_tokens.0));
         // The cached tokens are among the others here.
-        take(&mut self.seen.input, tokens.input_tokens.map(|all| all.saturating_sub(cached.unwrap_or(0))));
+        self.seen.input = self.input.map(|all| all.saturating_sub(self.seen.cache_read.unwrap_or(0)));
         // What is cached without being asked for costs nothing to write.
-        take(&mut self.seen.cache_write, tokens.input_tokens.map(|_| 0));
-        take(&mut self.seen.output, tokens.output_tokens);
-        let reasoning = tokens.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
-        take(&mut self.seen.reasoning, reasoning);
+        self.seen.cache_write = self.input.map(|_| 0);
+        take(&mut self.seen.output, tokens.output_tokens.0);
+        take(&mut self.seen.reasoning, tokens.output_tokens_details.as_ref().and_then(|it| it.reasoning_tokens.0));
         if self.seen != before {
             pieces.push_back(Piece::Usage(Box::new(self.usage())));
         }
     }
 
-    fn end(&mut self, response: &Response, pieces: &mut VecDeque<Piece>) {
+    fn end(&mut self, response: &Response<'_>, is_cut: bool, pieces: &mut VecDeque<Piece>) {
         self.is_over = true;
         self.take(response, pieces);
-        let incomplete = response.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
-        let stop = match incomplete {
-            Some("max_output_tokens") => ModelStop::MaxTokens,
-            Some("content_filter") => ModelStop::Refused,
-            Some(_) => ModelStop::MaxTokens,
-            None if self.refused => ModelStop::Refused,
-            None if self.calls > 0 => ModelStop::ToolUse,
-            None => ModelStop::EndTurn,
+        let reason = response.incomplete_details.as_ref().map(|details| details.reason.as_str());
+        let stop = match reason.unwrap_or_default() {
+            "content_filter" => ModelStop::Refused,
+            // `max_output_tokens`, and what is not known yet.
+            reason if is_cut || !reason.is_empty() => ModelStop::MaxTokens,
+            _ if self.refused => ModelStop::Refused,
+            _ if self.calls > 0 => ModelStop::ToolUse,
+            _ => ModelStop::EndTurn,
         };
         pieces.push_back(Piece::End(stop));
     }
 
-    fn fail(&mut self, response: &Response) -> ModelError {
-        self.is_over = true;
+    fn fail(&mut self, response: &Response<'_>) -> ModelError {
         // The figures are kept; nobody reads pieces behind an error.
         self.take(response, &mut VecDeque::new());
         response.error.as_ref().map_or_else(|| Problem::default().as_error(), Problem::as_error)
+    }
+}
+
+impl What {
+    /// Whether an item is of this kind.
+    fn is(self, item: &Item) -> bool {
+        match self {
+            Self::Message => item.kind == "message",
+            Self::Reasoning => item.kind == "reasoning",
+            Self::Call(_) => item.kind == "function_call",
+        }
     }
 }
 
@@ -265,6 +302,9 @@ impl OpenAiResponses {
 pub fn error(code: &str, message: &str) -> ModelError {
     let told = told("OpenAI", code, message);
     match code {
+        // Its message may speak of lengths, too.
+        "rate_limit_exceeded" => ModelError::retryable(told),
+        _ if is_overflow(message) => ModelError::context_overflow(told),
         "context_length_exceeded" => ModelError::context_overflow(told),
         "insufficient_quota"
         | "invalid_prompt"
@@ -274,7 +314,9 @@ pub fn error(code: &str, message: &str) -> ModelError {
         | "billing_hard_limit_reached"
         | "unsupported_country_region_territory" => ModelError::fatal(told),
         code if code.starts_with("invalid_") || code.contains("image") => ModelError::fatal(told),
-        // `server_error`, `rate_limit_exceeded`, and what is not known yet.
+        // A proxy may name a status.
+        code if code.parse().is_ok_and(|status: u16| status >= 400 && !is_retryable(status)) => ModelError::fatal(told),
+        // `server_error`, and what is not known yet.
         _ => ModelError::retryable(told),
     }
 }

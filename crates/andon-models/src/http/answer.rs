@@ -18,6 +18,7 @@ use super::size::Size;
 use super::status::{self, Framing};
 use crate::cut::After;
 use crate::cut::drain::Drained;
+use crate::decode::event::is_whole;
 use crate::decode::{Decode, Frame};
 use crate::lines::Lines;
 use crate::sse::{FrameTooLong, Sse};
@@ -190,12 +191,14 @@ impl HttpAnswer {
     /// The stream is over. If the answer is not, it broke off: why is said by the connection's error, if there is one.
     fn finish(&mut self, lost: Option<ModelError>) -> Result<(), ModelError> {
         self.phase = Phase::Over;
-        if let Some(rest) = self.frames.rest() {
-            // Half a frame cannot be read; that the answer broke off is the better thing to say.
-            let _ = self.decoder.frame(rest, &mut self.pieces);
+        // Half a frame cannot be read; that the answer broke off is the better thing to say.
+        if let Some(rest) = self.frames.rest().filter(|rest| is_whole(rest.data)) {
+            self.decoder.frame(rest, &mut self.pieces)?;
         }
-        let finished = self.decoder.finish(&mut self.pieces);
-        finished.map_err(|broke_off| lost.unwrap_or(broke_off))
+        match lost {
+            Some(lost) => self.decoder.lost(&mut self.pieces).map_err(|_| lost),
+            None => self.decoder.finish(&mut self.pieces),
+        }
     }
 
     /// Decodes the next frame that has come whole. Whether there was one.

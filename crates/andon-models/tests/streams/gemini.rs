@@ -171,3 +171,34 @@ fn an_error_in_the_stream_says_whether_it_may_pass() {
     let (_, result, _) = play(Gemini::default(), &[long]);
     assert_eq!(result.unwrap_err().kind, ModelErrorKind::ContextOverflow);
 }
+
+#[test]
+fn a_call_that_is_marked_as_a_thought_is_a_call() {
+    let call = json!([{"functionCall": {"name": "look"}, "thought": true, "thoughtSignature": "eA=="}]);
+    let sent = [chunk(json!([{"text": "Hm", "thought": true}]), json!({})), finished(chunk(call, json!({})), "STOP")];
+    let expected = vec![
+        Piece::Thinking("Hm".into()),
+        Piece::ThinkingEnd { signature: Some(Signature::new("gemini", "eA==")) },
+        Piece::Call { id: String::new(), name: "look".into() },
+        Piece::CallEnd { index: 0 },
+        Piece::End(ModelStop::ToolUse),
+    ];
+    assert_eq!(words(&pieces(Gemini::default(), &sent)), expected);
+}
+
+#[test]
+fn where_every_frame_has_a_reason_to_finish_a_lost_connection_leaves_no_whole_answer() {
+    let lost = |sent: &[Sent]| {
+        let (mut decoder, mut pieces) = (Gemini::default(), std::collections::VecDeque::new());
+        for (event, data) in sent {
+            decoder.frame(andon_models::decode::Frame { event, data: &data.to_string() }, &mut pieces).unwrap();
+        }
+        decoder.lost(&mut pieces)
+    };
+    let said = || chunk(json!([{"text": "One "}]), json!({}));
+    assert!(lost(&[finished(said(), "STOP")]).is_err());
+    assert!(lost(&[finished(said(), "STOP"), finished(said(), "STOP")]).is_err());
+    // Who gave none at first has said that this was the last.
+    assert_eq!(lost(&[said(), finished(said(), "STOP")]), Ok(()));
+    assert!(lost(&[said()]).is_err());
+}

@@ -190,3 +190,55 @@ fn a_failure_says_whether_it_may_pass_and_its_figures_are_kept() {
     let (_, result, _) = play(OpenAiResponses::default(), &[response("response.created", json!({}))]);
     assert!(is_retryable(&result.unwrap_err()), "it broke off");
 }
+
+#[test]
+fn cached_tokens_are_not_counted_twice_when_a_later_report_leaves_them_out() {
+    let first = json!({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 80}, "output_tokens": 1});
+    let last = json!({"input_tokens": 100, "input_tokens_details": null, "output_tokens": 9});
+    let sent = [
+        response("response.in_progress", json!({"usage": first})),
+        response("response.completed", json!({"usage": last})),
+    ];
+    let (_, _, decoder) = play(OpenAiResponses::default(), &sent);
+    assert_eq!(numbers(decoder.usage()), [Some(20), Some(80), Some(0), Some(9), None]);
+}
+
+#[test]
+fn what_only_the_last_event_says_is_said() {
+    let message = json!({"type": "message", "content": [{"type": "output_text", "text": "So."}]});
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "look", "arguments": "{\"a\":1}"});
+    let sent = [response("response.completed", json!({"output": [message, call("c"), call(""), call("")]}))];
+    let all = words(&pieces(OpenAiResponses::default(), &sent));
+    assert_eq!(all[..2], [Piece::Text("So.".into()), Piece::Call { id: "c".into(), name: "look".into() }]);
+    assert_eq!(all.iter().filter(|piece| matches!(piece, Piece::CallEnd { .. })).count(), 3);
+    assert_eq!(all.last(), Some(&Piece::End(ModelStop::ToolUse)));
+    // What was said is not said again, even by a server that gives no places.
+    let sent = [
+        ("", json!({"type": "response.output_text.delta", "delta": "So."})),
+        ("", json!({"type": "response.output_item.done", "item": message})),
+        ("", json!({"type": "response.output_item.done", "item": call("c")})),
+        response("response.completed", json!({"output": [message, call("c")]})),
+    ];
+    let told_once = vec![
+        Piece::Text("So.".into()),
+        Piece::Call { id: "c".into(), name: "look".into() },
+        Piece::CallInput { index: 0, json: "{\"a\":1}".into() },
+        Piece::CallEnd { index: 0 },
+        Piece::End(ModelStop::ToolUse),
+    ];
+    assert_eq!(words(&pieces(OpenAiResponses::default(), &sent)), told_once);
+}
+
+#[test]
+fn a_whole_answer_ends_its_calls_and_one_that_was_cut_does_not() {
+    let call = || added(0, json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": ""}));
+    let more = || delta("response.function_call_arguments.delta", 0, "{}");
+    let ends = |last: Sent| {
+        let all = pieces(OpenAiResponses::default(), &[call(), more(), last]);
+        (all.contains(&Piece::CallEnd { index: 0 }), all.last().cloned())
+    };
+    let completed = ends(response("response.completed", json!({})));
+    assert_eq!(completed, (true, Some(Piece::End(ModelStop::ToolUse))));
+    let incomplete = ends(response("response.incomplete", json!({})));
+    assert_eq!(incomplete, (false, Some(Piece::End(ModelStop::MaxTokens))));
+}

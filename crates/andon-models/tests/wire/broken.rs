@@ -105,7 +105,7 @@ async fn an_answer_over_the_limit_and_a_frame_without_end_are_refused_and_closed
         provider.answer(Script::stream(Dialect::OpenAiChat).bytes("data: ").flood(Frame::raw(vec![b'x'; 256 * 1024])));
         let (_, error) = all(&mut call(&model)).await;
         let error = error.unwrap();
-        assert!(error.message.contains("16777216 bytes"), "{error}");
+        assert!(error.message.contains("8388608 bytes"), "{error}");
         provider.all_streams_closed().await;
     })
     .await;

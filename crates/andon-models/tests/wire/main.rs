@@ -6,6 +6,7 @@ mod broken;
 mod closing;
 mod common;
 mod cut;
+mod endings;
 mod many;
 mod proxies;
 mod refusals;

@@ -1,88 +1,96 @@
 //! The calls of an answer, put together from deltas that say more or less exactly which call they belong to.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
-use andon::Piece;
-use serde::de::IgnoredAny;
+use andon::{ModelError, Piece};
 
 use super::chunk::CallDelta;
+use super::whole::Whole;
+use crate::decode::event::one_more;
+use crate::decode::loose::arguments;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
-    /// How many were told of.
+    /// The latest call under each of the server's numbers, and under each id.
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, usize>,
+    /// How many have begun, and how many of them were told of.
+    begun: usize,
     told: usize,
 }
 
 #[derive(Debug, Default)]
 struct Call {
-    /// The server's number for it.
-    index: Option<u64>,
     id: String,
-    arguments: String,
+    /// What came before it was told of.
+    early: String,
+    whole: Whole,
     /// Its place among those that were told of.
     told: Option<usize>,
     ended: bool,
 }
 
 impl Calls {
+    /// Whether none was told of.
     pub(super) fn is_empty(&self) -> bool {
         self.told == 0
     }
 
     /// Takes a part of a call.
-    pub(super) fn take(&mut self, delta: CallDelta, pieces: &mut VecDeque<Piece>) {
-        let id = delta.id.unwrap_or_default();
-        let (name, arguments) = match delta.function {
-            Some(function) => (function.name.unwrap_or_default(), function.arguments.unwrap_or_default().0),
-            None => Default::default(),
-        };
-        let place = match self.find(delta.index, &id, &name) {
+    pub(super) fn take(&mut self, delta: CallDelta<'_>, pieces: &mut VecDeque<Piece>) -> Result<(), ModelError> {
+        let (id, index) = (delta.id.or_empty(), delta.index.0);
+        let function = delta.function.unwrap_or_default();
+        let (name, json) = (function.name.or_empty(), arguments(function.arguments));
+        let place = match self.find(index, &id, &name) {
             Some(place) => place,
-            None => {
-                self.end_whole_ones(pieces);
-                self.calls.push(Call { index: delta.index, ..Call::default() });
-                self.calls.len() - 1
-            }
+            None => self.begin(pieces)?,
         };
-        let Some(call) = self.calls.get_mut(place) else { return };
-        if call.id.is_empty() {
+        if let Some(index) = index {
+            self.by_index.insert(index, place);
+        }
+        let Some(call) = self.calls.get_mut(place) else { return Ok(()) };
+        if call.id.is_empty() && !id.is_empty() {
+            self.by_id.insert(id.clone(), place);
             call.id = id;
         }
-        call.arguments.push_str(&arguments);
-        match call.told {
-            Some(index) if !arguments.is_empty() => pieces.push_back(Piece::CallInput { index, json: arguments }),
-            None if !name.is_empty() => {
-                let index = self.told;
-                call.told = Some(index);
-                self.told += 1;
-                pieces.push_back(Piece::Call { id: call.id.clone(), name });
-                if !call.arguments.is_empty() {
-                    pieces.push_back(Piece::CallInput { index, json: call.arguments.clone() });
-                }
-            }
-            Some(_) | None => {}
+        if call.told.is_none() && !name.is_empty() && !call.ended {
+            call.told = Some(self.told);
+            self.told += 1;
+            pieces.push_back(Piece::Call { id: call.id.clone(), name });
         }
+        call.fill(json, pieces);
+        Ok(())
     }
 
     /// Which call is meant. `None`: a new one.
     fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
-        // Some servers give every call the number 0: another id with a name is another call.
-        let fits = |call: &Call| id.is_empty() || call.id.is_empty() || call.id == id || name.is_empty();
+        let known = self.by_id.get(id).copied();
         match index {
-            Some(index) => self.calls.iter().rposition(|call| call.index == Some(index) && fits(call)),
-            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
+            None if !id.is_empty() => known,
             None if !name.is_empty() => None,
             None => self.calls.len().checked_sub(1),
+            Some(_) if known.is_some() => known,
+            Some(index) => self.by_index.get(&index).copied().filter(|place| self.goes_on(*place, id, name)),
         }
     }
 
-    /// Another call begins: those whose arguments are JSON already are whole.
-    fn end_whole_ones(&mut self, pieces: &mut VecDeque<Piece>) {
-        let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
-        for call in self.calls.iter_mut().filter(|call| !call.ended && is_json(&call.arguments)) {
+    /// Whether this can be more of the call. Some servers give every call the number 0: another id with a name is another
+    /// call, and so is a name where there is one already and nothing more to come.
+    fn goes_on(&self, place: usize, id: &str, name: &str) -> bool {
+        let Some(call) = self.calls.get(place) else { return false };
+        let is_complete = call.told.is_some() && call.whole.is_whole();
+        name.is_empty() || ((id.is_empty() || call.id.is_empty()) && !is_complete)
+    }
+
+    /// Another call begins: those whose arguments are whole are over.
+    fn begin(&mut self, pieces: &mut VecDeque<Piece>) -> Result<usize, ModelError> {
+        let place = one_more(&mut self.begun)?;
+        for call in self.calls.iter_mut().filter(|call| !call.ended && call.whole.is_whole()) {
             call.end(pieces);
         }
+        self.calls.push(Call::default());
+        Ok(place)
     }
 
     /// The answer is over.
@@ -94,10 +102,23 @@ impl Calls {
 }
 
 impl Call {
-    fn end(&mut self, pieces: &mut VecDeque<Piece>) {
-        self.ended = true;
-        if let Some(index) = self.told {
-            pieces.push_back(Piece::CallEnd { index });
+    /// Takes more of its arguments. There is nothing behind its end.
+    fn fill(&mut self, json: String, pieces: &mut VecDeque<Piece>) {
+        if self.ended {
+            return;
         }
+        self.whole.read(&json);
+        let Some(index) = self.told else { return self.early.push_str(&json) };
+        let json = std::mem::take(&mut self.early) + &json;
+        if !json.is_empty() {
+            pieces.push_back(Piece::CallInput { index, json });
+        }
+    }
+
+    fn end(&mut self, pieces: &mut VecDeque<Piece>) {
+        // A call without its name may still get it.
+        let Some(index) = self.told else { return };
+        self.ended = true;
+        pieces.push_back(Piece::CallEnd { index });
     }
 }

@@ -1,133 +1,137 @@
-//! A chunk as servers send it. Whatever may be missing or null may be missing or null.
+//! A chunk as servers send it. Whatever may be missing, null or odd may be so.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, de};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
-#[derive(Debug, Deserialize)]
+use crate::decode::event::MAX_CALLS;
+use crate::decode::loose::{Count, Few, Text};
+
+/// One choice is asked for; some servers cut it in two.
+const CHOICES: usize = 16;
+
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
 pub(super) struct Chunk<'a> {
-    #[serde(borrow, default)]
-    pub(super) id: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    pub(super) model: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) choices: Few<Choice<'a>, CHOICES>,
     pub(super) usage: Option<Report>,
-    #[serde(default)]
     pub(super) x_groq: Option<Groq>,
-    #[serde(default)]
     pub(super) timings: Option<Timings>,
-    #[serde(default)]
     pub(super) error: Option<IgnoredAny>,
 }
 
-/// A text that is lent where it has no escapes.
-#[derive(Debug, Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
-
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
 pub(super) struct Choice<'a> {
-    #[serde(default)]
-    pub(super) index: Option<u64>,
-    #[serde(default)]
-    pub(super) delta: Option<Delta>,
-    #[serde(borrow, default)]
-    pub(super) finish_reason: Option<Text<'a>>,
-    #[serde(default)]
+    pub(super) index: Count,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    /// Some servers call what is new so.
+    #[serde(borrow)]
+    pub(super) message: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Text<'a>,
     pub(super) usage: Option<Report>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Delta {
-    #[serde(default)]
-    pub(super) content: Option<Words>,
-    #[serde(default)]
-    pub(super) reasoning_content: Option<Words>,
-    #[serde(default)]
-    pub(super) reasoning: Option<Words>,
-    #[serde(default)]
-    pub(super) refusal: Option<String>,
-    #[serde(default)]
-    pub(super) tool_calls: Option<Vec<CallDelta>>,
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Delta<'a> {
+    pub(super) content: Words,
+    pub(super) reasoning_content: Words,
+    pub(super) reasoning: Words,
+    #[serde(borrow)]
+    pub(super) refusal: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_calls: Few<CallDelta<'a>, MAX_CALLS>,
+    /// What a call was before there could be several.
+    #[serde(borrow)]
+    pub(super) function_call: Option<FunctionDelta<'a>>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct CallDelta {
-    #[serde(default)]
-    pub(super) index: Option<u64>,
-    #[serde(default)]
-    pub(super) id: Option<String>,
-    #[serde(default)]
-    pub(super) function: Option<FunctionDelta>,
+impl Delta<'_> {
+    /// Whether it says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        let words = [&self.content, &self.reasoning_content, &self.reasoning];
+        words.iter().all(|words| words.is_empty())
+            && self.refusal.is_empty()
+            && self.tool_calls.0.is_empty()
+            && self.function_call.is_none()
+    }
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct FunctionDelta {
-    #[serde(default)]
-    pub(super) name: Option<String>,
-    #[serde(default)]
-    pub(super) arguments: Option<Arguments>,
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct CallDelta<'a> {
+    pub(super) index: Count,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) function: Option<FunctionDelta<'a>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct FunctionDelta<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    /// The next bytes of their JSON, or, from some servers, the JSON itself.
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
 pub(super) struct Groq {
-    #[serde(default)]
     pub(super) usage: Option<Report>,
 }
 
 /// Usage, with the names of all servers.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
 pub(super) struct Report {
-    #[serde(default)]
-    pub(super) prompt_tokens: Option<u64>,
-    #[serde(default)]
-    pub(super) completion_tokens: Option<u64>,
-    #[serde(default)]
-    pub(super) total_tokens: Option<u64>,
-    #[serde(default)]
+    pub(super) prompt_tokens: Count,
+    pub(super) completion_tokens: Count,
+    pub(super) total_tokens: Count,
     pub(super) prompt_tokens_details: Option<PromptDetails>,
-    #[serde(default)]
     pub(super) completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek.
-    #[serde(default)]
-    pub(super) prompt_cache_hit_tokens: Option<u64>,
+    pub(super) prompt_cache_hit_tokens: Count,
     /// Moonshot.
-    #[serde(default)]
-    pub(super) cached_tokens: Option<u64>,
-    #[serde(default)]
-    pub(super) reasoning_tokens: Option<u64>,
+    pub(super) cached_tokens: Count,
+    pub(super) reasoning_tokens: Count,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
 pub(super) struct PromptDetails {
-    #[serde(default)]
-    pub(super) cached_tokens: Option<u64>,
+    pub(super) cached_tokens: Count,
     /// OpenRouter.
-    #[serde(default)]
-    pub(super) cache_write_tokens: Option<u64>,
+    pub(super) cache_write_tokens: Count,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
 pub(super) struct CompletionDetails {
-    #[serde(default)]
-    pub(super) reasoning_tokens: Option<u64>,
+    pub(super) reasoning_tokens: Count,
 }
 
 /// llama.cpp's own.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
 pub(super) struct Timings {
     /// Read anew.
-    #[serde(default)]
-    pub(super) prompt_n: Option<u64>,
+    pub(super) prompt_n: Count,
     /// Found in the cache.
-    #[serde(default)]
-    pub(super) cache_n: Option<u64>,
-    #[serde(default)]
-    pub(super) predicted_n: Option<u64>,
+    pub(super) cache_n: Count,
+    pub(super) predicted_n: Count,
 }
 
 /// What a model says: a text, or Mistral's list of texts and thoughts.
@@ -147,82 +151,72 @@ impl Words {
         Self { thought: self.thought + &self.text, text: String::new() }
     }
 
-    fn add(&mut self, part: &Value) {
-        match part {
-            Value::String(text) => self.text.push_str(text),
-            Value::Object(fields) => {
-                if let Some(thinking) = fields.get("thinking") {
-                    let mut inner = Self::default();
-                    inner.add(thinking);
-                    self.thought.push_str(&inner.into_thought().thought);
-                } else if let Some(Value::String(text)) = fields.get("text") {
-                    self.text.push_str(text);
-                }
-            }
-            Value::Array(parts) => parts.iter().for_each(|part| self.add(part)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    fn add(&mut self, more: &Self) {
+        self.thought.push_str(&more.thought);
+        self.text.push_str(&more.text);
+    }
+}
+
+struct Said;
+
+impl<'de> Visitor<'de> for Said {
+    type Value = Words;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of parts")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
+        Ok(Words { text: text.to_owned(), ..Words::default() })
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Words, E> {
+        Ok(Words::default())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Words, E> {
+        Ok(Words::default())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Words, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Words, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Words, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Words, A::Error> {
+        let mut words = Words::default();
+        while let Some(part) = parts.next_element::<Words>()? {
+            words.add(&part);
         }
+        Ok(words)
+    }
+
+    /// A part: what it thinks, or what it says.
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Words, A::Error> {
+        let mut words = Words::default();
+        while let Some(name) = fields.next_key::<Text<'de>>()? {
+            match name.as_str() {
+                "thinking" => words.thought = fields.next_value::<Words>()?.into_thought().thought,
+                "text" => words.text = fields.next_value::<Text<'de>>()?.or_empty(),
+                _ => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        if !words.thought.is_empty() {
+            words.text.clear();
+        }
+        Ok(words)
     }
 }
 
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Words;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a list of parts")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Words, E> {
-                Ok(Words { text: text.to_owned(), ..Words::default() })
-            }
-
-            fn visit_unit<E: de::Error>(self) -> Result<Words, E> {
-                Ok(Words::default())
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Words, A::Error> {
-                let mut words = Words::default();
-                while let Some(part) = parts.next_element::<Value>()? {
-                    words.add(&part);
-                }
-                Ok(words)
-            }
-        }
-        deserializer.deserialize_any(Any)
-    }
-}
-
-/// A call's arguments: the next bytes of their JSON, or, from some servers, the JSON itself.
-#[derive(Debug, Default)]
-pub(super) struct Arguments(pub(super) String);
-
-impl<'de> Deserialize<'de> for Arguments {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Arguments;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or an object")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Arguments, E> {
-                Ok(Arguments(text.to_owned()))
-            }
-
-            fn visit_unit<E: de::Error>(self) -> Result<Arguments, E> {
-                Ok(Arguments::default())
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Arguments, A::Error> {
-                let fields: Map<String, Value> =
-                    Deserialize::deserialize(de::value::MapAccessDeserializer::new(fields))?;
-                Ok(Arguments(Value::Object(fields).to_string()))
-            }
-        }
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(Said)
     }
 }

@@ -25,20 +25,20 @@ impl Tally {
         let Some(report) = report else { return };
         let prompt = report.prompt_tokens_details.as_ref();
         let completion = report.completion_tokens_details.as_ref();
-        let cached = prompt.and_then(|details| details.cached_tokens);
-        newest(&mut self.prompt, report.prompt_tokens);
-        newest(&mut self.cached, cached.or(report.prompt_cache_hit_tokens).or(report.cached_tokens));
-        newest(&mut self.cache_write, prompt.and_then(|details| details.cache_write_tokens));
-        newest(&mut self.completion, report.completion_tokens);
-        newest(&mut self.reasoning, completion.and_then(|it| it.reasoning_tokens).or(report.reasoning_tokens));
-        newest(&mut self.total, report.total_tokens);
+        let cached = prompt.and_then(|details| details.cached_tokens.0);
+        newest(&mut self.prompt, report.prompt_tokens.0);
+        newest(&mut self.cached, cached.or(report.prompt_cache_hit_tokens.0).or(report.cached_tokens.0));
+        newest(&mut self.cache_write, prompt.and_then(|details| details.cache_write_tokens.0));
+        newest(&mut self.completion, report.completion_tokens.0);
+        newest(&mut self.reasoning, completion.and_then(|it| it.reasoning_tokens.0).or(report.reasoning_tokens.0));
+        newest(&mut self.total, report.total_tokens.0);
     }
 
     pub(super) fn time(&mut self, timings: Option<&Timings>) {
         let Some(timings) = timings else { return };
-        newest(&mut self.timed.0, timings.prompt_n);
-        newest(&mut self.timed.1, timings.cache_n);
-        newest(&mut self.timed.2, timings.predicted_n);
+        newest(&mut self.timed.0, timings.prompt_n.0);
+        newest(&mut self.timed.1, timings.cache_n.0);
+        newest(&mut self.timed.2, timings.predicted_n.0);
     }
 
     pub(super) fn is_known(&self) -> bool {

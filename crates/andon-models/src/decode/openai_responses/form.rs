@@ -4,131 +4,199 @@ use andon::ModelError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::decode::event::{kind, read};
+use crate::decode::event::{Json, Kind, MAX_CALLS};
+use crate::decode::loose::{Count, Few, Text};
 
 #[derive(Deserialize)]
 pub(super) struct ItemEvent<'a> {
     #[serde(default)]
-    pub(super) output_index: u64,
+    pub(super) output_index: Count,
     /// Read only if it is of a kind that is known: the others' fields have forms of their own.
     #[serde(borrow)]
     pub(super) item: &'a RawValue,
 }
 
 #[derive(Deserialize, Default)]
-pub(super) struct Item {
-    #[serde(rename = "type", default)]
-    pub(super) kind: String,
-    pub(super) id: Option<String>,
-    pub(super) call_id: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) arguments: Option<String>,
-    pub(super) encrypted_content: Option<String>,
-    pub(super) summary: Option<Vec<Words>>,
-    pub(super) content: Option<Vec<Words>>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Words {
-    pub(super) text: Option<String>,
-    pub(super) refusal: Option<String>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct DeltaEvent {
-    #[serde(default)]
-    pub(super) output_index: u64,
-    #[serde(default)]
-    pub(super) delta: String,
-}
-
-#[derive(Deserialize)]
-pub(super) struct PartEvent {
-    #[serde(default)]
-    pub(super) output_index: u64,
-    #[serde(default)]
-    pub(super) summary_index: u64,
-}
-
-#[derive(Deserialize)]
-pub(super) struct ArgumentsDone {
-    #[serde(default)]
-    pub(super) output_index: u64,
-    pub(super) arguments: Option<String>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct ResponseEvent {
-    pub(super) response: Response,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Response {
-    pub(super) id: Option<String>,
-    pub(super) model: Option<String>,
-    pub(super) usage: Option<Tokens>,
-    pub(super) error: Option<Problem>,
-    pub(super) incomplete_details: Option<Incomplete>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Tokens {
-    pub(super) input_tokens: Option<u64>,
-    pub(super) input_tokens_details: Option<InputDetails>,
-    pub(super) output_tokens: Option<u64>,
-    pub(super) output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct InputDetails {
-    pub(super) cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct OutputDetails {
-    pub(super) reasoning_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Incomplete {
-    pub(super) reason: Option<String>,
+#[serde(default)]
+struct Sent<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    call_id: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    encrypted_content: Text<'a>,
+    #[serde(borrow)]
+    summary: Few<Words<'a>, MAX_CALLS>,
+    #[serde(borrow)]
+    content: Few<Words<'a>, MAX_CALLS>,
 }
 
 #[derive(Deserialize, Default)]
-pub(super) struct Problem {
-    #[serde(rename = "type")]
-    pub(super) kind: Option<String>,
-    pub(super) code: Option<String>,
-    pub(super) message: Option<String>,
+#[serde(default)]
+struct Words<'a> {
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(borrow)]
+    refusal: Text<'a>,
+}
+
+/// An item, as far as it says anything.
+#[derive(Debug, Default)]
+pub(super) struct Item {
+    pub(super) kind: String,
+    pub(super) id: String,
+    /// By which a call is answered.
+    pub(super) call_id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+    pub(super) sealed: Option<String>,
+    /// What a thought says, paragraph by paragraph.
+    pub(super) summary: String,
+    /// What a message says.
+    pub(super) text: String,
+    pub(super) is_refusal: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct DeltaEvent<'a> {
+    pub(super) output_index: Count,
+    #[serde(borrow)]
+    pub(super) delta: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct PartEvent {
+    pub(super) output_index: Count,
+    pub(super) summary_index: Count,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct ArgumentsDone<'a> {
+    pub(super) output_index: Count,
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ResponseEvent<'a> {
+    #[serde(borrow)]
+    pub(super) response: Response<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Response<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    pub(super) usage: Option<Tokens>,
+    #[serde(borrow)]
+    pub(super) error: Option<Problem<'a>>,
+    #[serde(borrow)]
+    pub(super) incomplete_details: Option<Incomplete<'a>>,
+    #[serde(borrow)]
+    pub(super) output: Few<&'a RawValue, MAX_CALLS>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Tokens {
+    pub(super) input_tokens: Count,
+    pub(super) input_tokens_details: Option<InputDetails>,
+    pub(super) output_tokens: Count,
+    pub(super) output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct InputDetails {
+    pub(super) cached_tokens: Count,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct OutputDetails {
+    pub(super) reasoning_tokens: Count,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Incomplete<'a> {
+    #[serde(borrow)]
+    pub(super) reason: Text<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Problem<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) code: Text<'a>,
+    #[serde(borrow)]
+    pub(super) message: Text<'a>,
 }
 
 /// It stands in the event itself, or one level deeper.
-#[derive(Deserialize)]
-pub(super) struct ErrorEvent {
-    pub(super) error: Option<Problem>,
-    pub(super) code: Option<String>,
-    pub(super) message: Option<String>,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct ErrorEvent<'a> {
+    #[serde(borrow)]
+    pub(super) error: Option<Problem<'a>>,
+    #[serde(borrow)]
+    pub(super) code: Text<'a>,
+    #[serde(borrow)]
+    pub(super) message: Text<'a>,
 }
 
-impl ItemEvent<'_> {
-    /// The item, if it is of a kind that is known.
-    pub(super) fn item(&self) -> Result<Option<Item>, ModelError> {
-        match &*kind(self.item.get())? {
-            "message" | "reasoning" | "function_call" => Ok(Some(read(self.item.get())?)),
-            _ => Ok(None),
+/// The item, if it is of a kind that is known.
+pub(super) fn item(sent: &RawValue) -> Result<Option<Item>, ModelError> {
+    let json = Json::new(sent.get());
+    match json.read::<Kind<'_>>()?.name() {
+        "message" | "reasoning" | "function_call" => Ok(Some(json.read::<Sent<'_>>()?.into())),
+        _ => Ok(None),
+    }
+}
+
+impl From<Sent<'_>> for Item {
+    fn from(sent: Sent<'_>) -> Self {
+        let is_refusal = sent.content.0.iter().any(|words| !words.refusal.is_empty());
+        let said = sent.content.0.into_iter().filter_map(|words| words.text.some().or(words.refusal.some()));
+        let paragraphs: Vec<String> = sent.summary.0.into_iter().filter_map(|words| words.text.some()).collect();
+        Self {
+            kind: sent.kind.or_empty(),
+            id: sent.id.or_empty(),
+            call_id: sent.call_id.or_empty(),
+            name: sent.name.or_empty(),
+            arguments: crate::decode::loose::arguments(sent.arguments),
+            sealed: sent.encrypted_content.some(),
+            summary: paragraphs.join("\n\n"),
+            text: said.collect(),
+            is_refusal,
         }
     }
 }
 
-/// Several paragraphs as one text.
-pub(super) fn joined(words: Option<Vec<Words>>) -> String {
-    let texts: Vec<String> = words.into_iter().flatten().filter_map(|words| words.text).collect();
-    texts.join("\n\n")
+impl Item {
+    /// The id that a call's result goes back with.
+    pub(super) fn answered_by(&self) -> &str {
+        if self.call_id.is_empty() { &self.id } else { &self.call_id }
+    }
 }
 
-impl Problem {
+impl Problem<'_> {
     pub(super) fn as_error(&self) -> ModelError {
-        let code = self.code.as_deref().or(self.kind.as_deref()).unwrap_or_default();
-        super::error(code, self.message.as_deref().unwrap_or_default())
+        let code = if self.code.is_empty() { &self.kind } else { &self.code };
+        super::error(code.as_str(), self.message.as_str())
     }
 }

@@ -1,0 +1,216 @@
+//! Fields as servers send them: one that is odd is unknown, and takes nothing else with it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// How the error begins that says that a list is too long.
+pub(super) const TOO_MANY: &str = "more entries than";
+
+/// A number of tokens, or a place. Whatever is none is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Count(pub(super) Option<u64>);
+
+/// A text, lent where it has no escapes. A number is its digits; whatever is neither is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Text<'a>(Option<Cow<'a, str>>);
+
+/// A list that has at most `N` entries. One that has more is refused before it takes memory.
+#[derive(Debug)]
+pub(super) struct Few<T, const N: usize>(pub(super) Vec<T>);
+
+impl<T, const N: usize> Default for Few<T, N> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl Text<'_> {
+    /// As it is; empty if it is missing.
+    pub(super) fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The text if there is one with anything in it.
+    pub(super) fn some(self) -> Option<String> {
+        self.0.filter(|text| !text.is_empty()).map(Cow::into_owned)
+    }
+
+    /// The text; empty if it is missing.
+    pub(super) fn or_empty(self) -> String {
+        self.0.map(Cow::into_owned).unwrap_or_default()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.as_str().is_empty()
+    }
+}
+
+/// A call's arguments: JSON, or the next bytes of it in a text.
+pub(super) fn arguments(sent: Option<&RawValue>) -> String {
+    let sent = sent.map(RawValue::get).unwrap_or_default();
+    match sent.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(sent).unwrap_or_default(),
+        Some(b'n') | None => String::new(),
+        Some(_) => sent.to_owned(),
+    }
+}
+
+/// What is none of the things that are looked for is read over.
+macro_rules! read_over {
+    ($value:ty) => {
+        fn visit_unit<E: Error>(self) -> Result<$value, E> {
+            Ok(<$value>::default())
+        }
+
+        fn visit_bool<E: Error>(self, _: bool) -> Result<$value, E> {
+            Ok(<$value>::default())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<$value, A::Error> {
+            while entries.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(<$value>::default())
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<$value, A::Error> {
+            while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            Ok(<$value>::default())
+        }
+    };
+}
+
+struct Counts;
+
+impl<'de> Visitor<'de> for Counts {
+    type Value = Count;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Count, E> {
+        Ok(Count(Some(number)))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Count, E> {
+        Ok(Count(u64::try_from(number).ok()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Count, E> {
+        // Up to here a floating number is exact. No answer has as many tokens.
+        let is_count = (0.0..=9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in range")]
+        Ok(Count(is_count.then_some(number as u64)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Count, E> {
+        Ok(Count(text.parse().ok()))
+    }
+
+    read_over!(Count);
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Counts)
+    }
+}
+
+struct Texts;
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Owned(number.to_string()))))
+    }
+
+    read_over!(Text<'de>);
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Texts)
+    }
+}
+
+struct Entries<T, const N: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Entries<T, N> {
+    type Value = Few<T, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Few<T, N>, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Few<T, N>, A::Error> {
+        let mut few = Vec::new();
+        while let Some(entry) = entries.next_element::<Option<T>>()? {
+            if few.len() == N {
+                return Err(A::Error::custom(format_args!("{TOO_MANY} {N}")));
+            }
+            few.extend(entry);
+        }
+        Ok(Few(few))
+    }
+}
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Few<T, N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Entries(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_odd_number_or_text_is_unknown_and_not_an_error() {
+        let count = |json: &str| serde_json::from_str::<Count>(json).unwrap().0;
+        assert_eq!(["12", "12.0", "\"12\""].map(count), [Some(12); 3]);
+        assert_eq!(["-1", "0.5", "1e99", "null", "true", "[1]", "{\"a\":1}", "\"x\""].map(count), [None; 8]);
+        let text = |json: &str| serde_json::from_str::<Text<'_>>(json).unwrap().some();
+        assert_eq!(
+            [text("\"a\""), text("7"), text("\"\\n\"")],
+            [Some("a".into()), Some("7".into()), Some("\n".into())]
+        );
+        assert_eq!(["null", "[\"a\"]", "{}", "false"].map(text), [const { None }; 4]);
+    }
+
+    #[test]
+    fn a_list_is_refused_where_it_becomes_too_long() {
+        let list = |json: &str| serde_json::from_str::<Few<u64, 2>>(json).map(|few| few.0);
+        assert_eq!(list("[1, null, 2]").unwrap(), [1, 2]);
+        assert_eq!(list("null").unwrap(), [0_u64; 0]);
+        assert!(list("[1, 2, 3").unwrap_err().to_string().starts_with(TOO_MANY));
+    }
+}
