@@ -4,7 +4,8 @@
 //!
 //! 1. The same history gives the same bytes each time, and what is appended to a history changes nothing before it:
 //!    prompt caches compare prefixes. Only the mark for the cache moves, with the last message.
-//! 2. A thought is sent back only to who sealed it (`NAME` of each module). Anybody else's is left out.
+//! 2. A thought is sent back only to who sealed it (`NAME` of each module). Anybody else's is left out. One that nobody
+//!    sealed goes only to DeepSeek, which seals nothing and wants its words back.
 //! 3. What the user has set as `extra` is merged last, and wins.
 
 pub mod anthropic;

@@ -1,6 +1,6 @@
 //! OpenAI's Chat Completions API, and the many servers that speak it.
 //!
-//! There is no place for a thought in it, and a tool's result is a text. What some servers want beside is in [`Server`].
+//! There is no place for a thought in it, and a tool's result is a text. What some servers want beside is in `Server`.
 
 use andon::core::id::CallId;
 use andon::core::message::{Message, Part, Role, ToolCall};
