@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// How the error begins that says that a list is too long.
-pub(super) const TOO_MANY: &str = "more entries than";
+pub(super) const TOO_MANY: &str = "more than";
 
 /// A number of tokens, or a place. Whatever is none is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -175,7 +175,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Entries<T, N> {
         let mut few = Vec::new();
         while let Some(entry) = entries.next_element::<Option<T>>()? {
             if few.len() == N {
-                return Err(A::Error::custom(format_args!("{TOO_MANY} {N}")));
+                return Err(A::Error::custom(format_args!("{TOO_MANY} {N} entries")));
             }
             few.extend(entry);
         }
