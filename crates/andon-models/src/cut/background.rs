@@ -31,15 +31,12 @@ pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Learned {
     }
     for pause in PAUSES {
         sleep(pause).await;
-        let found = ask(inner.get(join(&inner.base, ["responses", &id]))).await;
-        match found {
-            Ok(answer) => match read(&answer) {
-                Some(learned) => return learned,
-                // A cancelled answer may never get its figures.
-                None if answer.get("status").and_then(Value::as_str) == Some("cancelled") => break,
-                None => {}
-            },
-            Err(_) => {}
+        let Ok(answer) = ask(inner.get(join(&inner.base, ["responses", &id]))).await else { continue };
+        match read(&answer) {
+            Some(learned) => return learned,
+            // A cancelled answer may never get its figures.
+            None if answer.get("status").and_then(Value::as_str) == Some("cancelled") => break,
+            None => {}
         }
     }
     Learned::default()

@@ -63,11 +63,11 @@ fn a_cut_answer_is_estimated_within_bounds_and_never_nothing() {
 
 #[test]
 fn what_the_provider_said_is_never_replaced_by_an_estimate() {
-    let known = Usage { input: Figure::reported(777), output: Figure::reported(5), ..Usage::UNKNOWN }.running();
+    let known = Usage { input: Figure::reported(777), output: Figure::reported(18), ..Usage::UNKNOWN }.running();
     let used = cut(&gauge("b", Closing::StopsTheBill), &[Part::text(TEXT)], known);
     assert_eq!((used.delivered.input, used.delivered.output), (known.input, known.output));
     assert_eq!(used.billed.input, known.input);
-    assert_eq!((used.billed.output.value, used.billed.output.low), (Some(5), Some(5)));
+    assert_eq!((used.billed.output.value, used.billed.output.low), (Some(18), Some(18)));
 }
 
 #[test]

@@ -30,7 +30,7 @@ async fn a_model_that_has_not_answered_is_closed() {
         world.goes_on(&run).await;
         let (run, _) = world.stop_at(Script::stream(dialect).stall(), "stall", "").await;
         world.goes_on(&run).await;
-        assert_eq!(world.provider.open_streams(), 0);
+        soon(world.provider.all_streams_closed()).await;
     })
     .await;
 }
@@ -50,7 +50,7 @@ async fn an_answer_is_cut_in_its_text_and_in_the_middle_of_a_frame() {
             assert!(outcome.message.as_ref().unwrap().cut.is_some());
             world.goes_on(&run).await;
         }
-        assert_eq!(world.provider.open_streams(), 0);
+        soon(world.provider.all_streams_closed()).await;
     })
     .await;
 }
@@ -63,7 +63,7 @@ async fn a_flood_is_cut() {
         let script = Script::stream(dialect).frames(begun).flood(dialect.text_frame(64));
         let (run, _) = world.stop_at(script, "flood", "").await;
         world.goes_on(&run).await;
-        assert_eq!(world.provider.open_streams(), 0);
+        soon(world.provider.all_streams_closed()).await;
     })
     .await;
 }
