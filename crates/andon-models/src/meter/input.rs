@@ -8,7 +8,7 @@
 //! 1. A request that was already reported costs what was reported.
 //! 2. An anchor counts as what it is: whether the history continues it is checked, as far as a bounded number of
 //!    messages, their lengths and their edges tell.
-//! 3. However long the history is, at most [`digest::TEXTS`] of its texts are hashed and [`count::TEXTS`] counted; with an
+//! 3. However long the history is, at most [`super::digest::TEXTS`] of its texts are hashed and [`super::count::TEXTS`] counted; with an
 //!    anchor that it continues, none before the anchor is counted.
 
 use std::borrow::Cow;
