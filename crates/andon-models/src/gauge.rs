@@ -85,7 +85,7 @@ impl Gauge {
         let reasoning = if shows_thought || book().page(&id).is_some() { reasoning } else { Figure::UNKNOWN };
         let input = || {
             let texts = Texts::of(call.request);
-            let anchor = call.request.anchor.and_then(|before| texts.anchor(&id, call.request, &before));
+            let anchor = call.request.anchor.and_then(|before| texts.anchor(call.request, &before));
             book().input(&id, &texts.asked(), anchor.as_ref())
         };
         Usage {
@@ -155,7 +155,7 @@ impl Meter for Gauge {
         let about = self.id(call.model);
         book().warm(&about);
         let (texts, shown) = (Texts::of(call.request), Shown::of(call.answer));
-        let anchor = call.request.anchor.and_then(|before| texts.anchor(&about, call.request, &before));
+        let anchor = call.request.anchor.and_then(|before| texts.anchor(call.request, &before));
         book().learn(&about, &texts.asked(), &shown.written(), anchor.as_ref(), &figures);
         let page = serde_json::to_value(book().page(&about)?).ok()?;
         Some(Lesson { about, page })
@@ -315,12 +315,12 @@ impl<'a> Texts<'a> {
     }
 
     /// The call before this one, as the book wants to see it.
-    fn anchor(&self, model: &str, request: &Request, before: &Before) -> Option<Anchor> {
+    fn anchor(&self, request: &Request, before: &Before) -> Option<Anchor> {
         let (asked, _) = self.messages.split_at_checked(before.messages)?;
         let answer = request.history.get(before.messages)?;
         let images = request.history.iter().take(before.messages).map(|message| images_in(message)).sum();
         let asked = Asked { system: self.system, messages: asked, tools: &self.tools, images };
-        book().anchor(model, &asked, &Shown::of(&answer.parts).written(), &Reported::of(&before.usage))
+        book().anchor(&asked, &Shown::of(&answer.parts).written(), &Reported::of(&before.usage))
     }
 }
 

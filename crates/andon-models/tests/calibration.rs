@@ -191,7 +191,7 @@ mod anchored {
         let first = [Cow::Borrowed("What is the weather in Rome?")];
         let written = Written { calls: vec![("weather", r#"{"city":"Rome"}"#)], ..Written::default() };
         let reported = Reported { input: Some(640), output: Some(55), reasoning: Some(0) };
-        let anchor = book.anchor(CLAUDE, &asked(&first, &tools), &written, &reported).unwrap();
+        let anchor = book.anchor(&asked(&first, &tools), &written, &reported).unwrap();
         let second =
             [first[0].clone(), Cow::Borrowed(r#"weather {"city":"Rome"}"#), Cow::Borrowed("Sunny, 25 degrees.")];
         let near = book.input(CLAUDE, &asked(&second, &tools), Some(&anchor));
@@ -211,7 +211,7 @@ mod anchored {
         let figure = book.input(GPT, &asked(&other, &[]), Some(&anchor));
         assert!(figure.value.unwrap().abs_diff(910) <= 10, "{figure:?}");
         // An anchor that was not counted says nothing about another conversation.
-        let anchor = book.anchor(GPT, &asked(&first, &[]), &Written::default(), &reported).unwrap();
+        let anchor = book.anchor(&asked(&first, &[]), &Written::default(), &reported).unwrap();
         let figure = book.input(GPT, &asked(&other, &[]), Some(&anchor));
         assert_eq!(figure, book.input(GPT, &asked(&other, &[]), None));
     }
@@ -225,7 +225,7 @@ mod anchored {
             let first = [Cow::Owned(text(40, round))];
             let written = Written { calls: vec![("look", "{}")], hidden: false, ..Written::default() };
             let reported = Reported { input: Some(100), output: Some(815), reasoning: Some(800) };
-            let anchor = book.anchor(model, &asked(&first, &[]), &written, &reported).unwrap();
+            let anchor = book.anchor(&asked(&first, &[]), &written, &reported).unwrap();
             let second = [first[0].clone(), Cow::Borrowed("look {}"), Cow::Borrowed("There it is.")];
             // The provider reads the thinking again: 100 + 815 + the result.
             let truth = Reported { input: Some(930), output: Some(20), reasoning: Some(0) };

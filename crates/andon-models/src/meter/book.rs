@@ -86,13 +86,7 @@ impl Book {
 
     /// What the conversation's next call is measured from; `None` if the provider did not report enough. Nothing is
     /// counted for it: a call that does not continue this conversation, or has another setup, has no use for it.
-    pub fn anchor(
-        &self,
-        _model: &str,
-        asked: &Asked<'_>,
-        written: &Written<'_>,
-        reported: &Reported,
-    ) -> Option<Anchor> {
+    pub fn anchor(&self, asked: &Asked<'_>, written: &Written<'_>, reported: &Reported) -> Option<Anchor> {
         Some(Anchor {
             input: reported.input?,
             output: reported.output?,
@@ -118,7 +112,7 @@ impl Book {
         reported: &Reported,
     ) -> Option<Anchor> {
         let family = family(model);
-        let anchor = self.anchor(model, asked, written, reported)?;
+        let anchor = self.anchor(asked, written, reported)?;
         Some(Anchor {
             counted_setup: Some(input::setup_tally(family, asked).total().round() as u64),
             counted_messages: Some(tally_all(family.vocabulary, asked.messages).total().round() as u64),

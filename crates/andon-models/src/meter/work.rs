@@ -39,7 +39,7 @@ mod tests {
         let asked = Asked { system: Some("Be brief."), messages: &messages, tools: &[], images: 0 };
         let before = Asked { messages: &messages[..messages.len() - 2], ..asked };
         take();
-        let anchor = book.anchor(model, &before, &Written::default(), &REPORTED).unwrap();
+        let anchor = book.anchor(&before, &Written::default(), &REPORTED).unwrap();
         book.input(model, &asked, Some(&anchor));
         let anchored = take();
         book.input(model, &asked, None);
