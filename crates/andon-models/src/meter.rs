@@ -1,7 +1,7 @@
 //! The meter: the best figure there is for what a model call used, when the provider did not say.
 //!
 //! Pure mathematics: no I/O, no clock. What a call asks and what is visible of its answer are counted with a local
-//! tokenizer ([`count`]); how a model's own figures differ from that is learnt from every completed call
+//! tokenizer (`count`); how a model's own figures differ from that is learnt from every completed call
 //! ([`Book::learn`]), for each exact model by itself; and how far the estimates were off is kept, so that the bounds of
 //! the next one are earned.
 //!

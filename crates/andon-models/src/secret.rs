@@ -3,9 +3,9 @@
 //! # Invariants
 //!
 //! 1. No [`Debug`](fmt::Debug) or [`Display`](fmt::Display) shows a secret.
-//! 2. Every text that comes from outside goes through [`Scrub::clean`] before it becomes an error: providers and proxies
+//! 2. Every text that comes from outside goes through `Scrub::clean` before it becomes an error: providers and proxies
 //!    like to echo what they were sent.
-//! 3. A text that is shortened before that ends in [`CUT`]: a secret of which only the beginning is left is found by it.
+//! 3. A text that is shortened before that ends in `CUT`: a secret of which only the beginning is left is found by it.
 
 use std::fmt;
 use std::sync::Arc;
