@@ -8,18 +8,19 @@
 
 #[cfg(test)]
 mod tests;
+mod texts;
 
-use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use andon::{Anchor as Before, Lesson, Message, Meter, Part, Request, Sighting};
-use andon_core::message::Content;
+use andon::{Lesson, Meter, Sighting};
 use andon_core::usage::{Figure, Provenance, Usage, Used};
 use parking_lot::Mutex;
 
-use crate::meter::{Anchor, Asked, Book, Page, Reported, Written};
+use crate::meter::{Book, Page, Reported};
 use crate::names::Closing;
+
+use texts::{Shown, Texts};
 
 /// How long tokens may go on to be generated after a connection was closed: the cut must reach the provider first.
 const TAIL: Duration = Duration::from_millis(500);
@@ -240,116 +241,5 @@ fn perhaps(figure: Figure) -> Figure {
     match figure.high.or(figure.value) {
         Some(high) => bounded(Some(0), Some(high)),
         None => Figure::UNKNOWN,
-    }
-}
-
-/// What is visible of an answer.
-#[derive(Default)]
-struct Shown<'a> {
-    text: Cow<'a, str>,
-    thinking: Cow<'a, str>,
-    calls: Vec<(&'a str, &'a str)>,
-    hidden: bool,
-}
-
-impl<'a> Shown<'a> {
-    fn of(parts: &'a [Part]) -> Self {
-        let mut shown = Self::default();
-        for part in parts {
-            match part {
-                Part::Text { text } => join(&mut shown.text, text),
-                Part::Thinking { text, signature } => {
-                    shown.hidden |= text.is_empty() && signature.is_some();
-                    join(&mut shown.thinking, text);
-                }
-                Part::ToolCall(call) => shown.calls.push((&call.name, &call.arguments)),
-                Part::Image(_) | Part::ToolResult(_) => {}
-            }
-        }
-        shown
-    }
-
-    fn is_nothing(&self) -> bool {
-        self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty() && !self.hidden
-    }
-
-    fn written(self) -> Written<'a> {
-        Written { text: self.text, thinking: self.thinking, calls: self.calls, hidden: self.hidden }
-    }
-}
-
-fn join<'a>(text: &mut Cow<'a, str>, more: &'a str) {
-    if text.is_empty() {
-        *text = Cow::Borrowed(more);
-    } else {
-        text.to_mut().push_str(more);
-    }
-}
-
-/// What a request says, as texts.
-struct Texts<'a> {
-    system: Option<&'a str>,
-    messages: Vec<Cow<'a, str>>,
-    tools: Vec<Cow<'a, str>>,
-    images: usize,
-}
-
-impl<'a> Texts<'a> {
-    fn of(request: &'a Request) -> Self {
-        let tool = |spec: &andon::ToolSpec| {
-            let said = serde_json::json!({
-                "name": spec.name, "description": spec.description, "parameters": spec.schema,
-            });
-            Cow::Owned(said.to_string())
-        };
-        Self {
-            system: request.instructions.as_deref(),
-            messages: request.history.iter().map(|message| text_of(message)).collect(),
-            tools: request.tools.iter().map(|spec| tool(spec)).collect(),
-            images: request.history.iter().map(|message| images_in(message)).sum(),
-        }
-    }
-
-    fn asked(&self) -> Asked<'_> {
-        Asked { system: self.system, messages: &self.messages, tools: &self.tools, images: self.images }
-    }
-
-    /// The call before this one, as the book wants to see it.
-    fn anchor(&self, request: &Request, before: &Before) -> Option<Anchor> {
-        let (asked, _) = self.messages.split_at_checked(before.messages)?;
-        let answer = request.history.get(before.messages)?;
-        let images = request.history.iter().take(before.messages).map(|message| images_in(message)).sum();
-        let asked = Asked { system: self.system, messages: asked, tools: &self.tools, images };
-        book().anchor(&asked, &Shown::of(&answer.parts).written(), &Reported::of(&before.usage))
-    }
-}
-
-fn images_in(message: &Message) -> usize {
-    let is_image = |content: &&Content| matches!(content, Content::Image(_));
-    let parts = message.parts.iter().map(|part| match part {
-        Part::Image(_) => 1,
-        Part::ToolResult(result) => result.content.iter().filter(is_image).count(),
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => 0,
-    });
-    parts.sum()
-}
-
-/// All words of a message: what is said, called and returned.
-fn text_of(message: &Message) -> Cow<'_, str> {
-    let words = message.parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
-        Part::ToolCall(call) => Some(Cow::Owned(format!("{} {}", call.name, call.arguments))),
-        Part::ToolResult(result) => Some(match result.content.as_slice() {
-            [Content::Text { text }] => Cow::Borrowed(text.as_str()),
-            _ => Cow::Owned(result.to_text()),
-        }),
-        // Whether a thought is sent back is the provider's affair, and learnt by the book.
-        Part::Thinking { .. } | Part::Image(_) => None,
-    });
-    let words: Vec<Cow<'_, str>> = words.collect();
-    match <[_; 1]>::try_from(words) {
-        // Most messages have one part, and some are long: those are not copied.
-        Ok([text]) => text,
-        Err(words) => Cow::Owned(words.join("\n")),
     }
 }
