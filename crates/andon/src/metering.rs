@@ -20,6 +20,7 @@ use andon_core::usage::{Awaited, Provenance, Usage, Used};
 use tokio::time::timeout;
 
 use crate::fault::{Fault, planted};
+use crate::journal::Append;
 use crate::live::{Learning, Live};
 use crate::model::{Afterwards, Anchor, Learned, Lesson, Meter, Model, Request, Sighting};
 use crate::run::Run;
@@ -134,7 +135,6 @@ pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterw
         let learned = give_up.run_until_cancelled(timeout(within, or_nothing(work))).await;
         let learned = learned.and_then(Result::ok).unwrap_or_default();
         word.tell(learned).await;
-        word.was_told();
     });
     Awaited { what, until }
 }
@@ -150,16 +150,28 @@ struct LastWord {
 
 impl LastWord {
     /// Waits until the run is over, and tells.
-    async fn tell(&self, learned: Learned) {
+    async fn tell(mut self, learned: Learned) {
         if !planted(Fault::AddendumBeforeEnd) {
             Run::new(Arc::clone(&self.live)).outcome().await;
         }
         self.live.hit("metering: learnt");
-        tell(&self.live, self.call, self.used, learned).await;
+        // Nobody is there to be told that the journal failed.
+        let _ = self.hand_over(learned).await;
     }
 
-    fn was_told(mut self) {
+    /// Hands the last word to the journal; from then on it is told, whoever waits for the disk.
+    fn hand_over(&mut self, learned: Learned) -> Append {
         self.is_told = true;
+        if planted(Fault::LastWordMissing) {
+            return Append::ready(Ok(()));
+        }
+        let parts = within_bounds(learned.undelivered);
+        if !parts.is_empty() {
+            // In order, and durable with what follows.
+            drop(self.live.learn(Learnt::Undelivered { call: self.call, parts }));
+        }
+        let used = Box::new(self.used.refined_by(learned.used));
+        self.live.learn(Learnt::UsageCorrected { call: self.call, used })
     }
 }
 
@@ -176,6 +188,7 @@ impl Drop for LastWord {
             call: self.call,
             used: self.used,
             _learning: self.live.learning(),
+            // Whoever drops this one, too, is not followed by a third.
             is_told: true,
         };
         door.spawn_keeper(async move { word.tell(Learned::default()).await });
@@ -189,21 +202,6 @@ async fn or_nothing(mut work: BoxFuture<Learned>) -> Learned {
         polled.unwrap_or_else(|_| Poll::Ready(Learned::default()))
     })
     .await
-}
-
-/// Adds to the record of a run that is over what was learnt about one of its calls.
-async fn tell(live: &Live, call: u32, used: Used, learned: Learned) {
-    let undelivered = within_bounds(learned.undelivered);
-    if planted(Fault::LastWordMissing) {
-        return;
-    }
-    if !undelivered.is_empty() {
-        // In order, and durable with what follows.
-        drop(live.learn(Learnt::Undelivered { call, parts: undelivered }));
-    }
-    let used = Box::new(used.refined_by(learned.used));
-    // Nobody is there to be told that the journal failed.
-    let _ = live.learn(Learnt::UsageCorrected { call, used }).await;
 }
 
 /// As much of what nobody was shown as is worth keeping.
