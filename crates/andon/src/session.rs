@@ -45,8 +45,8 @@ struct State {
     history: Option<Vec<Arc<Message>>>,
     /// How often what was read has become wrong.
     forgotten: u64,
-    /// The last call whose figures are known, and the agent that made it.
-    anchor: Option<(u64, Anchor)>,
+    /// The last call whose figures are known, and the agent that made it. Boxed: most sessions have none.
+    anchor: Option<Box<(u64, Anchor)>>,
     seated: Option<Arc<Live>>,
     queue: VecDeque<Arc<Live>>,
     /// It is being deleted: nobody is let in.
@@ -164,11 +164,12 @@ impl SessionCore {
 
     /// The last call of an agent in this session whose figures are known.
     pub(crate) fn anchor(&self, agent: u64) -> Option<Anchor> {
-        self.state.lock().anchor.filter(|(by, _)| *by == agent).map(|(_, anchor)| anchor)
+        let state = self.state.lock();
+        state.anchor.as_deref().filter(|(by, _)| *by == agent).map(|(_, anchor)| *anchor)
     }
 
     pub(crate) fn set_anchor(&self, agent: u64, anchor: Anchor) {
-        self.state.lock().anchor = Some((agent, anchor));
+        self.state.lock().anchor = Some(Box::new((agent, anchor)));
     }
 
     /// The run in progress, if there is one.

@@ -52,6 +52,13 @@ impl Driver {
         if !self.live.may_call_model() {
             return self.close_uncalled(number);
         }
+        let mut reading = self.begin_reading(number);
+        let read = self.read(&mut reading).await?;
+        self.close_call(number, &mut reading, read).await
+    }
+
+    /// Asks the model. Not async, so that a run that waits for the answer does not keep the question.
+    fn begin_reading(&self, number: u32) -> Reading {
         let started = self.live.now();
         let request = self.request(number);
         let metered = Metered::of(&*self.agent.model, &request);
@@ -60,10 +67,7 @@ impl Driver {
         }
         let answer = self.agent.model.call(request);
         let used_before = self.progress().used().delivered.at_least();
-        let mut reading = Reading::new(answer, started, self.limits, used_before);
-        reading.metered = metered;
-        let read = self.read(&mut reading).await?;
-        self.close_call(number, &mut reading, read).await
+        Reading::new(answer, metered, started, self.limits, used_before)
     }
 
     /// Whether a hook has changed what comes next.
@@ -139,7 +143,7 @@ impl Driver {
 
     /// The reading is over: closes the connection and stages what came of it.
     async fn close_call(&mut self, number: u32, reading: &mut Reading, read: Read) -> Result<(), JournalError> {
-        let usage = reading.close();
+        reading.close();
         self.live.hit("driver: stream closed");
         if reading.metered.is_some() {
             // A connection has a task of its own, which is what closes the socket. It may be waiting behind this very poll:
@@ -147,23 +151,24 @@ impl Driver {
             tokio::task::yield_now().await;
         }
         match read {
-            Read::End(stop) => self.take_answer(number, reading, usage, stop).await,
+            Read::End(stop) => self.take_answer(number, reading, stop).await,
             Read::Refused => {
                 let why = Why::Cancelled(self.reason());
-                self.stage_cut(number, reading, usage, &why);
+                self.stage_cut(number, reading, &why);
                 Ok(())
             }
             Read::Failed(error) if reading.first_piece.is_some() => {
                 let failure = Failure { error: FailureKind::StreamBroken, message: error.message };
-                self.stage_cut(number, reading, usage, &Why::Broken(Box::new(failure)));
+                self.stage_cut(number, reading, &Why::Broken(Box::new(failure)));
                 Ok(())
             }
-            Read::Failed(error) => Box::pin(self.fail_or_retry(number, reading, usage, &error)).await,
+            Read::Failed(error) => Box::pin(self.fail_or_retry(number, reading, &error)).await,
         }
     }
 
     /// The best figures there are for a call that did not come to its end, and the better one that is on its way.
-    fn account(&self, number: u32, reading: &mut Reading, usage: Usage) -> (Used, Option<Awaited>) {
+    fn account(&self, number: u32, reading: &mut Reading) -> (Used, Option<Awaited>) {
+        let usage = reading.usage();
         // The provider refused the request, or was never reached.
         let cost_nothing = reading.first_piece.is_none() && usage == Usage::NONE;
         let usage = usage.running();
@@ -182,8 +187,8 @@ impl Driver {
         (used, afterwards.map(|afterwards| follow(&self.live, number, used, *afterwards)))
     }
 
-    fn stage_cut(&mut self, number: u32, reading: &mut Reading, usage: Usage, why: &Why) {
-        let (used, pending) = self.account(number, reading, usage);
+    fn stage_cut(&mut self, number: u32, reading: &mut Reading, why: &Why) {
+        let (used, pending) = self.account(number, reading);
         let first_piece_us = reading.first_piece_us();
         let close =
             |spans: Vec<&andon_core::answer::Span>| close_model(number, spans, used, pending, first_piece_us, why);
@@ -216,35 +221,37 @@ impl Driver {
         }
     }
 
-    async fn take_answer(
-        &mut self,
-        number: u32,
-        reading: &mut Reading,
-        usage: Usage,
-        stop: ModelStop,
-    ) -> Result<(), JournalError> {
-        let parts = self.live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(stop)));
-        let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
-        self.failed_attempts = 0;
-        self.stage(Event::Message { message: Arc::clone(&message) });
-        let times = reading.times(self.live.now());
-        let used = match reading.metered.take() {
-            None => Used::whole(usage),
-            Some(metered) => {
-                let used = metered.whole(&message.parts, times, usage);
-                metered.anchor(&self.session, self.agent.id.0, usage);
-                metered.learn(&self.live, message.parts.clone(), times, usage);
-                used
-            }
-        };
-        self.stage(Event::usage(number, used));
-        let first_piece_us = reading.first_piece_us();
-        self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
-        self.triage(&message, &reading.duplicates);
+    async fn take_answer(&mut self, number: u32, reading: &mut Reading, stop: ModelStop) -> Result<(), JournalError> {
+        let message = self.stage_answer(number, reading, stop);
         if self.has_hooks(HookPoint::AfterModel) {
             self.run_hooks(What::AfterModel { message }).await?;
         }
         Ok(())
+    }
+
+    /// Stages a whole answer: its words, what it used, its end, and what becomes of its calls.
+    fn stage_answer(&mut self, number: u32, reading: &mut Reading, stop: ModelStop) -> Arc<Message> {
+        let parts = self.live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(stop)));
+        let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
+        self.failed_attempts = 0;
+        self.stage(Event::Message { message: Arc::clone(&message) });
+        let used = self.account_whole(reading, &message);
+        self.stage(Event::usage(number, used));
+        let first_piece_us = reading.first_piece_us();
+        self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
+        self.triage(&message, &reading.duplicates);
+        message
+    }
+
+    /// The figures of a call that came to its end; its meter learns from them.
+    fn account_whole(&self, reading: &mut Reading, message: &Message) -> Used {
+        let usage = reading.usage();
+        let Some(metered) = reading.metered.take() else { return Used::whole(usage) };
+        let times = reading.times(self.live.now());
+        let used = metered.whole(&message.parts, times, usage);
+        metered.anchor(&self.session, self.agent.id.0, usage);
+        metered.learn(&self.live, message.parts.clone(), times, usage);
+        used
     }
 
     /// Decides for each call of an answer, before any starts, whether it can be made and whether a person must say yes.
@@ -291,7 +298,6 @@ impl Driver {
         &mut self,
         number: u32,
         reading: &mut Reading,
-        usage: Usage,
         error: &ModelError,
     ) -> Result<(), JournalError> {
         self.failed_attempts += 1;
@@ -305,7 +311,7 @@ impl Driver {
             tries => format!("{} (tried {tries} times)", error.message),
         };
         let failure = Box::new(Failure { error: error.failure_kind(), message });
-        let (used, pending) = self.account(number, reading, usage);
+        let (used, pending) = self.account(number, reading);
         self.stage(Event::Usage { call: number, used: Box::new(used), pending });
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Failed { failure }, first_piece_us: None });
         let Some(delay) = delay else { return Ok(()) };

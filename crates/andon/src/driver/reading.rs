@@ -82,14 +82,20 @@ impl Silence {
 }
 
 impl Reading {
-    pub(super) fn new(answer: Box<dyn Answer>, started: Stamp, limits: Limits, used_before: u64) -> Self {
+    pub(super) fn new(
+        answer: Box<dyn Answer>,
+        metered: Option<Box<Metered>>,
+        started: Stamp,
+        limits: Limits,
+        used_before: u64,
+    ) -> Self {
         Self {
             answer: Some(answer),
             held: None,
             heads: Vec::new(),
             duplicates: Vec::new(),
             usage: None,
-            metered: None,
+            metered,
             afterwards: None,
             is_whole: false,
             started,
@@ -100,8 +106,8 @@ impl Reading {
         }
     }
 
-    /// Closes the connection, at once, and says what is known about the usage.
-    pub(super) fn close(&mut self) -> Usage {
+    /// Closes the connection, at once.
+    pub(super) fn close(&mut self) {
         if let Some(answer) = self.answer.take() {
             self.report(answer.usage_so_far());
             if let Some(metered) = &mut self.metered {
@@ -111,14 +117,14 @@ impl Reading {
                 self.afterwards = answer.cut().map(Box::new);
             }
         }
-        self.usage()
     }
 
     pub(super) fn times(&self, ended: Stamp) -> Times {
         Times { started: self.started, first_piece: self.first_piece, ended }
     }
 
-    fn usage(&self) -> Usage {
+    /// What is known about the usage.
+    pub(super) fn usage(&self) -> Usage {
         self.usage.as_deref().copied().unwrap_or(Usage::UNKNOWN)
     }
 
