@@ -189,6 +189,11 @@ impl Shelf for SqliteJournal {
         self.note(move |store| store.keep(&kind, &name, &value))
     }
 
+    fn discard(&self, kind: &str, name: &str) -> Append {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.note(move |store| store.discard(&kind, &name))
+    }
+
     fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
         let kind = kind.to_owned();
         self.readers.ask(move |connection| rows::kept(connection, &kind))

@@ -233,6 +233,11 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
         sql.push_str(" = ?");
         values.push(value);
     }
+    let before = which.before.as_ref().map(|run| run.as_str().to_owned());
+    if let Some(before) = &before {
+        sql.push_str(" AND r.id < (SELECT id FROM runs WHERE run = ?)");
+        values.push(before);
+    }
     sql.push_str(" ORDER BY r.id DESC LIMIT ");
     sql.push_str(&limit(which.limit).to_string());
     let mut query = connection.prepare_cached(&sql)?;

@@ -329,6 +329,12 @@ impl Store {
         Ok(())
     }
 
+    pub(crate) fn discard(&mut self, kind: &str, name: &str) -> Result<(), Failed> {
+        let mut delete = self.connection.prepare_cached("DELETE FROM shelf WHERE kind = ?1 AND name = ?2")?;
+        delete.execute(params![kind, name])?;
+        Ok(())
+    }
+
     // ---- sessions ----
 
     pub(crate) fn create(&mut self, key: &SessionKey, at: Wall, state: &StateMap) -> Result<bool, Failed> {

@@ -7,10 +7,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use andon_core::answer::Kind;
+use andon_core::answer::{CallHead, Kind};
 use andon_core::event::{Record, Seq};
 use futures_core::Stream;
-use serde::{Serialize, Serializer};
+use andon_core::id::CallId;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::live::Live;
@@ -98,6 +99,60 @@ impl Serialize for FeedItem {
     }
 }
 
+impl<'de> Deserialize<'de> for FeedItem {
+    /// Reads an item back, as a client of a server does.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        match value.get("type").and_then(Value::as_str) {
+            Some("delta") => DeltaForm::deserialize(value).and_then(Delta::try_from).map(Self::Delta),
+            Some("text_lost") => PlaceForm::deserialize(value).map(|place| Self::TextLost { at: place.at }),
+            _ => Record::deserialize(value).map(|record| Self::Fact(Arc::new(record))),
+        }
+        .map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Deserialize)]
+struct PlaceForm {
+    at: Cursor,
+}
+
+#[derive(Deserialize)]
+struct DeltaForm {
+    at: Cursor,
+    text: Option<String>,
+    thinking: Option<String>,
+    tool_input: Option<String>,
+    tool_output: Option<String>,
+    call: Option<CallId>,
+    tool: Option<String>,
+}
+
+impl TryFrom<DeltaForm> for Delta {
+    type Error = serde_json::Error;
+
+    fn try_from(form: DeltaForm) -> Result<Self, serde_json::Error> {
+        let DeltaForm { at, text, thinking, tool_input, tool_output, call, tool } = form;
+        let (kind, text) = match (text, thinking, tool_input, tool_output, call) {
+            (Some(text), None, None, None, None) => (Kind::Text, text),
+            (None, Some(text), None, None, None) => (Kind::Thinking, text),
+            (None, None, Some(text), None, Some(id)) => {
+                let name = tool.unwrap_or_default();
+                (Kind::ToolInput(Arc::new(CallHead { index: 0, id, name })), text)
+            }
+            (None, None, None, Some(text), Some(call)) => (Kind::ToolOutput(call), text),
+            _ => return Err(serde::de::Error::custom("a delta has one text of one kind")),
+        };
+        Ok(Self { at, kind, text })
+    }
+}
+
+impl<'de> Deserialize<'de> for Cursor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl Delta {
     fn to_json(&self) -> Value {
         let at = self.at.to_string();
@@ -182,6 +237,23 @@ impl fmt::Debug for Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use andon_core::event::Event;
+    use andon_core::time::Stamp;
+
+    #[test]
+    fn an_item_is_read_back_as_it_was_written() {
+        let at = Cursor { seq: 3, byte: 9 };
+        let call = CallId::new("c1").unwrap();
+        let head = Arc::new(CallHead { index: 0, id: call.clone(), name: "dice".into() });
+        let kinds = [Kind::Text, Kind::Thinking, Kind::ToolInput(head), Kind::ToolOutput(call)];
+        let deltas = kinds.map(|kind| FeedItem::Delta(Delta { at, kind, text: "a\"b".into() }));
+        let record = Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunStarted };
+        for item in deltas.into_iter().chain([FeedItem::TextLost { at }, FeedItem::Fact(Arc::new(record))]) {
+            let text = serde_json::to_string(&item).unwrap();
+            assert_eq!(serde_json::from_str::<FeedItem>(&text).unwrap(), item, "{text}");
+        }
+        assert!(serde_json::from_str::<FeedItem>(r#"{"type":"delta","at":"1.2"}"#).is_err());
+    }
 
     #[test]
     fn a_cursor_is_read_as_it_is_written_and_anything_else_is_refused() {

@@ -277,6 +277,11 @@ impl Shelf for MemoryJournal {
         Append::ready(Ok(()))
     }
 
+    fn discard(&self, kind: &str, name: &str) -> Append {
+        self.state.lock().shelf.remove(&(kind.to_owned(), name.to_owned()));
+        Append::ready(Ok(()))
+    }
+
     fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
         let state = self.state.lock();
         let of_kind = state.shelf.iter().filter(|((of, _), _)| of == kind);

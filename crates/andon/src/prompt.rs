@@ -11,6 +11,7 @@ use andon_core::message::Message;
 use andon_core::outcome::Outcome;
 
 use crate::agent::Agent;
+use crate::cord::Cancel;
 use crate::driver::{self, Beginning};
 use crate::live::Live;
 use crate::run::Run;
@@ -25,14 +26,24 @@ pub struct Prompt {
     run_id: Option<RunId>,
     when_busy: WhenBusy,
     limits: Limits,
-    signal: Option<BoxFuture<()>>,
+    signal: Option<BoxFuture<Cancel>>,
+    born_cancelled: Option<Cancel>,
     cancels_on_drop: bool,
 }
 
 impl Prompt {
     pub(crate) fn new(agent: Agent, input: Message) -> Self {
         let limits = agent.core.limits;
-        Self { agent, input, run_id: None, when_busy: WhenBusy::Reject, limits, signal: None, cancels_on_drop: false }
+        Self {
+            agent,
+            input,
+            run_id: None,
+            when_busy: WhenBusy::Reject,
+            limits,
+            signal: None,
+            born_cancelled: None,
+            cancels_on_drop: false,
+        }
     }
 
     /// What to do when a run is in progress in this conversation; it is refused unless told otherwise.
@@ -55,8 +66,23 @@ impl Prompt {
 
     /// Cancels the run when this future ends: a caller's own signal, which is observed and left untouched. With a
     /// `CancellationToken` it is `token.cancelled_owned()`.
-    pub fn cancel_when(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+    pub fn cancel_when(self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.cancel_with(async move {
+            signal.await;
+            Cancel::graceful().by("signal").note("the caller's signal")
+        })
+    }
+
+    /// As [`cancel_when`](Prompt::cancel_when), for a signal that says how and why.
+    pub fn cancel_with(mut self, signal: impl Future<Output = Cancel> + Send + 'static) -> Self {
         self.signal = Some(Box::pin(signal));
+        self
+    }
+
+    /// The run is cancelled before it begins: it is on record with its receipt, and calls neither its model nor a tool. For
+    /// a stop that came before its run.
+    pub fn born_cancelled(mut self, cancel: Cancel) -> Self {
+        self.born_cancelled = Some(cancel);
         self
     }
 
@@ -93,7 +119,8 @@ impl Prompt {
                 Turned::Closing => StartError::SessionClosing { session: session.key.clone() },
             }
         })?;
-        if let Some(cancel) = runtime.registry.admit(&live.id) {
+        let armed = runtime.registry.admit(&live.id);
+        for cancel in armed.into_iter().chain(self.born_cancelled) {
             live.pull(cancel.at(live.now()));
         }
         let accepted = Accepted {

@@ -30,7 +30,16 @@ struct State {
     /// By the order in which they came.
     runs: BTreeMap<u64, Entry>,
     by_id: HashMap<RunId, u64>,
+    /// How many each user has.
+    by_user: HashMap<User, usize>,
     armed: BTreeMap<AgentId, Cancel>,
+}
+
+/// A tenant and a user of it.
+type User = (Arc<str>, Arc<str>);
+
+fn user_of(live: &Live) -> User {
+    (Arc::clone(&live.session.tenant), Arc::clone(&live.session.user))
 }
 
 struct Entry {
@@ -54,6 +63,7 @@ impl Registry {
         }
         state.next += 1;
         state.by_id.insert(live.id.clone(), number);
+        *state.by_user.entry(user_of(live)).or_default() += 1;
         state.runs.insert(number, Entry { agent, live: Arc::clone(live), admitted: false });
         Ok(())
     }
@@ -70,8 +80,12 @@ impl Registry {
 
     pub(crate) fn remove(&self, run: &RunId) {
         let mut state = self.state.lock();
-        if let Some(number) = state.by_id.remove(run) {
-            state.runs.remove(&number);
+        let number = state.by_id.remove(run);
+        let Some(entry) = number.and_then(|number| state.runs.remove(&number)) else { return };
+        let user = user_of(&entry.live);
+        match state.by_user.get_mut(&user) {
+            Some(runs) if *runs > 1 => *runs -= 1,
+            _ => drop(state.by_user.remove(&user)),
         }
     }
 
@@ -86,6 +100,13 @@ impl Registry {
         let state = self.state.lock();
         let number = state.by_id.get(run)?;
         state.runs.get(number).map(|entry| Arc::clone(&entry.live))
+    }
+
+    /// How many runs there are in all, and of one user.
+    pub(crate) fn count(&self, tenant: &Arc<str>, user: &Arc<str>) -> (usize, usize) {
+        let state = self.state.lock();
+        let of_user = state.by_user.get(&(Arc::clone(tenant), Arc::clone(user)));
+        (state.runs.len(), of_user.copied().unwrap_or_default())
     }
 
     /// All runs in progress, in the order in which they came.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use andon_core::cancel::{Reason, ReplyKind};
 use andon_core::digest::Digest;
-use andon_core::event::{Record, Seq};
+use andon_core::event::{Event, Record, Seq};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::progress::{Progress, State};
@@ -14,6 +14,7 @@ use andon_core::receipt::Receipt;
 
 use crate::cord::{Cancel, Cord, Reader, Reply};
 use crate::feed::{Cursor, Feed};
+use crate::journal::JournalError;
 use crate::live::{DecideError, Live, Passed};
 
 /// A handle on one run: its id, its feed, its cord, its outcome.
@@ -109,18 +110,33 @@ impl Run {
 
     /// The run's state, as its durable events tell it. A pull shows here as soon as it is delivered.
     pub fn state(&self) -> State {
-        if self.live.outcome().is_some() {
-            return State::Settled;
+        match self.live.outcome() {
+            Some(_) => State::Settled,
+            None => self.progress().map_or(State::Queued, |progress| progress.state()),
         }
+    }
+
+    /// How far the run has come, as its durable events tell it; nothing before it is on record.
+    pub fn progress(&self) -> Option<Progress> {
         let records = self.records();
-        let Some((first, rest)) = records.split_first() else { return State::Queued };
-        let andon_core::event::Event::RunAccepted { accepted } = &first.event else { return State::Queued };
+        let (first, rest) = records.split_first()?;
+        let Event::RunAccepted { accepted } = &first.event else { return None };
         let mut progress = Progress::new(Arc::clone(accepted));
         for record in rest {
             // Facts that were published have been folded by the driver before.
             let _ = progress.apply_record(record);
         }
-        progress.state()
+        Some(progress)
+    }
+
+    /// Waits until the run is on record, or says why it never will be.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub async fn accepted(&self) -> Result<(), JournalError> {
+        let reader = Reader { live: &self.live, key: self.live.next_reader() };
+        poll_fn(|cx| self.live.poll_accepted(reader.key, cx)).await
     }
 
     /// The account of the run so far; of its end, once it has settled, with what was learnt later folded in.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use andon_core::cancel::{Reason, ReplyKind};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::message::Message;
+use andon_core::time::Stamp;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -30,6 +31,7 @@ use crate::registry::Registry;
 use crate::run::Run;
 use crate::session::SessionCore;
 use crate::sessions::{RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
+use crate::shelf::Shelf;
 use crate::sync::{AtomicU64, HashMap, HashSet, Mutex, Ordering};
 
 /// What runs have in common. Cheap to clone.
@@ -100,6 +102,37 @@ impl Runtime {
     /// The runs in progress, in the order in which they came.
     pub fn runs(&self) -> Vec<RunId> {
         self.core.registry.all().iter().map(|live| live.id.clone()).collect()
+    }
+
+    /// Handles on the runs in progress, in the order in which they came. They are those of one instant: a run that is started
+    /// before this is called and has not settled is among them.
+    pub fn in_progress(&self) -> Vec<Run> {
+        self.core.registry.all().into_iter().map(Run::new).collect()
+    }
+
+    /// A run in progress by its id, without a look at the journal.
+    pub fn find_in_progress(&self, run: &RunId) -> Option<Run> {
+        self.core.registry.find(run).map(Run::new)
+    }
+
+    /// How many runs are in progress in all, and how many of them are a user's.
+    pub fn count(&self, tenant: &Arc<str>, user: &Arc<str>) -> (usize, usize) {
+        self.core.registry.count(tenant, user)
+    }
+
+    /// Runs that a dead process left waiting and that wait for an agent of their name to be there.
+    pub fn parked(&self) -> Vec<RunId> {
+        self.core.parked.lock().iter().cloned().collect()
+    }
+
+    /// What is kept beside runs and sessions.
+    pub fn shelf(&self) -> &dyn Shelf {
+        self.core.journal.shelf()
+    }
+
+    /// The time, as runs are stamped with it.
+    pub fn now(&self) -> Stamp {
+        self.core.clock.now()
     }
 
     /// Cancels one run by its id. A run that has settled answers `too_late`, one that no driver of this process runs
@@ -222,6 +255,7 @@ impl Runtime {
             user: Some(session.user.to_string()),
             session: Some(session.session.to_string()),
             settled: Some(false),
+            before: None,
             limit: None,
         };
         for left in self.list_runs(unsettled).await? {

@@ -76,6 +76,8 @@ pub struct RunFilter {
     pub session: Option<String>,
     /// Only those that have settled, or only those that have not.
     pub settled: Option<bool>,
+    /// Only those that are older than this one. If it is not known there are none.
+    pub before: Option<RunId>,
     /// No more than this many.
     pub limit: Option<usize>,
 }

@@ -14,6 +14,9 @@ pub trait Shelf: Send + Sync {
     /// which they are given.
     fn keep(&self, kind: &str, name: &str, value: Value) -> Append;
 
+    /// Keeps a value no longer; nothing happens if there is none of this kind and name. It stands in line with those that are kept.
+    fn discard(&self, kind: &str, name: &str) -> Append;
+
     /// All values of a kind with their names, in the order of the names.
     fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>>;
 }

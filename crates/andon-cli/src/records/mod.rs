@@ -60,6 +60,7 @@ pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
         user: Some(key.user.to_string()),
         session: Some(key.session.to_string()),
         settled: None,
+        before: None,
         limit: None,
     }
 }

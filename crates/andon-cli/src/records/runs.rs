@@ -52,7 +52,7 @@ fn filter(args: &RunsArgs) -> RunFilter {
     let settled = if args.open { Some(false) } else { args.settled.then_some(true) };
     // One more, to know whether there are more.
     let limit = args.form.limit().map(|limit| limit.saturating_add(1));
-    RunFilter { tenant: None, app, user, session, settled, limit }
+    RunFilter { tenant: None, app, user, session, settled, before: None, limit }
 }
 
 /// The runs, and which of them a dead program left in the middle of something.

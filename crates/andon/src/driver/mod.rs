@@ -70,7 +70,7 @@ pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
 pub(crate) struct Beginning {
     pub(crate) seat: Seat,
     /// Stops the run when it ends.
-    pub(crate) signal: Option<BoxFuture<()>>,
+    pub(crate) signal: Option<BoxFuture<Cancel>>,
     /// A run that was waiting when its process died: how far it had come, and for how long it has been there.
     pub(crate) resumed: Option<(Progress, Duration)>,
 }

@@ -24,7 +24,7 @@ pub(super) enum Woke<T> {
 
 pub(super) struct Watch {
     live: Arc<Live>,
-    signal: Option<BoxFuture<()>>,
+    signal: Option<BoxFuture<Cancel>>,
     limit: Option<Duration>,
     /// What of it had passed before this process.
     waited: Duration,
@@ -36,7 +36,7 @@ impl Watch {
         live: Arc<Live>,
         limit: Option<Duration>,
         waited: Duration,
-        signal: Option<BoxFuture<()>>,
+        signal: Option<BoxFuture<Cancel>>,
     ) -> Self {
         Self { live, signal, limit, waited, deadline: None }
     }
@@ -86,10 +86,10 @@ impl Watch {
     /// Pulls the cord when the caller's signal or the deadline says so.
     fn poll_limits(&mut self, cx: &mut Context<'_>) {
         if let Some(signal) = &mut self.signal
-            && signal.as_mut().poll(cx).is_ready()
+            && let Poll::Ready(cancel) = signal.as_mut().poll(cx)
         {
             self.signal = None;
-            self.pull(Cancel::graceful().by("signal").note("the caller's signal"));
+            self.pull(cancel);
         }
         if let Some(deadline) = &mut self.deadline
             && deadline.as_mut().poll(cx).is_ready()

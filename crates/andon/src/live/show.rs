@@ -160,6 +160,19 @@ impl Live {
         }
     }
 
+    /// Ready when the run is on record, or never will be.
+    pub(crate) fn poll_accepted(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
+        let mut inner = self.inner.lock();
+        match &inner.broken {
+            _ if inner.log.seq() > 0 => Poll::Ready(Ok(())),
+            Some(error) => Poll::Ready(Err(error.clone())),
+            None => {
+                inner.log.register(key, cx.waker());
+                Poll::Pending
+            }
+        }
+    }
+
     /// Ready when this many requests are durable, or never will be.
     pub(crate) fn poll_recorded(&self, number: u32, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
         let mut inner = self.inner.lock();

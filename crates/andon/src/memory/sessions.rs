@@ -189,7 +189,11 @@ impl Sessions for MemoryJournal {
                 && matches(which.session.as_ref(), info.session.session.as_str())
                 && which.settled.is_none_or(|settled| settled == info.ending.is_some())
         };
-        let newest_first = state.order.iter().rev().filter_map(|run| state.runs.get(run));
+        let first = match &which.before {
+            None => state.order.len(),
+            Some(before) => state.order.iter().position(|run| run == before).unwrap_or(0),
+        };
+        let newest_first = state.order.iter().take(first).rev().filter_map(|run| state.runs.get(run));
         let runs = newest_first.filter_map(|run| run_info(&run.stored)).filter(wanted);
         let runs = runs.take(which.limit.unwrap_or(usize::MAX)).collect();
         Box::pin(ready(Ok(runs)))
