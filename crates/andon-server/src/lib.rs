@@ -1,5 +1,146 @@
 //! Andon over HTTP: start runs, watch them, and pull the cord from anywhere.
+//!
+//! A run belongs to the [`Runtime`], never to a request: losing a connection is not a cancel unless the run says so.
+//!
+//! ```no_run
+//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+//! use andon::{Agent, Practice, Runtime};
+//! use andon_server::{Options, Server};
+//!
+//! let runtime = Runtime::builder().build();
+//! let server = Server::new(&runtime, Options::default()).await?;
+//! server.apps().put(Agent::builder().name("practice").model(Practice::new()).runtime(&runtime).build()?, None);
+//! runtime.recover().await?;
+//!
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8000").await?;
+//! let serving = server.serve(listener)?; // or mount `server.router()` in a router of your own
+//! tokio::signal::ctrl_c().await?;
+//! serving.shut_down().await;
+//! # Ok(())
+//! # }
+//! ```
 
+mod admission;
+mod api;
 mod apps;
+mod body;
+mod feeds;
+mod guard;
+mod idle;
+mod line;
+mod options;
+mod presence;
+mod principal;
+mod problem;
+mod query;
+mod serve;
+mod tombstones;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use andon::{JournalError, Runtime};
+use axum::Router;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use apps::{App, Apps};
+pub use options::Options;
+pub use serve::{ServeError, Serving, ShutDown};
+
+use crate::admission::Admission;
+use crate::feeds::Feeds;
+use crate::presence::Presence;
+
+/// A server over a [`Runtime`]. Cheap to clone.
+#[derive(Clone)]
+pub struct Server {
+    core: Shared,
+}
+
+/// What every request shares.
+pub(crate) type Shared = Arc<Core>;
+
+pub(crate) struct Core {
+    pub(crate) runtime: Runtime,
+    pub(crate) apps: Apps,
+    pub(crate) options: Options,
+    pub(crate) admission: Admission,
+    pub(crate) presence: Presence,
+    pub(crate) feeds: Feeds,
+    /// Requests that are starting runs.
+    pub(crate) creating: Semaphore,
+    /// Cancels that wait for the disk.
+    pub(crate) cancelling: Semaphore,
+    /// Cancels that wait for runs to settle.
+    pub(crate) waiting: Semaphore,
+    /// Feeds end themselves when this is cancelled.
+    pub(crate) closing: CancellationToken,
+    /// Work that goes on when the request that began it is gone.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) counts: Counts,
+}
+
+/// What has happened since the server began.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) runs: AtomicU64,
+    pub(crate) cancels: AtomicU64,
+    pub(crate) connections: AtomicU64,
+}
+
+impl Server {
+    /// A server over a runtime. What an earlier one left on record, such as a hold on the line, is in force at once.
+    pub async fn new(runtime: &Runtime, options: Options) -> Result<Self, JournalError> {
+        let core = Core {
+            runtime: runtime.clone(),
+            apps: Apps::new(),
+            admission: Admission::read(runtime).await?,
+            presence: Presence::default(),
+            feeds: Feeds::default(),
+            creating: Semaphore::new(options.max_creating),
+            cancelling: Semaphore::new(options.max_cancelling),
+            waiting: Semaphore::new(options.max_waiting),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            counts: Counts::default(),
+            options,
+        };
+        Ok(Self { core: Arc::new(core) })
+    }
+
+    /// The agents that it runs.
+    pub fn apps(&self) -> &Apps {
+        &self.core.apps
+    }
+
+    /// The runtime that its runs belong to.
+    pub fn runtime(&self) -> &Runtime {
+        &self.core.runtime
+    }
+
+    /// All of its routes, to be mounted in a router of one's own. Host, origin, sizes and times of bodies are checked; what
+    /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s.
+    pub fn router(&self) -> Router {
+        api::router(&self.core)
+    }
+}
+
+impl Core {
+    /// Begins something that goes on when the request that began it is gone.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the server begins a task; shutting down waits for all"
+    )]
+    pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.tasks.spawn(work)
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("runtime", &self.core.runtime).finish_non_exhaustive()
+    }
+}

@@ -126,6 +126,23 @@ impl Agent {
         Ok(Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) })
     }
 
+    /// The same agent in the conversation of this key, whose app is the agent's name whatever the key says.
+    #[must_use]
+    pub fn in_session(&self, key: &SessionKey) -> Self {
+        let key = SessionKey { app: Arc::clone(&self.core.name), ..key.clone() };
+        Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) }
+    }
+
+    /// The name of its model.
+    pub fn model_name(&self) -> &str {
+        &self.core.model_name
+    }
+
+    /// What each of its runs may use.
+    pub fn limits(&self) -> Limits {
+        self.core.limits
+    }
+
     /// The conversation that this handle talks in.
     pub fn session_key(&self) -> &SessionKey {
         &self.session.key

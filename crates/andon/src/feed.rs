@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 
 use andon_core::answer::{CallHead, Kind};
 use andon_core::event::{Record, Seq};
-use futures_core::Stream;
 use andon_core::id::CallId;
+use futures_core::Stream;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 

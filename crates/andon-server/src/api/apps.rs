@@ -1,0 +1,44 @@
+//! `GET /v1/apps`: what can be run.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::Shared;
+use crate::apps::App;
+
+/// What can be run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AppList {
+    apps: Vec<AppView>,
+}
+
+/// An app.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = App)]
+pub(crate) struct AppView {
+    /// Its name.
+    app: String,
+    /// The model behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// Why it cannot be run now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+/// List the apps.
+#[utoipa::path(get, path = "/v1/apps", tag = "apps", responses((status = 200, body = AppList)))]
+pub(crate) async fn list(State(core): State<Shared>) -> Json<AppList> {
+    let apps = core.apps.all().into_iter().map(|(app, what)| match what {
+        App::Served { agent, description } => {
+            AppView { app, model: Some(agent.model_name().to_owned()), description, refused: None }
+        }
+        App::Refused { why } => AppView { app, model: None, description: None, refused: Some(why) },
+    });
+    Json(AppList { apps: apps.collect() })
+}

@@ -1,0 +1,258 @@
+//! `POST /v1/runs/{run_id}/cancel`: pull the cord of one run, or stop one of its calls.
+//!
+//! The pull comes first and waits for nothing. The answer then waits for the disk, and if asked for the end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use andon::core::time::Wall;
+use andon::{CallId, Ending, Reason, Receipt, Reply, ReplyKind, Run, RunId, State as RunState};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+use super::forms::{ForceForm, OutcomeForm, ReceiptForm, StateForm, how};
+use super::runs;
+use crate::Shared;
+use crate::admission::Remembered;
+use crate::body::OptionalBody;
+use crate::principal::Principal;
+use crate::problem::{Problem, ProblemForm};
+use crate::tombstones::{How, Tombstone};
+
+/// How to stop.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelRun {
+    /// How hard; `graceful` unless told otherwise.
+    force: Option<ForceForm>,
+    /// The grace for running tools in milliseconds, in place of each tool's own.
+    grace_ms: Option<u64>,
+    /// Why: `requested`, or `operator`.
+    #[schema(value_type = Option<String>)]
+    reason: Option<Reason>,
+    /// Free text for the receipt.
+    note: Option<String>,
+    /// Answer when the run has settled, with its receipt.
+    #[serde(default)]
+    wait: bool,
+}
+
+/// How to stop one call.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelCall {
+    /// How hard; `graceful` unless told otherwise.
+    force: Option<ForceForm>,
+    /// The grace in milliseconds, in place of the tool's own.
+    grace_ms: Option<u64>,
+    /// Why: `requested`, or `operator`.
+    #[schema(value_type = Option<String>)]
+    reason: Option<Reason>,
+    /// Free text for the record.
+    note: Option<String>,
+}
+
+/// What a cancel did.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Cancelled {
+    /// The run.
+    #[schema(value_type = String)]
+    pub(crate) run_id: RunId,
+    /// What the cancel did: `accepted`, `hardened`, `already_cancelling`, `too_late` or `not_running`.
+    pub(crate) reply: &'static str,
+    /// Where the run stands now.
+    #[schema(value_type = StateForm)]
+    pub(crate) state: RunState,
+    /// How it ended, if it has.
+    #[schema(value_type = Option<OutcomeForm>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<Ending>,
+    /// The call, if one alone was cancelled.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<CallId>,
+    /// The account of its end, if it was waited for.
+    #[schema(value_type = Option<ReceiptForm>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) receipt: Option<Box<Receipt>>,
+}
+
+/// Stop a run.
+///
+/// Idempotent: asking again changes nothing, except that a harder stop hardens. It never creates anything, but a cancel for
+/// an id that has not arrived yet is remembered for a while.
+#[utoipa::path(
+    post, path = "/v1/runs/{run_id}/cancel", tag = "stop", request_body = Option<CancelRun>,
+    params(("run_id" = String, Path, description = "The run")),
+    responses(
+        (status = 202, description = "The run is stopping, and the request is on record", body = Cancelled),
+        (status = 200, description = "The run has settled", body = Cancelled),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "The cord was pulled, but the request is not on record yet", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn cancel_run(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path(run): Path<String>,
+    OptionalBody(request): OptionalBody<CancelRun>,
+) -> Result<Response, Problem> {
+    let permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
+    let id = runs::id(&run)?;
+    let CancelRun { force, grace_ms, reason, note, wait } = request;
+    let how = how(force, reason, note, grace_ms)?;
+    core.counts.cancels.fetch_add(1, Ordering::Relaxed);
+    let (run, reply) = match pull(&core, &principal, &id, &how).await? {
+        Some(found) => found,
+        None => remember(&core, &principal, &id, &how).await?,
+    };
+    recorded(&core, &run, &reply).await?;
+    drop(permit);
+    Ok(answer(&core, run, reply, wait).await)
+}
+
+/// Stop one tool call alone. The run goes on, and its model is told.
+#[utoipa::path(
+    post, path = "/v1/runs/{run_id}/calls/{call}/cancel", tag = "stop", request_body = Option<CancelCall>,
+    params(("run_id" = String, Path, description = "The run"), ("call" = String, Path, description = "The call")),
+    responses(
+        (status = 202, description = "The call is stopping, and the request is on record", body = Cancelled),
+        (status = 200, description = "The call, or its run, is over", body = Cancelled),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "The call is stopping, but the request is not on record yet", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn cancel_call(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((run, call)): Path<(String, String)>,
+    OptionalBody(request): OptionalBody<CancelCall>,
+) -> Result<Response, Problem> {
+    let permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
+    let CancelCall { force, grace_ms, reason, note } = request;
+    let how = how(force, reason, note, grace_ms)?;
+    let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
+    let run = runs::find(&core, &principal, &run).await?;
+    core.counts.cancels.fetch_add(1, Ordering::Relaxed);
+    let reply = run.cancel_call(&call, how.cancel(&principal.name));
+    if *reply.kind() == ReplyKind::NotRunning && !has_call(&run, &call) {
+        return Err(Problem::not_found("no-such-call", "the run has no such call: its feed shows those that it has"));
+    }
+    recorded(&core, &run, &reply).await?;
+    drop(permit);
+    let status = if reply.is_stopping() { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, Json(Cancelled { call: Some(call), ..told(&run, &reply) })).into_response())
+}
+
+fn has_call(run: &Run, call: &CallId) -> bool {
+    let receipt = run.receipt();
+    receipt.is_some_and(|receipt| receipt.calls.iter().any(|account| account.call == *call))
+}
+
+pub(crate) fn too_many() -> Problem {
+    Problem::too_many("too-many-cancels", "too many cancels are waiting for the disk: send it again in a moment")
+}
+
+/// Pulls the cord of a run that the principal may stop; nothing if there is none.
+async fn pull(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<Option<(Run, Reply)>, Problem> {
+    let cancel = how.cancel(&principal.name);
+    if let Some(run) = core.runtime.find_in_progress(id).filter(|run| run.session().tenant == principal.tenant) {
+        let reply = run.cancel(cancel);
+        return Ok(Some((run, reply)));
+    }
+    let found = core.runtime.find(id).await?;
+    let Some(run) = found.filter(|run| run.session().tenant == principal.tenant) else { return Ok(None) };
+    let reply = carry_out(core, id, cancel).await?;
+    // Settled by the cancel itself, if nobody was driving it: what is told is how it stands now.
+    let run = core.runtime.find(id).await?.unwrap_or(run);
+    Ok(Some((run, reply)))
+}
+
+/// Cancels a run that may have no driver. It goes on to its end when the client is gone.
+pub(crate) async fn carry_out(core: &Shared, id: &RunId, cancel: andon::Cancel) -> Result<Reply, Problem> {
+    let (runtime, id) = (core.runtime.clone(), id.clone());
+    let cancelling = core.spawn(async move { runtime.cancel(&id, cancel).await });
+    match cancelling.await {
+        Ok(reply) => Ok(reply?),
+        Err(_) => Err(Problem::unavailable("journal", "the cancel was not carried out: send it again")),
+    }
+}
+
+/// Remembers a cancel for a run that is not there; it may have arrived just now.
+async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
+    let options = &core.options;
+    let micros = u64::try_from(options.remember.as_micros()).unwrap_or(u64::MAX);
+    let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
+    let stone = Tombstone::new(&principal.name, id, how.clone(), until);
+    let full = |_| Problem::too_many("too-many-remembered", "too many cancels wait for runs that have not arrived");
+    let append = match core.admission.remember(&core.runtime, options, id, stone).map_err(full)? {
+        Remembered::Arrived(run) => {
+            let reply = run.cancel(how.cancel(&principal.name));
+            return Ok((run, reply));
+        }
+        Remembered::Waiting(append) => append,
+    };
+    within(core.options.record_patience, append).await.map_err(|problem| problem.with("pulled", false))?;
+    // It may have come and gone between the look and the note.
+    if let Some(found) = pull(core, principal, id, how).await? {
+        core.admission.forget(&core.runtime, &principal.name, id);
+        return Ok(found);
+    }
+    let millis = u64::try_from(options.remember.as_millis()).unwrap_or(u64::MAX);
+    Err(runs::unknown().with("reply", ReplyKind::NotFound.as_str()).with("remembered_for_ms", millis))
+}
+
+/// Waits until what a reply says is durable.
+pub(crate) async fn recorded(core: &Shared, run: &Run, reply: &Reply) -> Result<(), Problem> {
+    let recorded = within(core.options.record_patience, reply.recorded()).await;
+    recorded.map_err(|problem| problem.with("pulled", true).with("run_id", run.id().as_str()))
+}
+
+/// Waits for the disk, but not for long.
+pub(crate) async fn within(
+    patience: Duration,
+    recorded: impl Future<Output = Result<(), andon::JournalError>>,
+) -> Result<(), Problem> {
+    if let Ok(Ok(())) = timeout(patience, recorded).await {
+        return Ok(());
+    }
+    let detail = "the disk has not taken the request: whatever it stopped stays stopped, and asking again is safe";
+    Err(Problem::unavailable("not-recorded", detail).with("recorded", false))
+}
+
+/// What a cancel did, with the run's end if that is asked for and comes in time.
+async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
+    if wait
+        && reply.is_stopping()
+        && let Ok(_permit) = core.waiting.try_acquire()
+    {
+        // How it stands is told below, whether the end came or not.
+        let _ = timeout(core.options.wait, run.outcome()).await;
+    }
+    let mut told = told(&run, &reply);
+    if wait && told.state == RunState::Settled {
+        told.receipt = run.receipt().map(Box::new);
+    }
+    let is_over = !reply.is_stopping() || (wait && told.state == RunState::Settled);
+    let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };
+    (status, Json(told)).into_response()
+}
+
+/// What a reply says, and how the run stands now.
+pub(crate) fn told(run: &Run, reply: &Reply) -> Cancelled {
+    let outcome = run.try_outcome().map(|outcome| Arc::clone(&outcome.ending));
+    Cancelled {
+        run_id: run.id().clone(),
+        reply: reply.kind().as_str(),
+        state: run.state(),
+        outcome: outcome.map(|ending| (*ending).clone()),
+        call: None,
+        receipt: None,
+    }
+}

@@ -1,0 +1,314 @@
+//! `POST /v1/runs`: a request becomes a run.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use andon::core::event::Accepted;
+use andon::core::id::LOCAL;
+use andon::core::message::Image;
+use andon::{Agent, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, WhenBusy};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::events;
+use super::forms::RunView;
+use crate::Shared;
+use crate::admission::{Applicant, Refused};
+use crate::apps::App;
+use crate::body::Body;
+use crate::presence::OnDisconnect;
+use crate::principal::Principal;
+use crate::problem::{Problem, ProblemForm};
+
+/// What to run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateRun {
+    /// The app: `GET /v1/apps` lists them.
+    app: String,
+    /// Whose run it is; `local` unless told otherwise.
+    user: Option<String>,
+    /// The conversation, which is begun if it is new; one of its own unless told otherwise.
+    session: Option<String>,
+    /// The run's id, so that the request can be repeated, and cancelled before it arrives.
+    run_id: Option<String>,
+    /// What is asked.
+    input: Input,
+    /// What to do when a run is in progress in this conversation; it is refused unless told otherwise.
+    #[serde(default)]
+    when_busy: WhenBusyForm,
+    /// What losing the last reader of its feed does; it goes on unless told otherwise.
+    #[serde(default)]
+    on_disconnect: OnDisconnect,
+    /// What it may use. The agent's own limits stay in force: the tighter one counts.
+    #[serde(default)]
+    limits: LimitsForm,
+}
+
+/// What is asked: a text, or parts.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "a text, or a list of parts such as {\"type\": \"text\", \"text\": \"…\"}")]
+enum Input {
+    Text(String),
+    Parts(Vec<InputPart>),
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", tag = "type", deny_unknown_fields)]
+enum InputPart {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// An image, by reference.
+    Image {
+        /// Such as `image/png`.
+        media_type: String,
+        /// Where its bytes are: an `https:` or `data:` address.
+        reference: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum WhenBusyForm {
+    /// It is refused with 409.
+    #[default]
+    Reject,
+    /// It waits until the run is over.
+    Queue,
+    /// The run in progress, and those that wait, are cancelled; then it starts.
+    Supersede,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct LimitsForm {
+    /// How long the run may take in all, in milliseconds.
+    #[schema(minimum = 1)]
+    deadline_ms: Option<u64>,
+    /// How long the model may send nothing, in milliseconds.
+    #[schema(minimum = 1)]
+    silence_ms: Option<u64>,
+    /// How many answers the model may give.
+    #[schema(minimum = 1)]
+    turns: Option<u32>,
+    /// How many tokens may be read and written.
+    #[schema(minimum = 1)]
+    tokens: Option<u64>,
+}
+
+/// Start a run.
+///
+/// With `Accept: text/event-stream` the answer is the run's feed.
+#[utoipa::path(
+    post, path = "/v1/runs", tag = "runs", request_body = CreateRun,
+    responses(
+        (status = 201, description = "The run, on record", body = RunView),
+        (status = 200, description = "The run of this id, which was started before by the same request; or the feed", body = RunView),
+        (status = "4XX", description = "What is wrong", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn create(
+    State(core): State<Shared>,
+    principal: Principal,
+    headers: HeaderMap,
+    Body(request): Body<CreateRun>,
+) -> Result<Response, Problem> {
+    let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
+    let _permit = core.creating.try_acquire().map_err(too_many)?;
+    let order = Order::new(&core, &principal, request)?;
+    let (run, status) = match known(&core, &order).await? {
+        Some(run) => (run, StatusCode::OK),
+        None => start(&core, &principal, &order).await?,
+    };
+    if events::wants_feed(&headers) {
+        return events::feed(&core, &run, &headers, None);
+    }
+    let location = format!("/v1/runs/{}", events::encoded(run.id()));
+    let view = RunView::of(&run).ok_or_else(|| Problem::unavailable("journal", "the run is not on record yet"))?;
+    let mut response = (status, Json(view)).into_response();
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// A request that was understood.
+struct Order {
+    agent: Agent,
+    run_id: RunId,
+    /// The id is the client's own, and the request may be a repetition.
+    is_named: bool,
+    /// The session is the client's own.
+    is_in_session: bool,
+    input: Message,
+    when_busy: WhenBusy,
+    on_disconnect: OnDisconnect,
+    limits: Limits,
+}
+
+impl Order {
+    fn new(core: &Shared, principal: &Principal, request: CreateRun) -> Result<Self, Problem> {
+        let agent = match core.apps.get(&request.app) {
+            Some(App::Served { agent, .. }) => agent,
+            Some(App::Refused { why }) => {
+                let detail = format!("the app {} cannot be run: {why}", request.app);
+                return Err(Problem::unavailable("app-refused", detail));
+            }
+            None => {
+                return Err(Problem::not_found(
+                    "no-such-app",
+                    "there is no such app: GET /v1/apps lists those that are here",
+                ));
+            }
+        };
+        let is_named = request.run_id.is_some();
+        let run_id =
+            RunId::new(request.run_id.unwrap_or_else(new_id)).map_err(|error| Problem::bad_id("run_id", &error))?;
+        let is_in_session = request.session.is_some();
+        let user = request.user.as_deref().unwrap_or(LOCAL);
+        let session = request.session.unwrap_or_else(new_id);
+        let key = SessionKey::new(agent.name(), user, session);
+        let key = key.map_err(|error| Problem::bad_id("user or session", &error))?;
+        let agent = agent.in_session(&SessionKey { tenant: Arc::clone(&principal.tenant), ..key });
+        let limits = tighter(agent.limits(), request.limits)?;
+        Ok(Self {
+            agent,
+            run_id,
+            is_named,
+            is_in_session,
+            input: message(request.input)?,
+            when_busy: when_busy(request.when_busy),
+            on_disconnect: request.on_disconnect,
+            limits,
+        })
+    }
+
+    /// Whether a run on record is what is asked for here.
+    fn is(&self, accepted: &Accepted) -> bool {
+        let (own, other) = (self.agent.session_key(), &accepted.session);
+        let same_place = (&own.tenant, &own.app, &own.user) == (&other.tenant, &other.app, &other.user);
+        let same_session = !self.is_in_session || own.session == other.session;
+        same_place && same_session && self.input == *accepted.input && self.limits == accepted.limits
+    }
+}
+
+fn new_id() -> String {
+    Uuid::now_v7().to_string()
+}
+
+fn message(input: Input) -> Result<Message, Problem> {
+    let message = match input {
+        Input::Text(text) => Message::user(text),
+        Input::Parts(parts) => {
+            let parts = parts.into_iter().map(|part| match part {
+                InputPart::Text { text } => Part::Text { text },
+                InputPart::Image { media_type, reference } => Part::Image(Image { media_type, reference }),
+            });
+            Message { role: Role::User, parts: parts.collect(), cut: None }
+        }
+    };
+    let says_something = |part: &Part| !matches!(part, Part::Text { text } if text.trim().is_empty());
+    if message.parts.iter().any(says_something) {
+        return Ok(message);
+    }
+    Err(Problem::unprocessable("no-input", "input: it says nothing; say what to run"))
+}
+
+fn when_busy(form: WhenBusyForm) -> WhenBusy {
+    match form {
+        WhenBusyForm::Reject => WhenBusy::Reject,
+        WhenBusyForm::Queue => WhenBusy::Queue,
+        WhenBusyForm::Supersede => WhenBusy::Supersede,
+    }
+}
+
+/// A client may ask for less than the agent allows, and for no more.
+fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
+    fn least<T: Ord>(own: Option<T>, asked: Option<T>) -> Option<T> {
+        match (own, asked) {
+            (Some(own), Some(asked)) => Some(own.min(asked)),
+            (own, asked) => own.or(asked),
+        }
+    }
+    let limits = Limits {
+        deadline: least(own.deadline, asked.deadline_ms.map(Duration::from_millis)),
+        silence: least(own.silence, asked.silence_ms.map(Duration::from_millis)),
+        turns: least(own.turns, asked.turns),
+        tokens: least(own.tokens, asked.tokens),
+    };
+    match limits.zero() {
+        Some(limit) => Err(StartError::ZeroLimit(limit).into()),
+        None => Ok(limits),
+    }
+}
+
+/// The run that the same request started before.
+async fn known(core: &Shared, order: &Order) -> Result<Option<Run>, Problem> {
+    if !order.is_named {
+        return Ok(None);
+    }
+    let Some(run) = core.runtime.find(&order.run_id).await? else { return Ok(None) };
+    run.accepted().await?;
+    let records = run.records();
+    let accepted = records.first().and_then(|first| match &first.event {
+        Event::RunAccepted { accepted } => Some(accepted),
+        _ => None,
+    });
+    match accepted {
+        Some(accepted) if order.is(accepted) => Ok(Some(run)),
+        _ => {
+            let detail = "this run id was used for another request: choose another, or leave it out";
+            Err(Problem::new(StatusCode::CONFLICT, "run-id-taken", detail))
+        }
+    }
+}
+
+/// Starts the run and waits until it is on record.
+async fn start(core: &Shared, principal: &Principal, order: &Order) -> Result<(Run, StatusCode), Problem> {
+    let repeated = || async {
+        let known = known(core, order).await?;
+        known.map(|run| (run, StatusCode::OK)).ok_or_else(|| StartError::RunIdTaken(order.run_id.clone()).into())
+    };
+    let run = match admit(core, principal, order) {
+        Err(Refused::Start(StartError::RunIdTaken(_))) => return repeated().await,
+        other => other?,
+    };
+    core.counts.runs.fetch_add(1, Ordering::Relaxed);
+    match run.accepted().await {
+        Ok(()) => Ok((run, StatusCode::CREATED)),
+        Err(JournalError::RunExists(_)) => repeated().await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn admit(core: &Shared, principal: &Principal, order: &Order) -> Result<Run, Refused> {
+    let applicant = Applicant {
+        session: order.agent.session_key(),
+        principal: &principal.name,
+        run_id: order.is_named.then_some(&order.run_id),
+    };
+    core.admission.admit(&core.runtime, &core.options, &applicant, |born_cancelled| {
+        let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
+        let prompt = prompt.when_busy(order.when_busy).limits(order.limits);
+        let prompt = match born_cancelled {
+            Some(cancel) => prompt.born_cancelled(cancel),
+            None => prompt,
+        };
+        let Some((alone, heard)) = core.presence.signal(&order.run_id, order.on_disconnect) else {
+            return prompt.start();
+        };
+        let run = prompt.cancel_with(alone.for_too_long()).start()?;
+        core.presence.add(run.id(), heard);
+        Ok(run)
+    })
+}

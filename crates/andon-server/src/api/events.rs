@@ -1,0 +1,122 @@
+//! `GET /v1/runs/{run_id}/events`: a run's feed.
+
+use std::sync::Arc;
+
+use andon::{Cursor, Run, RunId};
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::runs;
+use crate::Shared;
+use crate::feeds::{NoPlace, Reading, SseBody};
+use crate::principal::Principal;
+use crate::problem::{Problem, ProblemForm};
+use crate::query::Query;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Where a feed begins.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct From {
+    /// Behind this id, as `Last-Event-ID` says it, for clients that cannot send headers.
+    after: Option<String>,
+}
+
+/// A run's feed, as Server-Sent Events or over a WebSocket.
+///
+/// With `Last-Event-ID` it goes on exactly there, also in the middle of an answer.
+#[utoipa::path(
+    get, path = "/v1/runs/{run_id}/events", tag = "runs",
+    params(
+        ("run_id" = String, Path, description = "The run"),
+        From,
+        ("Last-Event-ID" = Option<String>, Header, description = "Go on behind this id, such as 12 or 12.340"),
+    ),
+    responses(
+        (status = 200, description = "The feed", body = String, content_type = "text/event-stream"),
+        (status = 204, description = "There is nothing behind the run's last event"),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn events(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path(run): Path<String>,
+    Query(from): Query<From>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let run = runs::find(&core, &principal, &run).await?;
+    feed(&core, &run, &headers, from.after.as_deref())
+}
+
+/// Whether the client asks for a feed.
+pub(crate) fn wants_feed(headers: &HeaderMap) -> bool {
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepts.flat_map(|value| value.split(',')).any(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("text/event-stream")
+    })
+}
+
+/// A run's feed as a response.
+pub(crate) fn feed(core: &Shared, run: &Run, headers: &HeaderMap, after: Option<&str>) -> Result<Response, Problem> {
+    let from = place(headers, after)?;
+    if is_behind_the_end(run, from) {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let reading = reading(core, run)?;
+    let body = SseBody::new(run.feed_from(from), reading, core.closing.clone(), core.options.heartbeat);
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        // Proxies that buffer would hold back what is to be seen at once.
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+        (
+            HeaderName::from_static("andon-run-id"),
+            HeaderValue::from_str(&encoded(run.id())).unwrap_or(HeaderValue::from_static("")),
+        ),
+    ];
+    Ok((headers, Body::new(body)).into_response())
+}
+
+/// A place among the feeds, and the run's knowledge of it.
+pub(crate) fn reading(core: &Shared, run: &Run) -> Result<Reading, Problem> {
+    let session = run.session();
+    let user = (Arc::clone(&session.tenant), Arc::clone(&session.user));
+    let options = &core.options;
+    let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user).map_err(|none| match none {
+        NoPlace::InAll => Problem::unavailable(
+            "too-many-feeds",
+            "too many feeds are open: try again later, or read the run without one",
+        ),
+        NoPlace::OfUser => Problem::too_many("too-many-feeds-of-user", "this user has too many feeds open: close one"),
+    })?;
+    Ok(Reading { _place: place, _watcher: core.presence.watch(run.id()) })
+}
+
+/// The place behind which a reader goes on.
+pub(crate) fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
+    let named = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?"));
+    match named.filter(|id| !id.is_empty()).or(after) {
+        None => Ok(Cursor::default()),
+        Some(id) => id.parse().map_err(|error| Problem::bad_request("bad-event-id", format!("{error}"))),
+    }
+}
+
+/// Whether a reader has seen the run's last event.
+pub(crate) fn is_behind_the_end(run: &Run, from: Cursor) -> bool {
+    run.try_outcome().is_some() && from == Cursor { seq: run.seq(), byte: 0 }
+}
+
+/// An id as a part of a path.
+pub(crate) fn encoded(run: &RunId) -> String {
+    const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    utf8_percent_encode(run.as_str(), PLAIN).to_string()
+}

@@ -1,0 +1,280 @@
+//! What is sent and answered: the forms that several calls share.
+
+use std::sync::Arc;
+
+use andon::core::progress::Phase;
+use andon::core::time::Wall;
+use andon::{CallId, Ending, Event, Force, Reason, Run, RunId, RunInfo, SessionKey, State, title};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::problem::Problem;
+use crate::tombstones::How;
+
+/// A run, as it is listed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Run)]
+pub(crate) struct RunView {
+    /// Its id.
+    #[schema(value_type = String)]
+    pub(crate) run_id: RunId,
+    /// The app.
+    #[schema(value_type = String)]
+    app: Arc<str>,
+    /// Whose it is.
+    #[schema(value_type = String)]
+    user: Arc<str>,
+    /// Its conversation.
+    session: String,
+    /// Where it stands.
+    #[schema(value_type = StateForm)]
+    pub(crate) state: State,
+    /// What it is doing; nothing once it has settled.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<Phase>,
+    /// How it ended; nothing while it has not.
+    #[schema(value_type = Option<OutcomeForm>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<Ending>,
+    /// When it was accepted.
+    #[schema(value_type = String, format = DateTime)]
+    accepted_at: Wall,
+    /// When it settled.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled_at: Option<Wall>,
+    /// The beginning of what was asked.
+    title: String,
+    /// Calls that wait for a person's yes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    approvals: Vec<AwaitedApproval>,
+}
+
+/// A call that waits for a person's yes.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct AwaitedApproval {
+    /// The call.
+    #[schema(value_type = String)]
+    call: CallId,
+    /// Its tool.
+    tool: String,
+    /// Its arguments, as the model wrote them.
+    arguments: String,
+    /// The digest of the arguments, to say yes to exactly these.
+    #[schema(value_type = String)]
+    digest: andon::Digest,
+}
+
+impl RunView {
+    pub(crate) fn of_info(info: RunInfo) -> Self {
+        let SessionKey { app, user, session, .. } = info.session;
+        Self {
+            run_id: info.run,
+            app,
+            user,
+            session: session.to_string(),
+            state: info.state,
+            phase: None,
+            outcome: info.ending,
+            accepted_at: info.accepted_at,
+            settled_at: info.settled_at,
+            title: info.title,
+            approvals: Vec::new(),
+        }
+    }
+
+    /// A run as its durable events tell it; nothing before it is on record.
+    pub(crate) fn of(run: &Run) -> Option<Self> {
+        let progress = run.progress()?;
+        let records = run.records();
+        let SessionKey { app, user, session, .. } = run.session().clone();
+        let outcome = run.try_outcome();
+        let end = records.last().filter(|last| matches!(last.event, Event::RunSettled { .. }));
+        let settled_at = end.map(|end| end.at.wall);
+        Some(Self {
+            run_id: run.id().clone(),
+            app,
+            user,
+            session: session.to_string(),
+            state: if outcome.is_some() { State::Settled } else { progress.state() },
+            phase: outcome.is_none().then(|| progress.phase()),
+            outcome: outcome.map(|outcome| (*outcome.ending).clone()),
+            accepted_at: records.first()?.at.wall,
+            settled_at,
+            title: title(&progress.accepted().input),
+            approvals: awaited(&progress),
+        })
+    }
+}
+
+fn awaited(progress: &andon::core::progress::Progress) -> Vec<AwaitedApproval> {
+    use andon::core::progress::CallState;
+    let waiting = progress.calls().iter().filter(|open| open.state == CallState::AwaitingApproval);
+    let told = waiting.map(|open| AwaitedApproval {
+        call: open.call.id.clone(),
+        tool: open.call.name.clone(),
+        arguments: open.call.arguments.clone(),
+        digest: open.call.digest(),
+    });
+    told.collect()
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = State)]
+pub(crate) enum StateForm {
+    /// It waits for its session.
+    Queued,
+    /// It is at work.
+    Running,
+    /// It waits for a person.
+    Waiting,
+    /// It was told to stop.
+    Cancelling,
+    /// It is over.
+    Settled,
+}
+
+impl From<StateForm> for State {
+    fn from(form: StateForm) -> Self {
+        match form {
+            StateForm::Queued => Self::Queued,
+            StateForm::Running => Self::Running,
+            StateForm::Waiting => Self::Waiting,
+            StateForm::Cancelling => Self::Cancelling,
+            StateForm::Settled => Self::Settled,
+        }
+    }
+}
+
+/// How a run ended. Only for the description of the API.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+#[schema(as = Outcome)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) enum OutcomeForm {
+    /// The model came to its end.
+    Completed {
+        /// Why it stopped writing.
+        stop: String,
+    },
+    /// The cord was pulled.
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+    /// Something went wrong.
+    Failed {
+        /// The kind of it.
+        error: String,
+        /// What happened, and what to do.
+        message: String,
+    },
+    /// Its process died.
+    Lost,
+}
+
+/// How hard to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Force)]
+pub(crate) enum ForceForm {
+    /// The answer in progress and its tools finish; the next model call is not made.
+    AfterTurn,
+    /// The model stream is cut at once; running tools are told and get their grace.
+    #[default]
+    Graceful,
+    /// As graceful, with no grace.
+    Now,
+}
+
+impl From<ForceForm> for Force {
+    fn from(form: ForceForm) -> Self {
+        match form {
+            ForceForm::AfterTurn => Self::AfterTurn,
+            ForceForm::Graceful => Self::Graceful,
+            ForceForm::Now => Self::Now,
+        }
+    }
+}
+
+/// Notes are for people: longer ones belong elsewhere.
+const MAX_NOTE: usize = 2_000;
+
+/// What may be said of how to cancel.
+pub(crate) fn how(
+    force: Option<ForceForm>,
+    reason: Option<Reason>,
+    note: Option<String>,
+    grace_ms: Option<u64>,
+) -> Result<How, Problem> {
+    let reason = reason.unwrap_or(Reason::Requested);
+    if !matches!(reason, Reason::Requested | Reason::Operator) {
+        let detail = format!("reason: {} is not a client's to say: leave it out, and use note", reason.as_str());
+        return Err(Problem::unprocessable("bad-reason", detail));
+    }
+    if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
+        return Err(Problem::unprocessable("note-too-long", format!("note: it has more than {MAX_NOTE} bytes")));
+    }
+    Ok(How { force: force.unwrap_or_default().into(), reason, note: note.map(Into::into), grace_ms })
+}
+
+/// The account of a run's end. Only for the description of the API: more fields may come.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Receipt)]
+pub(crate) struct ReceiptForm {
+    /// The run.
+    run: String,
+    /// Its session.
+    #[schema(value_type = Object)]
+    session: Value,
+    /// How it ended; nothing while it has not.
+    #[schema(value_type = Option<OutcomeForm>)]
+    outcome: Option<OutcomeForm>,
+    /// When it began.
+    #[schema(format = DateTime)]
+    accepted_at: String,
+    /// When the stop was asked for.
+    #[schema(format = DateTime)]
+    requested_at: Option<String>,
+    /// When the driver saw it.
+    #[schema(format = DateTime)]
+    delivered_at: Option<String>,
+    /// When nothing was accepted or started any more.
+    #[schema(format = DateTime)]
+    quiet_at: Option<String>,
+    /// When all was at rest.
+    #[schema(format = DateTime)]
+    settled_at: Option<String>,
+    /// How long the stop took, in microseconds.
+    #[schema(value_type = Object)]
+    took: Value,
+    /// Why it was stopped.
+    reason: Option<String>,
+    /// Who asked.
+    by: Option<String>,
+    /// Their note.
+    note: Option<String>,
+    /// How hard, in the end.
+    force: Option<ForceForm>,
+    /// What the run was doing when the stop reached it.
+    cut_in: Option<String>,
+    /// What became of each tool call.
+    #[schema(value_type = Vec<Object>)]
+    calls: Vec<Value>,
+    /// What each model call used.
+    #[schema(value_type = Vec<Object>)]
+    model_calls: Vec<Value>,
+    /// The tokens of all model calls, each figure with its provenance and bounds.
+    #[schema(value_type = Object)]
+    usage: Value,
+    /// Microseconds to the first piece.
+    first_piece_us: Option<u64>,
+    /// What went on after the run, by name.
+    leaked: Vec<String>,
+    /// How many addenda are folded in.
+    revision: u32,
+}

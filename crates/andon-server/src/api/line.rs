@@ -1,0 +1,135 @@
+//! `/v1/line`: hold and open admission.
+
+use andon::Reason;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::cancel::within;
+use super::forms::{ForceForm, how};
+use super::selector::{CancelledMany, Selector, stop};
+use crate::Shared;
+use crate::body::Body;
+use crate::line::{Hold, Scope};
+use crate::principal::Principal;
+use crate::problem::{Problem, ProblemForm};
+
+/// The line.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Line)]
+pub(crate) struct LineView {
+    /// `held` while there is a hold for all; an app or a user may be held while the line is open.
+    state: LineState,
+    /// All holds.
+    holds: Vec<Hold>,
+    /// What was stopped, if holding was to stop it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<CancelledMany>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum LineState {
+    /// New runs are taken.
+    Open,
+    /// New runs are refused.
+    Held,
+}
+
+/// Hold or open the line.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeLine {
+    /// What it is to be.
+    state: LineState,
+    /// Only for this app.
+    app: Option<String>,
+    /// Only for this user.
+    user: Option<String>,
+    /// Why, for those who are turned away.
+    reason: Option<String>,
+    /// Also stop what runs there.
+    #[serde(default)]
+    cancel: bool,
+    /// How hard to stop it; `graceful` unless told otherwise.
+    force: Option<ForceForm>,
+    /// Answer when all that was stopped has settled.
+    #[serde(default)]
+    wait: bool,
+}
+
+/// How the line stands.
+#[utoipa::path(get, path = "/v1/line", tag = "line", responses((status = 200, body = LineView)))]
+pub(crate) async fn status(State(core): State<Shared>) -> Json<LineView> {
+    Json(view(&core))
+}
+
+fn view(core: &Shared) -> LineView {
+    let holds = core.admission.holds();
+    let is_held = holds.iter().any(|hold| hold.scope() == Scope::All);
+    LineView { state: if is_held { LineState::Held } else { LineState::Open }, holds, stopped: None }
+}
+
+/// Hold or open the line, for all, an app or a user.
+///
+/// A hold survives a restart. With `cancel` it also stops what runs there; with `wait` the answer is the proof that all of it
+/// has settled. Opening takes away the one hold that is named; others stay.
+#[utoipa::path(
+    put, path = "/v1/line", tag = "line", request_body = ChangeLine,
+    responses(
+        (status = 200, description = "It is so, and on record", body = LineView),
+        (status = 202, description = "It is held, and what ran is stopping", body = LineView),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "It is so, but not on record yet", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn change(
+    State(core): State<Shared>,
+    principal: Principal,
+    Body(request): Body<ChangeLine>,
+) -> Result<Response, Problem> {
+    let scope = scope(&request)?;
+    if request.state == LineState::Open {
+        if request.cancel || request.wait || request.reason.is_some() || request.force.is_some() {
+            let detail = "reason, cancel, force and wait go with a hold: leave them out to open the line";
+            return Err(Problem::unprocessable("bad-field", detail));
+        }
+        if let Some(opened) = core.admission.open(&core.runtime, &scope) {
+            within(core.options.record_patience, opened).await?;
+        }
+        return Ok(Json(view(&core)).into_response());
+    }
+    let how = how(request.force, Some(Reason::Operator), request.reason.clone(), None)?;
+    if !request.cancel && (request.wait || request.force.is_some()) {
+        return Err(Problem::unprocessable("bad-field", "wait and force go with cancel: true"));
+    }
+    let since = core.runtime.now().wall;
+    let hold = Hold::new(&scope, request.reason, std::sync::Arc::clone(&principal.name), since);
+    let held = core.admission.hold(&core.runtime, hold);
+    // Nothing is let in any more: what is stopped now is all that there is.
+    let stopped = match request.cancel {
+        true => Some(stop(&core, &principal, &Selector::of(&scope), &how, request.wait).await?),
+        false => None,
+    };
+    within(core.options.record_patience, held).await.map_err(|problem| problem.with("held", true))?;
+    let is_over = stopped.as_ref().is_none_or(|stopped| stopped.settled);
+    let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(LineView { stopped, ..view(&core) })).into_response())
+}
+
+fn scope(request: &ChangeLine) -> Result<Scope, Problem> {
+    let checked = |what, name: &String| {
+        andon::SessionId::new(name).map(|_| name.clone()).map_err(|error| Problem::bad_id(what, &error))
+    };
+    match (&request.app, &request.user) {
+        (None, None) => Ok(Scope::All),
+        (Some(app), None) => checked("app", app).map(Scope::App),
+        (None, Some(user)) => checked("user", user).map(Scope::User),
+        (Some(_), Some(_)) => {
+            Err(Problem::unprocessable("bad-field", "a hold is on an app or on a user: hold one after the other"))
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The native API: one module for each thing that is asked for.
+
+mod approvals;
+mod apps;
+mod cancel;
+mod create;
+mod events;
+pub(crate) mod forms;
+mod line;
+mod operations;
+mod runs;
+mod selector;
+mod sessions;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::Shared;
+use crate::guard::guard;
+use crate::idle::IdleBody;
+use crate::problem::Problem;
+
+/// The description of the API, but for its paths.
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Andon",
+    description = "Start agent runs, watch them, and stop them at any moment with nothing lost."
+))]
+struct Description;
+
+/// All routes, and their description.
+fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(create::create, runs::list))
+        .routes(routes!(runs::one))
+        .routes(routes!(runs::receipt))
+        .routes(routes!(events::events))
+        .routes(routes!(cancel::cancel_run))
+        .routes(routes!(cancel::cancel_call))
+        .routes(routes!(approvals::decide))
+        .routes(routes!(selector::cancel_many))
+        .routes(routes!(line::status, line::change))
+        .routes(routes!(apps::list))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::one, sessions::delete))
+        .routes(routes!(sessions::history))
+        .routes(routes!(operations::usage))
+        .routes(routes!(operations::healthz))
+        .routes(routes!(operations::readyz))
+        .routes(routes!(operations::metrics))
+}
+
+/// All routes with what stands before each of them.
+pub(crate) fn router(core: &Shared) -> Router {
+    let (routes, description) = routes().split_for_parts();
+    let description = description.to_pretty_json().unwrap_or_default();
+    let openapi = move || {
+        let json = HeaderValue::from_static("application/json");
+        std::future::ready(([(header::CONTENT_TYPE, json)], description.clone()))
+    };
+    routes
+        .route("/openapi.json", get(openapi))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(unknown_path)
+        .layer(DefaultBodyLimit::max(core.options.max_body))
+        .layer(middleware::from_fn_with_state(Shared::clone(core), bound_idle_bodies))
+        .layer(CatchPanicLayer::custom(|_| defect()))
+        .layer(cors(core))
+        .layer(middleware::from_fn_with_state(Shared::clone(core), guard))
+        .with_state(Shared::clone(core))
+}
+
+/// Lets pages of the origins that were named ask for more than a form could.
+fn cors(core: &Shared) -> CorsLayer {
+    let origins: Vec<HeaderValue> = core.options.origins.iter().filter_map(|origin| origin.parse().ok()).collect();
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, HeaderName::from_static("last-event-id")])
+        .expose_headers([header::LOCATION])
+        .max_age(Duration::from_secs(600))
+}
+
+async fn bound_idle_bodies(State(core): State<Shared>, request: Request, next: Next) -> Response {
+    let idle = core.options.body_idle;
+    next.run(request.map(|body| Body::new(IdleBody::new(body, idle)))).await
+}
+
+async fn unknown_path() -> Problem {
+    Problem::not_found("no-such-path", "there is nothing at this path: GET /openapi.json lists all paths")
+}
+
+async fn wrong_method() -> Problem {
+    let detail = "this path does not take this method: GET /openapi.json tells which it takes";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
+}
+
+fn defect() -> Response {
+    let detail = "the server has a defect here: the request was not carried out; please report it";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", detail).into_response()
+}

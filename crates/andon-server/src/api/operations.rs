@@ -1,0 +1,75 @@
+//! What operators and their machines ask for.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use andon::CALIBRATION;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::Shared;
+use crate::line::Scope;
+use crate::problem::Problem;
+
+/// How the server is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok`, or `shutting_down`.
+    status: &'static str,
+}
+
+/// Whether the process is alive.
+#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = Health)))]
+pub(crate) async fn healthz() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// Whether requests may be sent here. A held line is ready: cancels still have to come through.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operations",
+    responses((status = 200, body = Health), (status = 503, description = "It is shutting down", body = Health))
+)]
+pub(crate) async fn readyz(State(core): State<Shared>) -> Response {
+    match core.admission.is_draining() {
+        false => Json(Health { status: "ok" }).into_response(),
+        true => (StatusCode::SERVICE_UNAVAILABLE, Json(Health { status: "shutting_down" })).into_response(),
+    }
+}
+
+/// Figures, as Prometheus reads them.
+#[utoipa::path(
+    get, path = "/metrics", tag = "operations",
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
+    let is_held = core.admission.holds().iter().any(|hold| hold.scope() == Scope::All);
+    let counts = &core.counts;
+    let figures = [
+        ("andon_runs_in_progress", "gauge", "Runs that have not settled.", core.runtime.runs().len() as u64),
+        ("andon_feeds_open", "gauge", "Feeds that are being read.", core.feeds.count() as u64),
+        ("andon_connections_open", "gauge", "Connections.", counts.connections.load(Ordering::Relaxed)),
+        ("andon_line_held", "gauge", "1 while the line is held for all.", u64::from(is_held)),
+        ("andon_runs_total", "counter", "Runs that were started.", counts.runs.load(Ordering::Relaxed)),
+        ("andon_cancels_total", "counter", "Cancels that were asked for.", counts.cancels.load(Ordering::Relaxed)),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, value) in figures {
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+    }
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// How good the estimates of tokens have been, model by model, as it is kept.
+#[utoipa::path(get, path = "/v1/usage", tag = "operations", responses((status = 200, body = Object)))]
+pub(crate) async fn usage(State(core): State<Shared>) -> Result<Json<Value>, Problem> {
+    let kept = core.runtime.shelf().kept(CALIBRATION).await?;
+    let models: Map<String, Value> = kept.into_iter().collect();
+    Ok(Json(json!({ "models": models })))
+}

@@ -1,0 +1,142 @@
+//! `GET /v1/runs`: what runs, and what ran.
+
+use andon::{Receipt, Run, RunFilter, RunId, State as RunState};
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::forms::{ReceiptForm, RunView, StateForm};
+use crate::Shared;
+use crate::principal::Principal;
+use crate::problem::{Problem, ProblemForm};
+use crate::query::Query;
+
+/// How many runs are listed if nobody says, and at most.
+const USUAL: usize = 100;
+const MOST: usize = 1_000;
+
+/// Which runs to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// Only those that stand there.
+    state: Option<StateForm>,
+    /// Only those of this app.
+    app: Option<String>,
+    /// Only those of this user.
+    user: Option<String>,
+    /// Only those of sessions of this name.
+    session: Option<String>,
+    /// Only those that are older than this run: the last one of the page before.
+    before: Option<String>,
+    /// No more than this many.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// A page of runs, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunPage {
+    runs: Vec<RunView>,
+    /// There are older ones: ask again with this as `before`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// List runs, the newest first.
+#[utoipa::path(
+    get, path = "/v1/runs", tag = "runs", params(Which),
+    responses(
+        (status = 200, body = RunPage),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn list(
+    State(core): State<Shared>,
+    principal: Principal,
+    Query(which): Query<Which>,
+) -> Result<Json<RunPage>, Problem> {
+    let limit = which.limit.unwrap_or(USUAL);
+    if limit == 0 || limit > MOST {
+        return Err(Problem::unprocessable("bad-limit", format!("limit: choose 1 to {MOST}")));
+    }
+    let before = which.before.as_ref().map(RunId::new).transpose();
+    let filter = RunFilter {
+        tenant: Some(principal.tenant.to_string()),
+        app: which.app,
+        user: which.user,
+        session: which.session,
+        settled: which.state.map(|state| state == StateForm::Settled),
+        before: before.map_err(|error| Problem::bad_id("before", &error))?,
+        // One more, to know whether there are more.
+        limit: Some(limit + 1),
+    };
+    let mut runs = match which.state.filter(|state| *state != StateForm::Settled) {
+        Some(state) => open(&core, filter, state.into(), limit + 1).await?,
+        None => core.runtime.list_runs(filter).await?.into_iter().map(RunView::of_info).collect(),
+    };
+    let has_more = runs.len() > limit;
+    runs.truncate(limit);
+    let next = runs.last().filter(|_| has_more).map(|last| last.run_id.to_string());
+    Ok(Json(RunPage { runs, next }))
+}
+
+/// Runs that have not settled and stand somewhere.
+async fn open(core: &Shared, filter: RunFilter, state: RunState, limit: usize) -> Result<Vec<RunView>, Problem> {
+    // The store tells each one's state; how many of them stand there is not known before.
+    let all = core.runtime.list_runs(RunFilter { limit: None, ..filter }).await?;
+    let there = all.into_iter().filter(|run| run.state == state);
+    Ok(there.take(limit).map(RunView::of_info).collect())
+}
+
+/// One run.
+#[utoipa::path(
+    get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = String, Path, description = "The run")),
+    responses(
+        (status = 200, body = RunView),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn one(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path(run): Path<String>,
+) -> Result<Json<RunView>, Problem> {
+    let run = find(&core, &principal, &run).await?;
+    RunView::of(&run).map(Json).ok_or_else(unknown)
+}
+
+/// A run's receipt: of its end, once it has settled; as far as it has come, before.
+#[utoipa::path(
+    get, path = "/v1/runs/{run_id}/receipt", tag = "runs", params(("run_id" = String, Path, description = "The run")),
+    responses(
+        (status = 200, body = ReceiptForm),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn receipt(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path(run): Path<String>,
+) -> Result<Json<Receipt>, Problem> {
+    let run = find(&core, &principal, &run).await?;
+    run.receipt().map(Json).ok_or_else(unknown)
+}
+
+/// What is said of a run that is not there, and of one that is somebody else's.
+pub(crate) fn unknown() -> Problem {
+    Problem::not_found("no-such-run", "there is no such run: GET /v1/runs lists them")
+}
+
+/// Reads a run's id.
+pub(crate) fn id(text: &str) -> Result<RunId, Problem> {
+    RunId::new(text).map_err(|error| Problem::bad_id("run_id", &error))
+}
+
+/// A run that the principal may see.
+pub(crate) async fn find(core: &Shared, principal: &Principal, run: &str) -> Result<Run, Problem> {
+    let found = core.runtime.find(&id(run)?).await?;
+    found.filter(|run| run.session().tenant == principal.tenant).ok_or_else(unknown)
+}

@@ -1,0 +1,198 @@
+//! `/v1/sessions`: the conversations on record.
+
+use std::sync::Arc;
+
+use andon::core::time::Wall;
+use andon::{Cancel, Message, SessionFilter, SessionInfo, SessionKey, StateMap};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::Shared;
+use crate::principal::Principal;
+use crate::problem::{Problem, ProblemForm};
+use crate::query::Query;
+
+/// How many sessions are listed if nobody says, and at most.
+const USUAL: usize = 100;
+const MOST: usize = 1_000;
+
+/// Which sessions to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// Only those of this app.
+    app: Option<String>,
+    /// Only those of this user.
+    user: Option<String>,
+    /// No more than this many.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// Sessions, the one that was last used first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionList {
+    sessions: Vec<SessionView>,
+}
+
+/// A session, in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Session)]
+pub(crate) struct SessionView {
+    /// The app.
+    app: String,
+    /// Whose it is.
+    user: String,
+    /// Its name.
+    session: String,
+    /// When it was begun.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Wall,
+    /// When it was last used.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Wall,
+    /// How many runs it has.
+    runs: u64,
+    /// The beginning of its first prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+}
+
+impl From<SessionInfo> for SessionView {
+    fn from(info: SessionInfo) -> Self {
+        Self {
+            app: info.key.app.to_string(),
+            user: info.key.user.to_string(),
+            session: info.key.session.to_string(),
+            created_at: info.created_at,
+            updated_at: info.updated_at,
+            runs: info.runs,
+            title: info.title,
+        }
+    }
+}
+
+/// One session's state.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionState {
+    /// The app.
+    app: String,
+    /// Whose it is.
+    user: String,
+    /// Its name.
+    session: String,
+    /// What its keys hold.
+    #[schema(value_type = Object)]
+    state: StateMap,
+}
+
+/// What was said in a session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct History {
+    /// The messages of all its runs that have settled.
+    #[schema(value_type = Vec<Object>)]
+    messages: Vec<Arc<Message>>,
+}
+
+/// List sessions, the one that was last used first.
+#[utoipa::path(
+    get, path = "/v1/sessions", tag = "sessions", params(Which),
+    responses(
+        (status = 200, body = SessionList),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn list(
+    State(core): State<Shared>,
+    principal: Principal,
+    Query(which): Query<Which>,
+) -> Result<Json<SessionList>, Problem> {
+    let limit = which.limit.unwrap_or(USUAL);
+    if limit == 0 || limit > MOST {
+        return Err(Problem::unprocessable("bad-limit", format!("limit: choose 1 to {MOST}")));
+    }
+    let tenant = Some(principal.tenant.to_string());
+    let filter = SessionFilter { tenant, app: which.app, user: which.user, limit: Some(limit) };
+    let sessions = core.runtime.list_sessions(filter).await?;
+    Ok(Json(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
+}
+
+type Name = (String, String, String);
+
+fn key(principal: &Principal, (app, user, session): &Name) -> Result<SessionKey, Problem> {
+    let key = SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("app, user or session", &error))?;
+    Ok(SessionKey { tenant: Arc::clone(&principal.tenant), ..key })
+}
+
+fn unknown() -> Problem {
+    Problem::not_found("no-such-session", "there is no such session: GET /v1/sessions lists them")
+}
+
+/// One session, with its state.
+#[utoipa::path(
+    get, path = "/v1/sessions/{app}/{user}/{session}", tag = "sessions",
+    params(("app" = String, Path), ("user" = String, Path), ("session" = String, Path)),
+    responses(
+        (status = 200, body = SessionState),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn one(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path(name): Path<Name>,
+) -> Result<Json<SessionState>, Problem> {
+    let state = core.runtime.state(&key(&principal, &name)?).await?.ok_or_else(unknown)?;
+    let (app, user, session) = name;
+    Ok(Json(SessionState { app, user, session, state }))
+}
+
+/// What was said in a session, by all runs that have settled.
+#[utoipa::path(
+    get, path = "/v1/sessions/{app}/{user}/{session}/history", tag = "sessions",
+    params(("app" = String, Path), ("user" = String, Path), ("session" = String, Path)),
+    responses(
+        (status = 200, body = History),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn history(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path(name): Path<Name>,
+) -> Result<Json<History>, Problem> {
+    let key = key(&principal, &name)?;
+    core.runtime.state(&key).await?.ok_or_else(unknown)?;
+    Ok(Json(History { messages: core.runtime.history(&key).await? }))
+}
+
+/// Delete a session so that nothing of it remains. Its runs in progress are cancelled first.
+#[utoipa::path(
+    delete, path = "/v1/sessions/{app}/{user}/{session}", tag = "sessions",
+    params(("app" = String, Path), ("user" = String, Path), ("session" = String, Path)),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn delete(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path(name): Path<Name>,
+) -> Result<StatusCode, Problem> {
+    let key = key(&principal, &name)?;
+    let runtime = core.runtime.clone();
+    let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
+    // Begun, it is brought to its end, whether the client waits or not.
+    let deleting = core.spawn(async move { runtime.delete_session(&key, cancel).await });
+    match deleting.await {
+        Ok(Ok(true)) => Ok(StatusCode::NO_CONTENT),
+        Ok(Ok(false)) => Err(unknown()),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(Problem::unavailable("journal", "the session was not deleted: try again")),
+    }
+}

@@ -1,0 +1,189 @@
+//! A run's feed as Server-Sent Events.
+//!
+//! # Invariants
+//!
+//! 1. Nothing is kept for a reader but its place: what it has not taken stays in the run. So a reader that stalls costs
+//!    nobody anything, and one that reads on gets what it missed in a few big pieces.
+//! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time.
+//! 3. A feed ends itself: behind the run's last event, and when the server closes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use andon::{Feed, FeedItem};
+use axum::body::Bytes;
+use bytes::{BufMut, BytesMut};
+use futures_core::Stream;
+use http_body::Frame;
+use parking_lot::Mutex;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::presence::Watcher;
+
+/// How many bytes go out together.
+const FRAME: usize = 16 << 10;
+
+/// What a reader holds while it reads: its place among the feeds, and its presence at the run.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) _place: Place,
+    pub(crate) _watcher: Watcher,
+}
+
+/// A feed as the body of a response.
+pub(crate) struct SseBody {
+    feed: Feed,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    heartbeat: Duration,
+    /// When the next sign of life is due.
+    timer: Pin<Box<Sleep>>,
+    is_over: bool,
+    _reading: Reading,
+}
+
+impl SseBody {
+    pub(crate) fn new(feed: Feed, reading: Reading, closing: CancellationToken, heartbeat: Duration) -> Self {
+        Self {
+            feed,
+            closing: Box::pin(closing.cancelled_owned()),
+            heartbeat,
+            timer: Box::pin(sleep_until(Instant::now() + heartbeat)),
+            is_over: false,
+            _reading: reading,
+        }
+    }
+
+    /// All that is ready, up to a frame (invariant 2); nothing if there is nothing yet.
+    fn ready(&mut self, cx: &mut Context<'_>) -> Option<BytesMut> {
+        let mut frame = None;
+        while frame.as_ref().is_none_or(|frame: &BytesMut| frame.len() < FRAME) {
+            match Pin::new(&mut self.feed).poll_next(cx) {
+                Poll::Ready(Some(item)) => write(frame.get_or_insert_default(), &item),
+                Poll::Ready(None) => {
+                    self.is_over = true;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        frame
+    }
+
+    /// A sign of life, if one is due.
+    fn beat(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
+        self.timer.as_mut().poll(cx).is_ready().then(|| {
+            self.rest();
+            Bytes::from_static(b": \n\n")
+        })
+    }
+
+    fn rest(&mut self) {
+        let next = Instant::now() + self.heartbeat;
+        self.timer.as_mut().reset(next);
+    }
+}
+
+impl http_body::Body for SseBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        if let Some(frame) = self.ready(cx) {
+            self.rest();
+            return Poll::Ready(Some(Ok(Frame::data(frame.freeze()))));
+        }
+        if self.is_over || self.closing.as_mut().poll(cx).is_ready() {
+            self.is_over = true;
+            return Poll::Ready(None);
+        }
+        if let Some(beat) = self.beat(cx) {
+            // Registers the new time.
+            let _ = self.timer.as_mut().poll(cx);
+            return Poll::Ready(Some(Ok(Frame::data(beat))));
+        }
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over
+    }
+}
+
+/// Writes one event.
+fn write(frame: &mut BytesMut, item: &FeedItem) {
+    frame.extend_from_slice(b"id: ");
+    frame.extend_from_slice(item.cursor().to_string().as_bytes());
+    frame.extend_from_slice(b"\ndata: ");
+    // An item is plain data and a frame takes everything, so this does not fail; if it did, the event would be empty.
+    let _ = serde_json::to_writer(frame.writer(), item);
+    frame.extend_from_slice(b"\n\n");
+}
+
+/// How many feeds are open, in all and for each user.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Feeds {
+    open: Arc<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    all: AtomicUsize,
+    users: Mutex<std::collections::HashMap<User, usize>>,
+}
+
+/// A tenant and a user of it.
+type User = (Arc<str>, Arc<str>);
+
+/// Why there is no place for another feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    InAll,
+    OfUser,
+}
+
+impl Feeds {
+    /// Takes a place, until it is dropped.
+    pub(crate) fn take(&self, user: User, max: usize, max_of_user: usize) -> Result<Place, NoPlace> {
+        let mut users = self.open.users.lock();
+        if self.open.all.load(Ordering::Relaxed) >= max {
+            return Err(NoPlace::InAll);
+        }
+        let own = users.entry(user.clone()).or_default();
+        if *own >= max_of_user {
+            return Err(NoPlace::OfUser);
+        }
+        *own += 1;
+        self.open.all.fetch_add(1, Ordering::Relaxed);
+        Ok(Place { open: Arc::clone(&self.open), user })
+    }
+
+    /// How many are open.
+    pub(crate) fn count(&self) -> usize {
+        self.open.all.load(Ordering::Relaxed)
+    }
+}
+
+/// A place among the feeds.
+#[derive(Debug)]
+pub(crate) struct Place {
+    open: Arc<Open>,
+    user: User,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut users = self.open.users.lock();
+        self.open.all.fetch_sub(1, Ordering::Relaxed);
+        match users.get_mut(&self.user) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => drop(users.remove(&self.user)),
+        }
+    }
+}

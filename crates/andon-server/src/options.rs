@@ -1,0 +1,90 @@
+//! What a server allows, and how long it waits.
+
+use std::time::Duration;
+
+/// What a server allows, and how long it waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of a request's body.
+    pub max_body: usize,
+    /// Bytes of a request's head.
+    pub max_head: usize,
+    /// Bytes of a message that comes in over a WebSocket.
+    pub max_frame: usize,
+    /// Messages a second that may come in over one WebSocket.
+    pub frames_a_second: u32,
+    /// How deep JSON may be nested.
+    pub max_depth: usize,
+    /// How long a request's head may take, and how long a connection may wait between two requests.
+    pub head_time: Duration,
+    /// How long nothing may come of a request's body.
+    pub body_idle: Duration,
+    /// How long a client that has stopped reading is waited for.
+    pub stalled: Duration,
+    /// Runs in progress, queued ones included.
+    pub max_runs: usize,
+    /// Runs in progress of one user.
+    pub max_runs_of_user: usize,
+    /// Open feeds.
+    pub max_feeds: usize,
+    /// Open feeds of one user.
+    pub max_feeds_of_user: usize,
+    /// Connections.
+    pub max_connections: usize,
+    /// How many requests may be starting runs at one time. Cancelling has room of its own.
+    pub max_creating: usize,
+    /// How many cancels may be waiting for the disk at one time.
+    pub max_cancelling: usize,
+    /// How many cancels may be waiting for runs to settle at one time. One more is answered without waiting.
+    pub max_waiting: usize,
+    /// A sign of life on a feed on which nothing happens.
+    pub heartbeat: Duration,
+    /// How long a cancel waits until it is durable before it says that it is not.
+    pub record_patience: Duration,
+    /// How long a cancel with `wait` waits for the end.
+    pub wait: Duration,
+    /// How long a cancel for a run that has not arrived is remembered.
+    pub remember: Duration,
+    /// How many such cancels are remembered for one principal.
+    pub max_remembered: usize,
+    /// How long runs may go on when the server shuts down.
+    pub drain: Duration,
+    /// How long the rest may take to settle after that.
+    pub settle: Duration,
+    /// Names that this server answers to, beside those of the machine itself.
+    pub hosts: Vec<String>,
+    /// Foreign origins whose pages may call it, such as `https://app.example`.
+    pub origins: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_body: 1 << 20,
+            max_head: 16 << 10,
+            max_frame: 64 << 10,
+            frames_a_second: 50,
+            max_depth: 64,
+            head_time: Duration::from_secs(10),
+            body_idle: Duration::from_secs(15),
+            stalled: Duration::from_secs(30),
+            max_runs: 20_000,
+            max_runs_of_user: 10_000,
+            max_feeds: 20_000,
+            max_feeds_of_user: 10_000,
+            max_connections: 25_000,
+            max_creating: 1_024,
+            max_cancelling: 1_024,
+            max_waiting: 1_024,
+            heartbeat: Duration::from_secs(15),
+            record_patience: Duration::from_secs(1),
+            wait: Duration::from_secs(30),
+            remember: Duration::from_secs(600),
+            max_remembered: 1_000,
+            drain: Duration::from_secs(10),
+            settle: Duration::from_secs(10),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        }
+    }
+}

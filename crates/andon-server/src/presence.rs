@@ -1,0 +1,168 @@
+//! Who watches a run, and what losing the last of them does to it.
+//!
+//! The policy is a signal of the run itself: its driver waits for it beside everything else. So there is no task for it, it
+//! ends with the run, and it pulls the same cord as everybody.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Cancel, Reason, RunId};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use utoipa::ToSchema;
+
+/// What happens to a run when the last feed that was opened on it closes. If none was ever opened, nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "`continue`, `cancel` or {\"cancel_after_ms\": number}")]
+pub(crate) enum OnDisconnect {
+    /// A word.
+    Word(OnDisconnectWord),
+    /// It is cancelled, unless somebody comes back in time.
+    After {
+        /// How long it is waited for.
+        cancel_after_ms: u64,
+    },
+    /// Nothing was said.
+    #[serde(skip)]
+    #[default]
+    Unsaid,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnDisconnectWord {
+    /// It goes on.
+    Continue,
+    /// It is cancelled at once.
+    Cancel,
+}
+
+/// How long somebody may be away; nothing if for ever.
+fn patience(policy: OnDisconnect) -> Option<Duration> {
+    match policy {
+        OnDisconnect::Unsaid | OnDisconnect::Word(OnDisconnectWord::Continue) => None,
+        OnDisconnect::Word(OnDisconnectWord::Cancel) => Some(Duration::ZERO),
+        OnDisconnect::After { cancel_after_ms } => Some(Duration::from_millis(cancel_after_ms)),
+    }
+}
+
+/// How many watch, and whether anybody ever has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Watching {
+    now: usize,
+    ever: bool,
+}
+
+impl Watching {
+    fn all_are_gone(&self) -> bool {
+        self.ever && self.now == 0
+    }
+}
+
+/// Who watches which run, of those that want to know.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Presence {
+    runs: Arc<Mutex<HashMap<RunId, watch::Sender<Watching>>>>,
+}
+
+impl Presence {
+    /// The signal that cancels a run when it is left alone for too long, and what makes it [heard](Self::add); nothing if
+    /// being alone does not matter to the run.
+    pub(crate) fn signal(&self, run: &RunId, policy: OnDisconnect) -> Option<(Alone, Heard)> {
+        let patience = patience(policy)?;
+        let (sender, watching) = watch::channel(Watching::default());
+        let forget = Forget { presence: self.clone(), run: run.clone() };
+        Some((Alone { watching, patience, _forget: forget }, Heard(sender)))
+    }
+
+    /// The run has started: from now on its signal hears who comes and goes.
+    pub(crate) fn add(&self, run: &RunId, heard: Heard) {
+        let mut runs = self.runs.lock();
+        // A run that is over by now has dropped its end, and will not come to forget this one.
+        if !heard.0.is_closed() {
+            runs.insert(run.clone(), heard.0);
+        }
+    }
+
+    /// Somebody watches a run, until the guard is dropped.
+    pub(crate) fn watch(&self, run: &RunId) -> Watcher {
+        self.change(run, |watching| *watching = Watching { now: watching.now + 1, ever: true });
+        Watcher { presence: self.clone(), run: run.clone() }
+    }
+
+    fn change(&self, run: &RunId, change: impl FnOnce(&mut Watching)) {
+        if let Some(sender) = self.runs.lock().get(run) {
+            sender.send_modify(change);
+        }
+    }
+}
+
+/// Makes a run's signal hear who comes and goes.
+pub(crate) struct Heard(watch::Sender<Watching>);
+
+/// A run that does not want to be left alone.
+pub(crate) struct Alone {
+    // Dropped before the entry is forgotten: see `Presence::add`.
+    watching: watch::Receiver<Watching>,
+    patience: Duration,
+    _forget: Forget,
+}
+
+impl Alone {
+    /// Waits until everybody has been gone for so long.
+    pub(crate) async fn for_too_long(mut self) -> Cancel {
+        loop {
+            if self.watching.wait_for(Watching::all_are_gone).await.is_err() {
+                // Nobody can come or go any more.
+                std::future::pending::<()>().await;
+            }
+            if !self.is_back_in_time().await {
+                return self.cancel();
+            }
+        }
+    }
+
+    async fn is_back_in_time(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            back = self.watching.wait_for(|watching| !watching.all_are_gone()) => back.is_ok(),
+            () = sleep(self.patience) => false,
+        }
+    }
+
+    fn cancel(&self) -> Cancel {
+        let note = match self.patience.is_zero() {
+            true => "the last reader of its feed went away".to_owned(),
+            false => format!("the last reader of its feed went away, and nobody came back in {:?}", self.patience),
+        };
+        Cancel::graceful().reason(Reason::ClientDisconnected).by("server").note(note)
+    }
+}
+
+/// Somebody who watches a run.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    presence: Presence,
+    run: RunId,
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.presence.change(&self.run, |watching| watching.now = watching.now.saturating_sub(1));
+    }
+}
+
+/// The run is over, or was never started: nobody wants to know any more.
+struct Forget {
+    presence: Presence,
+    run: RunId,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        self.presence.runs.lock().remove(&self.run);
+    }
+}

@@ -1,0 +1,140 @@
+//! Errors as clients see them: `application/problem+json`, which says what is wrong and what to do.
+
+use andon::{DecideError, IdError, JournalError, StartError};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+/// What is wrong with a request, and what to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    kind: &'static str,
+    detail: String,
+    more: Map<String, Value>,
+    retry_after: Option<u64>,
+}
+
+/// The form of a problem, for the description of the API.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemForm {
+    /// The kind of problem, such as `urn:andon:session-busy`.
+    r#type: String,
+    /// The status in words.
+    title: String,
+    /// The status.
+    status: u16,
+    /// What is wrong, and what to do.
+    detail: String,
+    /// The run that it is about, if it is about one.
+    run_id: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None }
+    }
+
+    pub(crate) fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, kind, detail)
+    }
+
+    pub(crate) fn unprocessable(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, kind, detail)
+    }
+
+    pub(crate) fn not_found(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, kind, detail)
+    }
+
+    /// Too much at once: it may work a little later.
+    pub(crate) fn too_many(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, kind, detail) }
+    }
+
+    pub(crate) fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, detail) }
+    }
+
+    /// An id that is none.
+    pub(crate) fn bad_id(what: &str, error: &IdError) -> Self {
+        Self::bad_request("bad-id", format!("{what}: {error}"))
+    }
+
+    /// Adds a field.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = json!({
+            "type": format!("urn:andon:{}", self.kind),
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if let Value::Object(body) = &mut body {
+            body.extend(self.more);
+        }
+        let kind = HeaderValue::from_static("application/problem+json");
+        let mut response = (self.status, body.to_string()).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+impl From<JournalError> for Problem {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::RunExists(_) | JournalError::SessionExists(_) => {
+                Self::new(StatusCode::CONFLICT, "exists", error.to_string())
+            }
+            JournalError::SessionBusy { .. } | JournalError::SessionClosing(_) => {
+                Self::new(StatusCode::CONFLICT, "session-busy", error.to_string())
+            }
+            JournalError::Fenced { .. }
+            | JournalError::Storage(_)
+            | JournalError::Unreadable(_)
+            | JournalError::Closed => {
+                // What the storage says may name files of this machine.
+                Self::unavailable("journal", "the journal cannot be used now: nothing was changed; try again later")
+            }
+        }
+    }
+}
+
+impl From<StartError> for Problem {
+    fn from(error: StartError) -> Self {
+        let detail = error.to_string();
+        match error {
+            StartError::Busy { session, run } => {
+                let detail = format!(
+                    "session {session} is busy with run {run}: wait for its end, cancel it, or say when_busy: queue or supersede"
+                );
+                Self::new(StatusCode::CONFLICT, "session-busy", detail).with("run_id", run.as_str())
+            }
+            StartError::QueueFull { .. } => Self::too_many("queue-full", detail),
+            StartError::SessionClosing { .. } => Self::new(StatusCode::CONFLICT, "session-closing", detail),
+            StartError::RunIdTaken(run) => {
+                let detail = format!("run id {run} is in use: choose another, or leave it out");
+                Self::new(StatusCode::CONFLICT, "run-id-taken", detail).with("run_id", run.as_str())
+            }
+            StartError::ZeroLimit(_) => Self::unprocessable("bad-limit", detail),
+        }
+    }
+}
+
+impl From<DecideError> for Problem {
+    fn from(error: DecideError) -> Self {
+        Self::new(StatusCode::CONFLICT, "not-awaited", error.to_string())
+    }
+}
