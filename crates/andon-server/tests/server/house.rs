@@ -1,0 +1,179 @@
+//! A server for one test, and a client of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Agent, AgentBuilder, FeedItem, Journal, MemoryJournal, RunId, Runtime};
+use andon_server::{Options, Server, Serving};
+use andon_testkit::{Act, ScriptedModel};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+/// Nothing in here takes this long, unless something is wrong.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server for one test.
+pub(crate) struct House {
+    pub(crate) runtime: Runtime,
+    pub(crate) server: Server,
+    pub(crate) serving: Serving,
+    pub(crate) client: reqwest::Client,
+}
+
+/// What a status and a body are.
+pub(crate) type Answered = (StatusCode, Value);
+
+impl House {
+    /// One whose app `shop` gives these answers, and after them plain ones.
+    pub(crate) async fn with(answers: impl IntoIterator<Item = Vec<Act>>) -> Self {
+        Self::build(Arc::new(MemoryJournal::new()), Options::default(), agent(answers)).await
+    }
+
+    /// One whose app `shop` says something and is then silent for ever.
+    pub(crate) async fn silent() -> Self {
+        Self::with(std::iter::repeat_with(endless).take(100)).await
+    }
+
+    pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
+        let runtime = Runtime::builder().journal(journal).build();
+        let server = Server::new(&runtime, options).await.unwrap();
+        server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
+        runtime.recover().await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let serving = server.serve(listener).unwrap();
+        Self { runtime, server, serving, client: reqwest::Client::new() }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.serving.address()
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address())).timeout(PATIENCE)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        answered(self.request(Method::GET, path).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answered {
+        answered(self.request(Method::POST, path).json(&body).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answered {
+        answered(self.request(Method::PUT, path).json(&body).send().await.unwrap()).await
+    }
+
+    /// Starts a run of `shop` and gives its id.
+    pub(crate) async fn start(&self, more: Value) -> String {
+        let mut body = json!({"app": "shop", "input": "hello"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, run) = self.post("/v1/runs", body).await;
+        assert_eq!(status, StatusCode::CREATED, "{run}");
+        run["run_id"].as_str().unwrap().to_owned()
+    }
+
+    /// A run's feed, from a place in it.
+    pub(crate) async fn feed(&self, run: &str, from: Option<&str>) -> Events {
+        let request = self.request(Method::GET, &format!("/v1/runs/{run}/events"));
+        let request = match from {
+            Some(id) => request.header("last-event-id", id),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Events { response, buffer: Vec::new() }
+    }
+
+    /// Waits until a run has settled, and gives its receipt.
+    pub(crate) async fn settled(&self, run: &str) -> Value {
+        let id = RunId::new(run).unwrap();
+        let run = self.runtime.find(&id).await.unwrap().unwrap();
+        timeout(PATIENCE, run.outcome()).await.expect("the run does not settle");
+        serde_json::to_value(run.receipt().unwrap()).unwrap()
+    }
+}
+
+/// An agent with a scripted model.
+pub(crate) fn agent(answers: impl IntoIterator<Item = Vec<Act>>) -> AgentBuilder {
+    Agent::builder().model(ScriptedModel::new(answers))
+}
+
+/// An answer that begins and does not end.
+pub(crate) fn endless() -> Vec<Act> {
+    vec![Act::text("Once upon a time"), Act::Silence]
+}
+
+pub(crate) async fn answered(response: Response) -> Answered {
+    let status = response.status();
+    let text = response.text().await.unwrap();
+    let body = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) };
+    (status, body)
+}
+
+/// A feed that is being read.
+pub(crate) struct Events {
+    response: Response,
+    buffer: Vec<u8>,
+}
+
+/// One event of a feed: its id and what it says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) item: FeedItem,
+    pub(crate) json: Value,
+}
+
+impl Events {
+    /// The next event; nothing when the feed has ended.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
+                let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
+                match parse(&String::from_utf8(block).unwrap()) {
+                    Some(event) => return Some(event),
+                    None => continue,
+                }
+            }
+            let chunk = timeout(PATIENCE, self.response.chunk()).await.expect("the feed is silent").unwrap();
+            self.buffer.extend_from_slice(&chunk?);
+        }
+    }
+
+    /// The next event that satisfies something.
+    pub(crate) async fn until(&mut self, is_it: impl Fn(&Event) -> bool) -> Event {
+        loop {
+            let event = self.next().await.expect("the feed ended too early");
+            if is_it(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// The next event of a type.
+    pub(crate) async fn until_type(&mut self, kind: &str) -> Event {
+        self.until(|event| event.json["type"] == kind).await
+    }
+
+    /// All that is left.
+    pub(crate) async fn rest(mut self) -> Vec<Event> {
+        let mut all = Vec::new();
+        while let Some(event) = self.next().await {
+            all.push(event);
+        }
+        all
+    }
+}
+
+/// Reads one block; nothing if it is a comment.
+fn parse(block: &str) -> Option<Event> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+    let data = field("data: ")?;
+    let id = field("id: ").unwrap_or_default().to_owned();
+    Some(Event { id, item: serde_json::from_str(data).unwrap(), json: serde_json::from_str(data).unwrap() })
+}
