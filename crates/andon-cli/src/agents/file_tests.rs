@@ -59,7 +59,7 @@ fn limits_and_tools_have_their_settings() {
 #[test]
 fn what_is_missing_is_said_with_what_to_add() {
     assert_refused("", 1, "the file is empty: it needs at least `name: shop`");
-    assert_refused("# nothing but words\n", 1, "the file is empty");
+    assert_refused("# nothing but words\n", 2, "the file is empty");
     assert_refused("- a\n", 1, "the file must have keys at its top");
     assert_refused("just words\n", 1, "the file must have keys at its top");
     assert_refused("model: practice\ninstruction: x\n", 1, "`name` is missing: add `name: shop`");

@@ -208,7 +208,8 @@ impl AgentFolder {
                 if !was_served {
                     self.apps.refuse(&app, &why);
                 }
-                let same = earlier.filter(|earlier| earlier.refused.as_ref() == Some(&why));
+                let is_same = |earlier: &Known| earlier.seen == known.seen && earlier.refused.as_ref() == Some(&why);
+                let same = earlier.filter(is_same);
                 known.retry = may_pass.then(|| Retry::after(same.as_ref().and_then(|earlier| earlier.retry)));
                 known.refused = Some(why.clone());
                 if same.is_none() {
