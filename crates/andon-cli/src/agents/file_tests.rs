@@ -122,6 +122,8 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
         "there is no key `colour` in an agent: leave it out; there are name",
     );
     assert_refused(&format!("{HEAD}limits: {{turn: 1}}\n"), 4, "did you mean `turns`?");
+    assert_refused(&format!("{HEAD}\"a\\nb\": 1\n"), 4, "there is no key `a\\nb` in an agent");
+    assert_refused(&format!("{HEAD}{}: 1\n", "é".repeat(500)), 4, &format!("`{}…`", "é".repeat(60)));
 }
 
 #[test]

@@ -51,6 +51,6 @@ impl Report {
             lines.push(format!("{}; until then {so}", refused.why));
         }
         lines.extend(self.notes.iter().cloned());
-        lines.iter().map(|line| plain(line)).collect()
+        lines.iter().map(|line| plain(&line.replace('\n', " "))).collect()
     }
 }

@@ -305,11 +305,11 @@ impl<'de> Visitor<'de> for KeyReader<'_> {
     }
 }
 
-/// As much of a name as is of use in a sentence.
+/// As much of a name as is of use in a sentence, on one line.
 pub(super) fn cut(name: &str) -> String {
     const LONGEST: usize = 60;
-    let short: String = name.chars().take(LONGEST).collect();
-    if short.len() < name.len() { format!("{short}…") } else { short }
+    let short: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if name.chars().nth(LONGEST).is_some() { format!("{short}…") } else { short }
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Agents whose tools are those of a real server, made with the official Python SDK.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+
 use super::*;
 
 /// The Python that has the SDK.
@@ -32,6 +35,52 @@ async fn an_agent_calls_the_tools_of_its_mcp_server_that_the_filter_names() {
     let outcome = world.agent("shop").run("my_echo {\"text\": \"good morning\"}").await.unwrap();
     assert_eq!(outcome.receipt.calls.len(), 1);
     assert!(outcome.text().contains("good morning"), "{}", outcome.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_beside_the_file_can_be_a_server() {
+    let mut world = World::new();
+    world.write("shop/serve", format!("#!/bin/sh\nexec {} {} --log server.log\n", python(), server()));
+    std::fs::set_permissions(world.path("shop/serve"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let params = "tools:\n- name: MCPToolset\n  args:\n    stdio_server_params: {command: ./serve}\n";
+    world.write_agent("shop", practice(params));
+    let report = world.look().await;
+    assert_eq!(report.loaded, ["shop"], "{:?}", report.lines());
+}
+
+/// A server over HTTP, which ends with this.
+struct HttpServer(Child);
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_over_http_is_reached_with_its_headers() {
+    let mut world = World::new();
+    let (log, port) = (world.path("server.log"), world.path("port"));
+    let mut command = Command::new(python());
+    command.arg(server()).args(["--http", "--token", "Bearer hush", "--log"]).arg(log).arg("--port-file").arg(&port);
+    let _server = HttpServer(command.stdin(Stdio::null()).spawn().unwrap());
+    while !port.exists() {
+        tokio::task::yield_now().await;
+    }
+    let port = std::fs::read_to_string(port).unwrap();
+    let with = |token: &str| {
+        let url = format!("url: http://127.0.0.1:{port}/mcp\n      headers: {{Authorization: {token}}}");
+        practice(&format!(
+            "tools:\n- name: McpToolset\n  args:\n    streamable_http_connection_params:\n      {url}\n    tool_filter: [echo]\n"
+        ))
+    };
+    world.write_agent("in", with("Bearer hush"));
+    world.write_agent("out", with("Bearer wrong"));
+    assert_eq!(world.look().await.loaded, ["in"]);
+    let outcome = world.agent("in").run("echo {\"text\": \"good morning\"}").await.unwrap();
+    assert!(outcome.text().contains("good morning"), "{}", outcome.text());
+    assert!(world.why("out").contains("401") && !world.why("out").contains("wrong"), "{}", world.why("out"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,9 +21,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::on(tempfile::tempdir().unwrap(), &Runtime::builder().build())
+    }
+
+    fn on(dir: TempDir, runtime: &Runtime) -> Self {
         let apps = Apps::new();
-        let folder = AgentFolder::new(dir.path(), &Runtime::builder().build(), apps.clone()).unwrap();
+        let folder = AgentFolder::new(dir.path(), runtime, apps.clone()).unwrap();
         Self { dir, apps, folder }
     }
 
@@ -121,7 +124,8 @@ async fn the_examples_that_need_no_key_load() {
     let apps = Apps::new();
     let mut folder = AgentFolder::new(&examples, &Runtime::builder().build(), apps.clone()).unwrap();
     let report = folder.load().await;
-    assert_eq!(report.loaded, ["practice_shop"], "{:?}", report.lines());
+    // The other one loads as well where its key is set.
+    assert!(report.loaded.iter().any(|app| app == "practice_shop"), "{:?}", report.lines());
     assert!(report.refused.iter().all(|refused| refused.why.contains("needs a key")), "{:?}", report.lines());
     assert_eq!(apps.all().len(), 2);
 }

@@ -1,5 +1,10 @@
 //! Changes on disk, and what goes on meanwhile.
 
+use std::sync::Arc;
+
+use andon::State;
+use andon_testkit::TestJournal;
+
 use super::*;
 
 #[tokio::test]
@@ -138,4 +143,34 @@ async fn a_watch_tells_what_changed_and_ends_when_it_is_closed() {
     tokio::time::timeout(Duration::from_secs(600), watch).await.unwrap();
     assert_eq!(*told.lock().unwrap(), [loaded(&["shop"])]);
     assert!(world.apps.get("shop").is_some());
+}
+
+#[tokio::test]
+async fn a_run_that_a_dead_server_left_waiting_is_taken_up_when_its_app_is_mended() {
+    let good = practice("tools:\n- name: shell\n  args: {needs_approval: true}\n");
+    let journal = TestJournal::new(andon::MemoryJournal::new(), None);
+    let first = Runtime::builder().journal(Arc::new(journal.clone())).build();
+    let mut world = World::on(tempfile::tempdir().unwrap(), &first);
+    world.write_agent("shop", &good);
+    world.look().await;
+    let waiting = world.agent("shop").start("shell: echo done").unwrap();
+    while waiting.state() != State::Waiting {
+        tokio::task::yield_now().await;
+    }
+    journal.crash();
+
+    let journal = TestJournal::new(journal.durable(), None);
+    let next = Runtime::builder().journal(Arc::new(journal)).build();
+    let mut world = World::on(world.dir, &next);
+    world.write_agent("shop", "name: shop\n");
+    assert_eq!(world.look().await.refused.len(), 1);
+    next.recover().await.unwrap();
+    assert_eq!(next.parked(), [waiting.id().clone()]);
+    world.write_agent("shop", &good);
+    let closing = CancellationToken::new();
+    tokio::time::timeout(Duration::from_secs(60), world.folder.watch(closing.clone(), |_| closing.cancel()))
+        .await
+        .unwrap();
+    assert_eq!(next.parked(), []);
+    assert_eq!(next.find(waiting.id()).await.unwrap().unwrap().state(), State::Waiting);
 }
