@@ -140,6 +140,8 @@ async fn a_watch_tells_what_changed_and_ends_when_it_is_closed() {
         told.lock().unwrap().push(report.clone());
         closing.cancel();
     });
+    // A server lets it run as a task of its own.
+    let watch = std::pin::pin!(watch) as std::pin::Pin<&mut (dyn Future<Output = ()> + Send)>;
     tokio::time::timeout(Duration::from_secs(600), watch).await.unwrap();
     assert_eq!(*told.lock().unwrap(), [loaded(&["shop"])]);
     assert!(world.apps.get("shop").is_some());
