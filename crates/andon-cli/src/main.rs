@@ -1,6 +1,8 @@
 //! The `andon` program: talk to an agent in the terminal, and pull the cord.
 
 mod agent;
+#[allow(dead_code, reason = "`serve` reads agents from a folder")]
+mod agents;
 mod args;
 mod chat;
 mod db;
