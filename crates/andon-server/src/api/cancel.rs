@@ -168,6 +168,10 @@ async fn pull(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Re
     }
     let found = core.runtime.find(id).await?;
     let Some(run) = found.filter(|run| run.session().tenant == principal.tenant) else { return Ok(None) };
+    if run.try_outcome().is_some() {
+        let reply = run.cancel(cancel);
+        return Ok(Some((run, reply)));
+    }
     let reply = carry_out(core, id, cancel).await?;
     // Settled by the cancel itself, if nobody was driving it: what is told is how it stands now.
     let run = core.runtime.find(id).await?.unwrap_or(run);
