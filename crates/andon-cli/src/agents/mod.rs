@@ -22,7 +22,7 @@ mod mcp;
 mod report;
 mod scan;
 mod tool_entry;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
