@@ -15,7 +15,7 @@ use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, Visitor};
 use serde_yaml_ng::{Deserializer, Error};
 
 /// The largest file that is read, in bytes.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 /// How many keys and values a file may have, aliases expanded.
 const MAX_NODES: u32 = 10_000;
 /// How many brackets a file may open. The parser's time grows with the square of how deep they are nested.
@@ -23,17 +23,17 @@ const MAX_BRACKETS: usize = 5_000;
 
 /// Where a key or a value stands: it is the how manieth of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(crate) struct Place(u32);
 
 /// A value of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) at: Place,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) at: Place,
+    pub(crate) value: Value,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Bool(bool),
     Whole(u64),
@@ -46,21 +46,21 @@ pub(super) enum Value {
 
 /// A key of a mapping. Within a mapping no two are alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) at: Place,
-    pub(super) text: String,
+pub(crate) struct Key {
+    pub(crate) at: Place,
+    pub(crate) text: String,
 }
 
 /// Why a text is no tree, and where.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct BadYaml {
-    pub(super) line: Option<usize>,
-    pub(super) column: Option<usize>,
-    pub(super) why: String,
+pub(crate) struct BadYaml {
+    pub(crate) line: Option<usize>,
+    pub(crate) column: Option<usize>,
+    pub(crate) why: String,
 }
 
 /// Reads a text.
-pub(super) fn parse(text: &str) -> Result<Node, BadYaml> {
+pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
     if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_BRACKETS {
         let why = format!("the file has more than {MAX_BRACKETS} opening brackets: no agent needs that, shorten it");
         return Err(BadYaml { line: None, column: None, why });
@@ -70,7 +70,7 @@ pub(super) fn parse(text: &str) -> Result<Node, BadYaml> {
 }
 
 /// The line and the column of a place in the text that it was read from, both counted from 1.
-pub(super) fn locate(text: &str, place: Place) -> Option<(usize, usize)> {
+pub(crate) fn locate(text: &str, place: Place) -> Option<(usize, usize)> {
     let reading = Reading { wanted: Some(place), ..Reading::default() };
     let found = Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).err()?;
     found.location().map(|location| (location.line(), location.column()))
@@ -306,7 +306,7 @@ impl<'de> Visitor<'de> for KeyReader<'_> {
 }
 
 /// As much of a name as is of use in a sentence, on one line.
-pub(super) fn cut(name: &str) -> String {
+pub(crate) fn cut(name: &str) -> String {
     const LONGEST: usize = 60;
     let short: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
     if name.chars().nth(LONGEST).is_some() { format!("{short}…") } else { short }
