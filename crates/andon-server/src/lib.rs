@@ -131,6 +131,11 @@ impl Server {
         &self.core.apps
     }
 
+    /// What it allows, and how long it waits.
+    pub fn options(&self) -> &Options {
+        &self.core.options
+    }
+
     /// The runtime that its runs belong to.
     pub fn runtime(&self) -> &Runtime {
         &self.core.runtime
@@ -144,11 +149,8 @@ impl Server {
 }
 
 impl Core {
-    /// Begins something that goes on when the request that began it is gone.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where the server begins a task; shutting down waits for all"
-    )]
+    /// Begins something that goes on when the request that began it is gone. The one place where the server begins a task:
+    /// shutting down waits for all.
     pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.tasks.spawn(work)
     }

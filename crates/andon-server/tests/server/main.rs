@@ -3,8 +3,12 @@
 mod bad_input;
 mod cancel;
 mod create;
+mod disconnect;
+mod feeds;
 mod guard;
 mod house;
+mod inside;
 mod limits;
 mod raw;
 mod shutdown;
+mod socket;
