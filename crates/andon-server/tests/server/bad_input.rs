@@ -92,10 +92,8 @@ async fn ids_that_are_none_are_refused_in_bodies_and_in_paths() {
             tells_nothing_of_the_machine(&answer);
         }
         for field in ["app", "user"] {
-            let body = json!({"state": "held", field: bad}).to_string();
-            let head = format!("PUT /v1/line HTTP/1.1\r\n{JSON}content-length: {}\r\n\r\n{body}", body.len());
-            let answer = house.raw(head).await.unwrap();
-            assert_eq!((answer.status, answer.problem()), (400, "bad-id"), "line {field} {bad:?}");
+            let (status, problem) = house.put("/v1/line", json!({"state": "held", field: bad})).await;
+            assert_eq!((status.as_u16(), &problem["type"]), (400, &json!("urn:andon:bad-id")), "line {field} {bad:?}");
         }
         nothing_came_of_it(&house, bad).await;
     }

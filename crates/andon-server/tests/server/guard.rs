@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use andon::MemoryJournal;
-use andon_server::{Options, ServeError, Server};
+use andon_server::{Options, ServeError};
 use tokio::net::TcpListener;
 
 use crate::house::{House, agent};
@@ -167,17 +167,16 @@ async fn what_a_form_could_send_is_not_taken_for_json() {
 #[tokio::test]
 async fn an_address_that_others_can_reach_is_not_served() {
     let house = house().await;
-    let server = Server::new(&house.runtime, Options::default()).await.unwrap();
     for address in ["0.0.0.0:0", "[::]:0"] {
         let listener = TcpListener::bind(address).await.unwrap();
-        let refused = server.serve(listener).unwrap_err();
+        let refused = house.server.serve(listener).unwrap_err();
         assert!(matches!(refused, ServeError::NotLoopback(_)), "{address}");
         assert!(refused.to_string().contains("127.0.0.1"), "{refused}");
     }
     for address in ["127.0.0.1:0", "127.0.0.2:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
         // A machine may have no IPv6.
         if let Ok(listener) = TcpListener::bind(address).await {
-            assert!(server.serve(listener).is_ok(), "{address}");
+            assert!(house.server.serve(listener).is_ok(), "{address}");
         }
     }
 }

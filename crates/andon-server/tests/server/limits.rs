@@ -196,6 +196,14 @@ async fn who_sits_on_a_reserved_connection_is_not_waited_for_long() {
     assert_eq!(late.closed().await, b"");
     assert_eq!(sits.closed().await, b"");
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    // Nor is who begins to ask for something vital, and does not go on.
+    let answer = loop {
+        let half = "POST /v1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+        if let Some(answer) = house.raw(half).await {
+            break answer;
+        }
+    };
+    assert_eq!((answer.status, answer.problem()), (408, "body-timeout"));
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ impl Raw {
 
     /// More of what was sent; nothing when it is closed, however that was done.
     async fn more(&mut self) -> Option<()> {
-        let mut piece = [0; 16 << 10];
+        let mut piece = vec![0; 16 << 10];
         let read = timeout(PATIENCE, self.stream.read(&mut piece)).await.expect("the server is silent");
         match read {
             Ok(0) => None,
