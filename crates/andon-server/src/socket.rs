@@ -21,7 +21,7 @@ use crate::automatic;
 use crate::seats::Seat;
 
 /// How much the kernel keeps for a client that does not read. It takes twice that, for its own accounts.
-const KERNEL_BUFFER: usize = 128 << 10;
+const KERNEL_BUFFER: usize = 512 << 10;
 /// How long, and how much, a client may go on sending when it was answered already.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES: usize = 4 << 20;
