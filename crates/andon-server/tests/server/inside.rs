@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime};
+use andon::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime, TestClock};
 use andon_server::{Options, Server};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, StatusCode};
@@ -25,7 +25,8 @@ impl Inside {
     }
 
     pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
-        let runtime = Runtime::builder().journal(journal).build();
+        // Everything is on the test's own thread and clock: while anything has work, time stands still.
+        let runtime = Runtime::builder().journal(journal).one_lane().clock(Arc::new(TestClock::new())).build();
         let server = Server::new(&runtime, options).await.unwrap();
         server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();

@@ -1,9 +1,12 @@
 //! The server as clients see it: real sockets, a scripted model.
 
+mod approvals;
+mod busy;
 mod cancel;
 mod create;
 mod disconnect;
 mod feeds;
 mod house;
 mod inside;
+mod line;
 mod socket;
