@@ -17,6 +17,7 @@ use crate::house::{Answered, Event, parse};
 pub(crate) struct Inside {
     pub(crate) runtime: Runtime,
     pub(crate) server: Server,
+    router: axum::Router,
 }
 
 impl Inside {
@@ -30,7 +31,8 @@ impl Inside {
         let server = Server::new(&runtime, options).await.unwrap();
         server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
-        Self { runtime, server }
+        let router = server.router();
+        Self { runtime, server, router }
     }
 
     pub(crate) async fn send(
@@ -46,7 +48,7 @@ impl Inside {
             Some(body) => request.header("content-type", "application/json").body(body.to_string().into()),
             None => request.body(Body::empty()),
         };
-        self.server.router().oneshot(request.unwrap()).await.unwrap()
+        self.router.clone().oneshot(request.unwrap()).await.unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answered {
