@@ -9,7 +9,7 @@ use std::time::Duration;
 use andon::core::time::Wall;
 use andon::{CallId, Ending, Reason, Receipt, Reply, ReplyKind, Run, RunId, State as RunState};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use super::runs;
 use crate::Shared;
 use crate::admission::Remembered;
 use crate::body::OptionalBody;
+use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::tombstones::{How, Tombstone};
@@ -173,6 +174,10 @@ async fn pull(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Re
     }
     let found = core.runtime.find(id).await?;
     let Some(run) = found.filter(|run| run.session().tenant == principal.tenant) else { return Ok(None) };
+    if run.try_outcome().is_some() {
+        let reply = run.cancel(cancel);
+        return Ok(Some((run, reply)));
+    }
     let reply = carry_out(core, id, cancel).await?;
     // Settled by the cancel itself, if nobody was driving it: what is told is how it stands now.
     let run = core.runtime.find(id).await?.unwrap_or(run);

@@ -138,7 +138,8 @@ pub(crate) async fn create(
     if let Some(wanted) = wanted {
         return Ok(events::feed(&core, &run, wanted));
     }
-    let location = format!("/v1/runs/{}", events::encoded(run.id()));
+    // Beside the path that was asked for, wherever the router is mounted.
+    let location = format!("runs/{}", events::encoded(run.id()));
     let view = RunView::of(&run).ok_or_else(|| Problem::unavailable("journal", "the run is not on record yet"))?;
     let mut response = (status, Json(view)).into_response();
     if let Ok(location) = HeaderValue::from_str(&location) {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use andon::{Cursor, Run, RunId, SessionKey};
 use axum::body::Body;
+use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -16,6 +16,7 @@ use utoipa::IntoParams;
 use super::{runs, socket};
 use crate::Shared;
 use crate::feeds::{NoPlace, Place, Reading, SseBody};
+use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::query::Query;
