@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, MemoryJournal, RunId};
+use andon::{MemoryJournal, RunId};
 use andon_server::Options;
-use andon_testkit::Act;
-use andon_testkit::tools::{ToolLog, slow, stubborn};
+use andon_testkit::tools::{ToolLog, slow};
+use andon_testkit::{Act, TestJournal};
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -237,19 +237,16 @@ async fn a_cancel_from_a_client_that_does_not_read_is_carried_out() {
 
 #[tokio::test]
 async fn shutting_down_closes_sockets_and_waits_for_them() {
-    let mut acts = Act::call(0, "c1", "stubborn", "{}");
-    acts.push(Act::tool_use());
-    let log = ToolLog::new();
-    let tool = stubborn("stubborn", Duration::from_secs(600), &log).grace(Duration::from_secs(600));
-    let shop = Agent::builder().model(andon_testkit::ScriptedModel::new([acts])).tool(tool);
+    // A disk on which no run settles in time.
+    let journal = TestJournal::slow(None, Duration::from_millis(600));
     let options = Options { drain: Duration::ZERO, settle: Duration::from_millis(50), ..Options::default() };
-    let house = House::build(Arc::new(MemoryJournal::new()), options, shop).await;
+    let house = House::build(Arc::new(journal), options, agent([endless()])).await;
     let run = house.start(json!({})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();
-    until_running(&log).await;
+    until(&mut socket, "run_accepted").await;
     let (down, (_, end)) = tokio::join!(house.serving.shut_down(), rest(&mut socket));
     assert_eq!(end, (1001, "the server is shutting down".to_owned()));
-    assert_eq!(down.cancelled, 1);
+    assert_eq!(down.unsettled, 1);
 }
 
 #[tokio::test]
