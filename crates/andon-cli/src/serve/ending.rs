@@ -15,14 +15,15 @@ const NAMED: usize = 10;
 pub(super) async fn end(server: &Server, serving: Serving, interrupts: &mut Interrupts) -> Exit {
     say(&beginning(server));
     let mut shutting_down = std::pin::pin!(serving.shut_down());
+    let mut hardened = 0;
     let ended = loop {
         tokio::select! {
             biased;
             ended = &mut shutting_down => break ended,
-            _ = interrupts.while_idle() => harden(server),
+            _ = interrupts.while_idle() => hardened += harden(server),
         }
     };
-    account(server, ended)
+    account(server, ShutDown { cancelled: ended.cancelled.max(hardened), ..ended })
 }
 
 fn beginning(server: &Server) -> String {
@@ -36,12 +37,14 @@ fn beginning(server: &Server) -> String {
     }
 }
 
-/// Stops all runs without any grace.
-fn harden(server: &Server) {
+/// Stops all runs without any grace; says how many.
+fn harden(server: &Server) -> usize {
     say("Stopping all runs now. Once more leaves at once.");
-    for run in server.runtime().in_progress() {
+    let runs = server.runtime().in_progress();
+    for run in &runs {
         run.cancel(Cancel::now().reason(Reason::Shutdown).by("server").note("told again to shut down"));
     }
+    runs.len()
 }
 
 /// Tells how it ended, and names what is left.
