@@ -59,7 +59,7 @@ fn limits_and_tools_have_their_settings() {
 #[test]
 fn what_is_missing_is_said_with_what_to_add() {
     assert_refused("", 1, "the file is empty: it needs at least `name: shop`");
-    assert_refused("# nothing but words\n", 1, "the file is empty");
+    assert_refused("# nothing but words\n", 2, "the file is empty");
     assert_refused("- a\n", 1, "the file must have keys at its top");
     assert_refused("just words\n", 1, "the file must have keys at its top");
     assert_refused("model: practice\ninstruction: x\n", 1, "`name` is missing: add `name: shop`");
@@ -122,6 +122,8 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
         "there is no key `colour` in an agent: leave it out; there are name",
     );
     assert_refused(&format!("{HEAD}limits: {{turn: 1}}\n"), 4, "did you mean `turns`?");
+    assert_refused(&format!("{HEAD}\"a\\nb\": 1\n"), 4, "there is no key `a\\nb` in an agent");
+    assert_refused(&format!("{HEAD}{}: 1\n", "é".repeat(500)), 4, &format!("`{}…`", "é".repeat(60)));
 }
 
 #[test]

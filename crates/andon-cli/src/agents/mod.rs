@@ -97,20 +97,22 @@ impl AgentFolder {
         Ok(Self { dir, runtime: runtime.clone(), apps, known: BTreeMap::new(), told: BTreeSet::new() })
     }
 
-    /// Looks at the folder, and takes up whatever has changed since the last look; at first, that is everything.
+    /// Looks at the folder, and takes up whatever has changed since the last look; at first, that is everything. Each app is
+    /// served as soon as it is built, while others still wait for their servers.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if it is dropped, all is served as before.
+    /// Cancel safe: if it is dropped, the apps that it had not come to are served as before, and are due at the next look.
     pub(crate) async fn load(&mut self) -> Report {
         let mut report = Report::default();
         let Some(Scan { found, mut hints }) = self.scan(&mut report).await else { return report };
-        let built = self.build_what_is_due(&found).await;
-        // From here on nothing is waited for: all of a look is taken up, or nothing of it.
+        let due = self.due(&found);
         for known in self.known.values_mut() {
             known.wait_a_look();
         }
-        for (app, content, built) in built {
+        let building: Vec<_> = due.into_iter().map(|(app, content)| self.building(app, content)).collect();
+        let mut building = stream::iter(building).buffer_unordered(AT_ONCE);
+        while let Some((app, content, built)) = building.next().await {
             self.take_up(app, content, built, &mut report);
         }
         self.remove_missing(&found, &mut report);
@@ -119,26 +121,30 @@ impl AgentFolder {
             hints.insert(format!("there are no agents in {dir}: an agent is a folder in it with a {FILE}"));
         }
         self.tell_once(hints, &mut report);
+        report.sort();
         report
     }
 
-    /// Builds the agents of files that are new, have changed, or are tried again, in the order of their names.
-    async fn build_what_is_due(
+    /// The files that are new, have changed, or are tried again.
+    fn due(&self, found: &BTreeMap<String, Content>) -> Vec<(String, Content)> {
+        let is_due = |app: &str, content: &Content| {
+            let Some(known) = self.known.get(app) else { return true };
+            known.seen != *content || known.retry.is_some_and(|retry| retry.due_in <= 1)
+        };
+        let due = found.iter().filter(|(app, content)| is_due(app, content));
+        due.map(|(app, content)| (app.clone(), content.clone())).collect()
+    }
+
+    fn building(
         &self,
-        found: &BTreeMap<String, Content>,
-    ) -> Vec<(String, Content, Result<Built, Refusal>)> {
-        let due = found.iter().filter(|(app, content)| self.is_due(app, content));
-        let building = due.map(|(app, content)| {
-            let home = Home { app: app.clone(), dir: self.dir.clone() };
-            async move {
-                let built = Box::pin(read_and_build(content, &home, &self.runtime)).await;
-                (home.app, content.clone(), built)
-            }
-        });
-        let building: Vec<_> = building.collect();
-        let mut built: Vec<_> = stream::iter(building).buffer_unordered(AT_ONCE).collect().await;
-        built.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        built
+        app: String,
+        content: Content,
+    ) -> impl Future<Output = (String, Content, Result<Built, Refusal>)> + Send + use<> {
+        let (home, runtime) = (Home { app, dir: self.dir.clone() }, self.runtime.clone());
+        async move {
+            let built = Box::pin(read_and_build(&content, &home, &runtime)).await;
+            (home.app, content, built)
+        }
     }
 
     /// Looks at the folder about once a second until it is closed, and tells what has changed. Runs that a dead process left
@@ -187,11 +193,6 @@ impl AgentFolder {
         format!("the folder {} cannot be read", self.dir.display())
     }
 
-    fn is_due(&self, app: &str, content: &Content) -> bool {
-        let Some(known) = self.known.get(app) else { return true };
-        known.seen != *content || known.retry.is_some_and(|retry| retry.due_in <= 1)
-    }
-
     fn take_up(&mut self, app: String, content: Content, built: Result<Built, Refusal>, report: &mut Report) {
         let earlier = self.known.remove(&app);
         let was_served = earlier.as_ref().is_some_and(|known| known.is_served);
@@ -208,7 +209,8 @@ impl AgentFolder {
                 if !was_served {
                     self.apps.refuse(&app, &why);
                 }
-                let same = earlier.filter(|earlier| earlier.refused.as_ref() == Some(&why));
+                let is_same = |earlier: &Known| earlier.seen == known.seen && earlier.refused.as_ref() == Some(&why);
+                let same = earlier.filter(is_same);
                 known.retry = may_pass.then(|| Retry::after(same.as_ref().and_then(|earlier| earlier.retry)));
                 known.refused = Some(why.clone());
                 if same.is_none() {

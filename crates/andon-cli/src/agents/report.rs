@@ -29,6 +29,14 @@ pub(crate) struct Refused {
 }
 
 impl Report {
+    /// Puts all in the order of names, whichever came first.
+    pub(super) fn sort(&mut self) {
+        self.loaded.sort();
+        self.changed.sort();
+        self.refused.sort_by(|one, other| one.app.cmp(&other.app));
+        self.notes.sort();
+    }
+
     /// Whether nothing is worth a word.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -51,6 +59,6 @@ impl Report {
             lines.push(format!("{}; until then {so}", refused.why));
         }
         lines.extend(self.notes.iter().cloned());
-        lines.iter().map(|line| plain(line)).collect()
+        lines.iter().map(|line| plain(&line.replace('\n', " "))).collect()
     }
 }

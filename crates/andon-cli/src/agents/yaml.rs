@@ -18,6 +18,8 @@ use serde_yaml_ng::{Deserializer, Error};
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 /// How many keys and values a file may have, aliases expanded.
 const MAX_NODES: u32 = 10_000;
+/// How many brackets a file may open. The parser's time grows with the square of how deep they are nested.
+const MAX_BRACKETS: usize = 5_000;
 
 /// Where a key or a value stands: it is the how manieth of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,10 @@ pub(crate) struct BadYaml {
 
 /// Reads a text.
 pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
+    if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_BRACKETS {
+        let why = format!("the file has more than {MAX_BRACKETS} opening brackets: no agent needs that, shorten it");
+        return Err(BadYaml { line: None, column: None, why });
+    }
     let reading = Reading::default();
     Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).map_err(|error| bad(text, &error, &reading))
 }
@@ -77,7 +83,8 @@ fn bad(text: &str, error: &Error, reading: &Reading) -> BadYaml {
         return BadYaml { line, column, why };
     }
     let said = error.to_string();
-    let said = said.split(" at line ").next().unwrap_or_default();
+    let said =
+        [" at line ", " at position "].iter().fold(said.as_str(), |said, end| said.split(end).next().unwrap_or(said));
     if said.contains("more than one document") {
         let second = text.lines().enumerate().filter(|(_, line)| line.starts_with("---")).last();
         let why = "a second document begins here: a file holds one agent".to_owned();
@@ -96,6 +103,8 @@ fn advice(said: &str, here: &str) -> &'static str {
         "put a text that has a colon in it into quotes, and indent all keys of a mapping alike"
     } else if said.contains("cannot start any token") {
         "put a text that begins so into quotes"
+    } else if said.contains("control characters") {
+        "take out the character that cannot be seen"
     } else if said.contains("recursion") || said.contains("repetition") {
         "write out what the aliases stand for"
     } else if said.contains("anchor") {
@@ -296,11 +305,11 @@ impl<'de> Visitor<'de> for KeyReader<'_> {
     }
 }
 
-/// As much of a name as is of use in a sentence.
+/// As much of a name as is of use in a sentence, on one line.
 pub(crate) fn cut(name: &str) -> String {
     const LONGEST: usize = 60;
-    let short: String = name.chars().take(LONGEST).collect();
-    if short.len() < name.len() { format!("{short}…") } else { short }
+    let short: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if name.chars().nth(LONGEST).is_some() { format!("{short}…") } else { short }
 }
 
 #[cfg(test)]

@@ -71,6 +71,16 @@ fn a_deep_text_and_a_long_one_are_refused() {
 }
 
 #[test]
+fn brackets_without_end_are_refused_before_they_cost_anything() {
+    for piece in ["[", "{a: ", "[#]\n"] {
+        let (line, why) = refused(&piece.repeat(MAX_BYTES / piece.len()));
+        assert!(line.is_none() && why.contains("no agent needs that"), "{piece}: {why}");
+    }
+    let many = format!("a: >\n  {}\n", "{x} [y] ".repeat(2_000));
+    assert!(parse(&many).is_ok(), "brackets in a text are no nesting");
+}
+
+#[test]
 fn aliases_of_an_ordinary_size_are_followed() {
     let root = parse("a: &a [1, -2, 0.5, true, null]\nb: *a\n").unwrap();
     let values = |node: &Node| {
