@@ -40,7 +40,7 @@ impl Served {
             Some(body) => request.json(body),
             None => request,
         };
-        self.runtime.block_on(request.send()).unwrap()
+        self.runtime.block_on(async { request.send().await }).unwrap()
     }
 
     fn answer(&self, response: Response) -> (u16, Value) {
