@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use andon::{Cursor, Run, RunId};
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -14,6 +14,7 @@ use utoipa::IntoParams;
 use super::runs;
 use crate::Shared;
 use crate::feeds::{NoPlace, Reading, SseBody};
+use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::query::Query;
