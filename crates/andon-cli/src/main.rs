@@ -3,8 +3,11 @@
 mod agent;
 mod args;
 mod chat;
+mod client;
+mod conversation;
 mod db;
 mod follow;
+mod how;
 mod input;
 mod interrupt;
 mod names;
@@ -12,6 +15,7 @@ mod records;
 mod run_once;
 mod show;
 mod start;
+mod stop;
 mod terminal;
 mod tools;
 
@@ -79,6 +83,10 @@ fn work(args: Args) -> anyhow::Result<Exit> {
             Some(Command::Import(args)) => records::import(&args).await,
             Some(Command::Delete(args)) => records::delete(&args).await,
             Some(Command::Usage(args)) => records::usage(&args).await,
+            Some(Command::Watch(args)) => stop::watch(&args).await,
+            Some(Command::Cancel(args)) => stop::cancel(&args).await,
+            Some(Command::Approve(args)) => stop::approve(&args).await,
+            Some(Command::Line(args)) => stop::line(&args).await,
         }
     });
     // Nothing is left to be waited for: the run has settled, and what it leaked is in its receipt. The runtime is left as it
