@@ -17,7 +17,7 @@ pub(crate) enum Conversation {
     /// Of this program.
     Here(Agent),
     /// At a server.
-    There(Remote),
+    There(Box<Remote>),
 }
 
 /// A session at a server, and how its runs are ordered.
@@ -70,7 +70,8 @@ impl Conversation {
                 });
                 Earlier { state: run.state(), prompt: prompt.unwrap_or_default(), run: Subject::Here(run) }
             })),
-            Self::There(Remote { client, key, .. }) => {
+            Self::There(remote) => {
+                let Remote { client, key, .. } = &**remote;
                 let open = client.open_runs(key).await?.into_iter().next();
                 Ok(open.map(|info| {
                     let run = Subject::There(RemoteRun::new(client, info.run));

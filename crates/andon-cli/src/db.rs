@@ -75,7 +75,7 @@ impl Db {
 
     /// The process that has it open to write.
     pub(crate) fn owner(&self) -> Option<Owner> {
-        self.file.as_ref().and_then(|file| SqliteJournal::owner(file))
+        self.file.as_ref().and_then(SqliteJournal::owner)
     }
 
     /// What a command needs on its line to find the same file again.

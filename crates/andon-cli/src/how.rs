@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use andon::{Cancel, Force, Reason};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 /// How to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,13 +42,14 @@ impl How {
     }
 
     /// For a server, to which the run belongs: that this program goes away is no reason that is ours to give.
-    pub(crate) fn body(&self) -> Value {
-        let mut body = json!({ "force": self.force.as_str() });
+    pub(crate) fn body(&self) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("force".to_owned(), self.force.as_str().into());
         if let Some(note) = &self.note {
-            body["note"] = json!(note);
+            body.insert("note".to_owned(), note.as_str().into());
         }
         if let Some(grace) = self.grace {
-            body["grace_ms"] = json!(u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
+            body.insert("grace_ms".to_owned(), u64::try_from(grace.as_millis()).unwrap_or(u64::MAX).into());
         }
         body
     }

@@ -77,7 +77,7 @@ async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Star
         on_disconnect: wanted.served.on_disconnect(),
         limits: wanted.options.limits().into(),
     };
-    let remote = Remote { client: client.clone(), key, manner };
+    let remote = Box::new(Remote { client: client.clone(), key, manner });
     let place = Place::There(client);
     Ok(Start { conversation: Conversation::There(remote), model, place, is_new, recovered: Vec::new() })
 }

@@ -153,15 +153,14 @@ impl Client {
         wait: bool,
     ) -> Result<CancelledMany, ClientError> {
         let mut body = how.body();
-        match which {
-            Selector { app: None, user: None, session: None } => body["all"] = json!(true),
-            Selector { app, user, session } => {
-                for (name, value) in [("app", app), ("user", user), ("session", session)] {
-                    if let Some(value) = value {
-                        body[name] = json!(value);
-                    }
-                }
+        let Selector { app, user, session } = which;
+        for (name, value) in [("app", app), ("user", user), ("session", session)] {
+            if let Some(value) = value {
+                body.insert(name.to_owned(), value.as_str().into());
             }
+        }
+        if app.is_none() && user.is_none() && session.is_none() {
+            body.insert("all".to_owned(), true.into());
         }
         self.stop(&["v1", "cancel"], body, wait).await
     }
@@ -169,12 +168,12 @@ impl Client {
     async fn stop<T: serde::de::DeserializeOwned>(
         &self,
         path: &[&str],
-        mut body: Value,
+        mut body: Map<String, Value>,
         wait: bool,
     ) -> Result<T, ClientError> {
         let request = self.request(Method::POST, path);
         if wait {
-            body["wait"] = json!(true);
+            body.insert("wait".to_owned(), true.into());
             // The server says how long it waits.
             return self.ask(request.json(&body)).await;
         }
@@ -188,10 +187,10 @@ impl Client {
 
     /// Says no.
     pub(crate) async fn deny(&self, run: &RunId, call: &CallId, why: Option<&str>) -> Result<(), ClientError> {
-        let mut body = json!({ "decision": "deny" });
-        if let Some(why) = why {
-            body["why"] = json!(why);
-        }
+        let body = match why {
+            Some(why) => json!({ "decision": "deny", "why": why }),
+            None => json!({ "decision": "deny" }),
+        };
         self.decide(run, call, body).await
     }
 
@@ -204,7 +203,7 @@ impl Client {
         self.get(&["v1", "line"], &[]).await
     }
 
-    pub(crate) async fn change_line(&self, body: &Value) -> Result<LineView, ClientError> {
+    pub(crate) async fn change_line(&self, body: &Map<String, Value>) -> Result<LineView, ClientError> {
         // With `wait` it takes as long as the runs take to settle.
         self.ask(self.request(Method::PUT, &["v1", "line"]).json(body)).await
     }

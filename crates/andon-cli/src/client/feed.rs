@@ -75,7 +75,7 @@ pub(super) async fn read(client: Client, run: RunId, from: Cursor, tell: Sender<
     let end = tokio::select! {
         biased;
         () = gone.closed() => return,
-        end = reading.to_the_end() => end,
+        end = reading.until_the_end() => end,
     };
     // Who has gone does not want to know.
     let _ = gone.send(Step::End(end)).await;
@@ -91,7 +91,7 @@ struct Reading {
 }
 
 impl Reading {
-    async fn to_the_end(&mut self) -> Result<(), ClientError> {
+    async fn until_the_end(&mut self) -> Result<(), ClientError> {
         loop {
             let broken = match self.client.events(&self.run, &self.at.to_string()).await {
                 Ok(None) => return Ok(()),

@@ -1,6 +1,6 @@
 //! `andon line`.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{server, told, waiting};
@@ -30,12 +30,12 @@ async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
     let client = server(&scope.status.place).await?;
     let mut body = body("held", scope);
     if let Some(reason) = &args.reason {
-        body["reason"] = json!(reason);
+        body.insert("reason".to_owned(), json!(reason));
     }
     if args.cancel {
-        body["cancel"] = json!(true);
-        body["force"] = json!(if args.now { "now" } else { "graceful" });
-        body["wait"] = json!(args.wait);
+        body.insert("cancel".to_owned(), json!(true));
+        body.insert("force".to_owned(), json!(if args.now { "now" } else { "graceful" }));
+        body.insert("wait".to_owned(), json!(args.wait));
     }
     let began = Instant::now();
     let holding = async {
@@ -54,11 +54,12 @@ async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
     tell(&line, &scope.status, &client)
 }
 
-fn body(state: &str, scope: &LineScope) -> Value {
-    let mut body = json!({ "state": state });
+fn body(state: &str, scope: &LineScope) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert("state".to_owned(), json!(state));
     for (name, value) in [("app", &scope.app), ("user", &scope.user)] {
         if let Some(value) = value {
-            body[name] = json!(value);
+            body.insert(name.to_owned(), json!(value));
         }
     }
     body
