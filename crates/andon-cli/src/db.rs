@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use andon::Runtime;
-use andon_store::{OpenError, Options, SqliteJournal, default_path};
+use andon_store::{OpenError, Options, Owner, SqliteJournal, default_path};
 use anyhow::{Context, anyhow};
 
 use crate::args::DbArgs;
@@ -78,7 +78,17 @@ impl Db {
 
     /// Whether a process has it open to write.
     pub(crate) fn is_held(&self) -> bool {
-        self.file.as_ref().is_some_and(|file| SqliteJournal::owner(file).is_some())
+        self.owner().is_some()
+    }
+
+    /// The process that has it open to write.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        self.file.as_ref().and_then(SqliteJournal::owner)
+    }
+
+    /// What a command needs on its line to find the same file again.
+    pub(crate) fn flag(&self) -> &str {
+        &self.flag
     }
 
     /// Whether what is said outlives the program.

@@ -1,5 +1,6 @@
 //! What a file says, as defaults of flags.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -10,7 +11,11 @@ use super::SHARED;
 use crate::agents::yaml::{self, Key, Node, Place, Value};
 
 /// What a command is aimed at.
-const AIMS: [(&str, &[&str]); 1] = [("cancel", &["all", "app", "session", "user"])];
+const AIMS: [(&str, &[&str]); 3] = [
+    ("cancel", &["all", "app", "call", "session", "user"]),
+    ("line hold", &["app", "user"]),
+    ("line open", &["app", "user"]),
+];
 
 /// What is wrong with a file, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,12 +36,26 @@ impl fmt::Display for Fault {
 /// A refusal that does not know its line yet.
 type Refusal = (Place, String);
 
-/// The command line with what the text says as its defaults. The file is where the text comes from.
-pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<Command, Fault> {
+/// The command line with what the text says as its defaults, and the flags that it says something of. The file is where the
+/// text comes from.
+pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), Fault> {
     let root = yaml::parse(text).map_err(|bad| Fault { at: bad.line.zip(bad.column), why: bad.why })?;
     let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
     let applied = all(command, &root, folder.as_deref().unwrap_or(Path::new(".")));
-    applied.map_err(|(at, why)| Fault { at: yaml::locate(text, at), why })
+    let command = applied.map_err(|(at, why)| Fault { at: yaml::locate(text, at), why })?;
+    let mut said = BTreeSet::new();
+    keys(&root, &mut said);
+    Ok((command, said))
+}
+
+/// The keys of a map, and of those below it.
+fn keys(node: &Node, said: &mut BTreeSet<String>) {
+    if let Value::Map(entries) = &node.value {
+        for (key, node) in entries {
+            said.insert(key.text.clone());
+            keys(node, said);
+        }
+    }
 }
 
 fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refusal> {
