@@ -45,6 +45,25 @@ fn the_environment_wins_over_the_file_and_a_path_is_beside_it() {
 }
 
 #[test]
+fn what_a_file_says_of_the_agent_or_the_place_is_no_error_where_a_command_says_more() {
+    let db = Database::new();
+    let file = db.file("andon.yaml");
+    std::fs::write(&file, "tool: [shell]\ninstant: true\ndb: andon.db\nbind: 127.0.0.1:0\n").unwrap();
+    let served = Served::of(Program::start_in("", &[], &["--config", &file]));
+    let ask = |args: &[&str]| Program::start_in("", &[], &[args, &["--config", &file]].concat()).end();
+    // It finds the server by the file's database, and the server has the tool already.
+    let ended = ask(&["run", "shell: echo $((6 * 7))", "--yes"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let refused = ask(&["run", "hello", "--tool", "shell"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("--tool"), "{}", refused.stderr);
+    // A server that is named wins over the file's database, and a database that is named over the file's server.
+    assert_eq!(ask(&["runs", "--server", &served.url]).code, Some(0));
+    std::fs::write(&file, "server: http://127.0.0.1:1\n").unwrap();
+    assert_eq!(ask(&["runs", "--db", &db.file("andon.db")]).code, Some(0));
+    assert_ne!(ask(&["runs"]).code, Some(0));
+}
+
+#[test]
 fn what_is_wrong_with_a_file_is_said_with_its_line_and_help_still_helps() {
     let db = Database::new();
     let file = db.file("andon.yaml");

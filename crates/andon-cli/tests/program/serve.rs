@@ -174,19 +174,22 @@ fn a_third_signal_leaves_at_once() {
 #[test]
 fn what_did_not_settle_in_time_is_named() {
     let db = Database::new();
-    let served = Served::start(&db, &["--drain", "0s", "--settle", "1ms"]);
-    let run = served.run("count stubbornly to 1000");
-    served.wait_for(&run, "tool_started");
+    let served = Served::start(&db, &["--drain", "0s", "--settle", "100ms"]);
+    let run = served.run("tell me a long story");
+    served.wait_for(&run, "\"text\"");
+    // A disk that takes nothing any more.
+    let disk = rusqlite::Connection::open(db.file("andon.db")).unwrap();
+    disk.execute_batch("BEGIN IMMEDIATE").unwrap();
     served.program.signal(Signal::TERM);
     let ended = served.program.end_without_closing();
-    assert_eq!(ended.code, Some(1));
-    for words in [&format!("run {run} of session"), "left cancelling", "1 run did not settle in time"] {
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    for words in [&format!("run {run} of session"), "1 run did not settle in time: the next start"] {
         assert!(ended.stderr.contains(words), "{words} is not in {}", ended.stderr);
     }
-    // The next start does as it says, and what was asked counts.
+    drop(disk);
     let served = Served::start(&db, &[]);
-    assert!(served.program.seen.contains("settled now: stopped, as was asked"), "{}", served.program.seen);
-    assert_eq!(served.get(&format!("/v1/runs/{run}")).1["outcome"]["reason"], "shutdown");
+    assert!(served.program.seen.contains("1 run of an earlier program was left open and is settled now"));
+    assert_eq!(served.get(&format!("/v1/runs/{run}")).1["state"], "settled");
 }
 
 #[test]
