@@ -89,7 +89,7 @@ fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Resu
         let arg = flag_of(&command, flag).ok_or_else(|| {
             (key.at, format!("`andon {name}` has no flag --{flag}: `andon {name} --help` lists them"))
         })?;
-        if AIMS.iter().any(|(of, aims)| *of == name && aims.contains(&flag)) {
+        if is_aim(name, flag) {
             let why = format!("--{flag} says what `andon {name}` is aimed at, and goes on the command line");
             return Err((key.at, why));
         }
@@ -97,6 +97,11 @@ fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Resu
         command = set(command, flag, &values);
     }
     Ok(command)
+}
+
+/// Whether the flag says what the command is aimed at.
+pub(super) fn is_aim(command: &str, long: &str) -> bool {
+    AIMS.iter().any(|(of, aims)| *of == command && aims.contains(&long))
 }
 
 fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], Refusal> {
