@@ -14,14 +14,14 @@ fn a_file_is_found_by_flag_variable_or_folder_and_the_command_line_wins() {
     std::fs::create_dir(db.file("andon")).unwrap();
     std::fs::write(&file, "# Ours.\nbind: 127.0.0.1:0\nhost: andon.example\ninstant: true\ndrain: 3s\n").unwrap();
     let folder = db.file("");
-    let ways: [(&[(&str, &str)], &[&str]); 4] = [
-        (&[], &["--config", &file]),
-        (&[], &["serve", "--config", &file]),
-        (&[("ANDON_CONFIG", &file)], &[]),
-        (&[("XDG_CONFIG_HOME", &folder)], &["serve"]),
+    let ways = [
+        (None, vec!["--config", &file]),
+        (None, vec!["serve", "--config", &file]),
+        (Some(("ANDON_CONFIG", file.as_str())), vec![]),
+        (Some(("XDG_CONFIG_HOME", folder.as_str())), vec!["serve"]),
     ];
-    for (variables, args) in ways {
-        let served = Served::of(Program::start_in("memory", variables, args));
+    for (variable, args) in ways {
+        let served = Served::of(Program::start_in("memory", variable.as_slice(), &args));
         assert!(served.program.seen.contains("then have 3s to finish"), "{args:?}: {}", served.program.seen);
         assert!(!served.url.ends_with(":8000"));
         served.program.signal(Signal::TERM);
