@@ -21,7 +21,7 @@ pub(crate) fn in_place_of(answer: &[u8]) -> Option<Vec<u8>> {
         _ => return None,
     };
     let status = StatusCode::from_bytes(status).ok()?;
-    let body = Problem::new(status, kind, detail).body();
+    let body = Problem::new(status, kind, detail).to_json().to_string();
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\n\
          cache-control: no-store\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",

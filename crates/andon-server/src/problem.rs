@@ -65,6 +65,25 @@ impl Problem {
         Self::bad_request("bad-id", format!("{what}: {error}"))
     }
 
+    /// What is wrong, and what to do.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// As clients see it.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut body = json!({
+            "type": format!("urn:andon:{}", self.kind),
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if let Value::Object(body) = &mut body {
+            body.extend(self.more.clone());
+        }
+        body
+    }
+
     /// Adds a field.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
@@ -75,26 +94,12 @@ impl Problem {
     pub(crate) fn closing(self) -> Self {
         Self { is_last: true, ..self }
     }
-
-    /// What is told.
-    pub(crate) fn body(self) -> String {
-        let mut body = json!({
-            "type": format!("urn:andon:{}", self.kind),
-            "title": self.status.canonical_reason().unwrap_or("Error"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        });
-        if let Value::Object(body) = &mut body {
-            body.extend(self.more);
-        }
-        body.to_string()
-    }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after, is_last) = (self.status, self.retry_after, self.is_last);
-        let mut response = (status, self.body()).into_response();
+        let mut response = (status, self.to_json().to_string()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = retry_after {

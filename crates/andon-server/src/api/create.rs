@@ -305,11 +305,9 @@ fn admit(core: &Shared, principal: &Principal, order: &Order) -> Result<Run, Ref
             Some(cancel) => prompt.born_cancelled(cancel),
             None => prompt,
         };
-        let Some((alone, heard)) = core.presence.signal(&order.run_id, order.on_disconnect) else {
-            return prompt.start();
-        };
-        let run = prompt.cancel_with(alone.for_too_long()).start()?;
-        core.presence.add(run.id(), heard);
-        Ok(run)
+        match core.presence.signal(&order.run_id, order.on_disconnect) {
+            Some(alone) => prompt.cancel_with(alone.for_too_long()).start(),
+            None => prompt.start(),
+        }
     })
 }
