@@ -119,3 +119,12 @@ fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
     assert!(fault("bind: 0.0.0.0:80\n").contains("reached from other machines"));
     assert!(fault("bind: [\n").starts_with(":2"));
 }
+
+#[test]
+fn the_file_in_the_guide_is_taken_as_it_stands() {
+    let guide = include_str!("../../../../docs/server.md");
+    let file = guide.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let options = serve(file, &[]).server_options();
+    assert_eq!((options.drain, options.max_runs), (Duration::from_secs(30), 5000));
+    assert_eq!(options.origins, ["https://app.example"]);
+}
