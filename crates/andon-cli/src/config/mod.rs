@@ -17,15 +17,19 @@
 //!    defined twice.
 //! 2. A key that no flag has is refused by name, a wrong value in the words of its flag, each with file and line.
 //! 3. What a command is aimed at is said when it is given, and never in a file: nothing is stopped because of a forgotten line.
-//! 4. A relative path is one beside the file.
+//! 4. What the file says of the agent is for the agents of this program: it is no error where a command talks to a server.
+//! 5. A relative path is one beside the file.
 
 mod example;
 mod settings;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::args::Args;
@@ -37,18 +41,40 @@ pub(crate) const VARIABLE: &str = "ANDON_CONFIG";
 /// The flags that stand for every command that has them, beside those of `andon serve`.
 const SHARED: [&str; 1] = ["server"];
 
+/// The flags whose values come from the file.
+static FROM_FILE: OnceLock<BTreeSet<String>> = OnceLock::new();
+
+/// Whether the value that a flag has comes from the file: nobody has said it for this command alone.
+pub(crate) fn is_from_file(long: &str) -> bool {
+    FROM_FILE.get().is_some_and(|longs| longs.contains(long))
+}
+
 /// The command line with the file's flags behind it; leaves with 2 if one of them is wrong.
 pub(crate) fn parse() -> Args {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let read = || {
-        let file = named(&words)?.or_else(usual);
-        let command = match file {
-            Some(file) => with_file(&file)?,
-            None => Args::command(),
-        };
-        Args::from_arg_matches(&command.try_get_matches_from(&words)?)
+    read(&words).unwrap_or_else(|error| error.exit())
+}
+
+fn read(words: &[OsString]) -> Result<Args, clap::Error> {
+    let Some(file) = named(words)?.or_else(usual) else {
+        return Args::from_arg_matches(&Args::command().try_get_matches_from(words)?);
     };
-    read().unwrap_or_else(|error| error.exit())
+    let (mut command, mut said) = with_file(&file)?;
+    let matches = command.try_get_matches_from_mut(words)?;
+    let (mut chosen, mut deepest) = (&command, &matches);
+    while let Some((name, below)) = deepest.subcommand() {
+        chosen = chosen.find_subcommand(name).unwrap_or(chosen);
+        deepest = below;
+    }
+    for arg in settings::flags(chosen) {
+        let is_default = deepest.value_source(arg.get_id().as_str()) == Some(ValueSource::DefaultValue);
+        if let Some(long) = arg.get_long().filter(|_| !is_default) {
+            said.remove(long);
+        }
+    }
+    // It is read once.
+    let _ = FROM_FILE.set(said);
+    Args::from_arg_matches(&matches)
 }
 
 /// The file that the command line or the environment names.
@@ -72,7 +98,7 @@ fn usual_path() -> Option<PathBuf> {
     Some(dirs::config_dir()?.join("andon").join("andon.yaml"))
 }
 
-fn with_file(file: &Path) -> Result<clap::Command, clap::Error> {
+fn with_file(file: &Path) -> Result<(clap::Command, BTreeSet<String>), clap::Error> {
     let shown = file.display();
     let refuse = |why: String| Args::command().error(ErrorKind::ValueValidation, why);
     let text = std::fs::read_to_string(file).map_err(|error| refuse(format!("{shown} cannot be read: {error}")))?;

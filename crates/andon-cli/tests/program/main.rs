@@ -4,11 +4,14 @@
 mod chat;
 mod child;
 mod commands;
+mod config;
 mod in_use;
 mod kill;
 mod models;
 mod moving;
 mod queued;
 mod run;
+mod serve;
+mod served;
 mod sessions;
 mod tools;
