@@ -34,6 +34,8 @@ enum Aim {
     Nobody,
     /// A run is there, and was pulled at so often.
     Run { target: Target, pulls: u32 },
+    /// A server is there, and was told so often to end.
+    Server { told: u32 },
 }
 
 /// What signals stop.
@@ -85,6 +87,11 @@ impl Interrupts {
         aimed
     }
 
+    /// From now on the first two signals of either kind are [told](Self::while_idle), and the third leaves at once.
+    pub(crate) fn aim_at_server(&self) {
+        *lock(&self.aim) = Aim::Server { told: 0 };
+    }
+
     /// The next signal that comes while no run is there.
     ///
     /// # Cancel safety
@@ -126,7 +133,17 @@ fn act(aim: &Mutex<Aim>, interrupt: Interrupt, tell: &UnboundedSender<Interrupt>
 
 /// Stops the run that is there, if one is.
 fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
-    let Aim::Run { target, pulls } = aim else { return false };
+    let (target, pulls) = match aim {
+        Aim::Nobody => return false,
+        Aim::Server { told } => {
+            *told += 1;
+            if *told > 2 {
+                Exit::Interrupted.leave();
+            }
+            return false;
+        }
+        Aim::Run { target, pulls } => (target, pulls),
+    };
     let how = match interrupt {
         Interrupt::Terminate => {
             let asked = How::asked(Force::Graceful, Some("SIGTERM".to_owned()));

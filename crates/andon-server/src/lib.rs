@@ -116,6 +116,11 @@ impl Server {
         &self.core.apps
     }
 
+    /// What it allows, and how long it waits.
+    pub fn options(&self) -> &Options {
+        &self.core.options
+    }
+
     /// The runtime that its runs belong to.
     pub fn runtime(&self) -> &Runtime {
         &self.core.runtime

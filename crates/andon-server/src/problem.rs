@@ -64,6 +64,25 @@ impl Problem {
         Self::bad_request("bad-id", format!("{what}: {error}"))
     }
 
+    /// What is wrong, and what to do.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// As clients see it.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut body = json!({
+            "type": format!("urn:andon:{}", self.kind),
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if let Value::Object(body) = &mut body {
+            body.extend(self.more.clone());
+        }
+        body
+    }
+
     /// Adds a field.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
@@ -73,17 +92,8 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut body = json!({
-            "type": format!("urn:andon:{}", self.kind),
-            "title": self.status.canonical_reason().unwrap_or("Error"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        });
-        if let Value::Object(body) = &mut body {
-            body.extend(self.more);
-        }
         let kind = HeaderValue::from_static("application/problem+json");
-        let mut response = (self.status, body.to_string()).into_response();
+        let mut response = (self.status, self.to_json().to_string()).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());

@@ -103,18 +103,23 @@ pub(crate) async fn cancel_run(
     Path(run): Path<String>,
     OptionalBody(request): OptionalBody<CancelRun>,
 ) -> Result<Response, Problem> {
-    let permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
     let id = runs::id(&run)?;
     let CancelRun { force, grace_ms, reason, note, wait } = request;
     let how = how(force, reason, note, grace_ms)?;
-    core.counts.cancels.fetch_add(1, Ordering::Relaxed);
-    let (run, reply) = match pull(&core, &principal, &id, &how).await? {
-        Some(found) => found,
-        None => remember(&core, &principal, &id, &how).await?,
-    };
-    recorded(&core, &run, &reply).await?;
-    drop(permit);
+    let (run, reply) = stop(&core, &principal, &id, &how).await?;
     Ok(answer(&core, run, reply, wait).await)
+}
+
+/// Pulls the cord of a run, and waits until that is on record.
+pub(super) async fn stop(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
+    let _permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
+    core.counts.cancels.fetch_add(1, Ordering::Relaxed);
+    let (run, reply) = match pull(core, principal, id, how).await? {
+        Some(found) => found,
+        None => remember(core, principal, id, how).await?,
+    };
+    recorded(core, &run, &reply).await?;
+    Ok((run, reply))
 }
 
 /// Stop one tool call alone. The run goes on, and its model is told.
@@ -168,6 +173,10 @@ async fn pull(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Re
     }
     let found = core.runtime.find(id).await?;
     let Some(run) = found.filter(|run| run.session().tenant == principal.tenant) else { return Ok(None) };
+    if run.try_outcome().is_some() {
+        let reply = run.cancel(cancel);
+        return Ok(Some((run, reply)));
+    }
     let reply = carry_out(core, id, cancel).await?;
     // Settled by the cancel itself, if nobody was driving it: what is told is how it stands now.
     let run = core.runtime.find(id).await?.unwrap_or(run);

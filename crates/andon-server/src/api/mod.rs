@@ -11,6 +11,7 @@ mod operations;
 mod runs;
 mod selector;
 mod sessions;
+mod socket;
 
 use std::time::Duration;
 
