@@ -58,6 +58,7 @@ impl Program {
             .env("USER", "ada")
             .env("ANDON_DB", db)
             .env("XDG_DATA_HOME", "/nonexistent")
+            .env("XDG_CONFIG_HOME", "/nonexistent")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
