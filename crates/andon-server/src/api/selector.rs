@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use super::cancel::{Cancelled, carry_out, told, too_many, within};
-use super::forms::{ForceForm, how};
+use super::forms::{ForceForm, ReasonForm, how};
 use crate::Shared;
 use crate::body::Body;
 use crate::line::Scope;
@@ -37,9 +37,10 @@ pub(crate) struct CancelMany {
     /// How hard; `graceful` unless told otherwise.
     force: Option<ForceForm>,
     /// The grace for running tools in milliseconds, in place of each tool's own.
+    #[schema(format = "uint64")]
     grace_ms: Option<u64>,
     /// Why: `requested`, or `operator`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the receipts.
     note: Option<String>,
