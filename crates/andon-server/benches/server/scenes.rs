@@ -53,12 +53,12 @@ pub(crate) async fn all<T: 'static>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
     results
 }
 
-/// Starts runs, so many at a time, each with its feed on a connection of its own, on which `read` goes on.
+/// Starts runs, so many at a time, each with its feed on a connection of its own. `read` gets the first chunk, and goes on.
 pub(crate) async fn with_feeds<T: 'static, F: Future<Output = T> + 'static>(
     house: &House,
     app: &str,
     runs: usize,
-    read: impl Fn(Connection, String) -> F,
+    read: impl Fn(Connection, Vec<u8>) -> F,
 ) -> Vec<JoinHandle<T>> {
     let mut readers = Vec::with_capacity(runs);
     while readers.len() < runs {
@@ -69,12 +69,11 @@ pub(crate) async fn with_feeds<T: 'static, F: Future<Output = T> + 'static>(
                     let mut connection = Connection::open(address).await;
                     connection.feed(&request).await;
                     let first = connection.chunk().await.expect("a feed with something in it");
-                    let run = reading::text(&first, "run").expect("a run's id").to_owned();
-                    (connection, run)
+                    (connection, first)
                 })
             })
             .collect();
-        readers.extend(all(starting).await.into_iter().map(|(connection, run)| spawn_local(read(connection, run))));
+        readers.extend(all(starting).await.into_iter().map(|(connection, first)| spawn_local(read(connection, first))));
     }
     readers
 }

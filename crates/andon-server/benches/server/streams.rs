@@ -14,8 +14,9 @@ const RUNS: usize = 32;
 const MANY: usize = 1_000;
 
 /// Reads a feed to its end: how many pieces were in it, and how many events they came in.
-async fn fold(mut connection: Connection, pieces: u32) -> u64 {
+async fn fold(mut connection: Connection, first: Vec<u8>, pieces: u32) -> u64 {
     let mut folded = Folded::new();
+    folded.take(&first);
     while let Some(chunk) = connection.chunk().await {
         folded.take(&chunk);
     }
@@ -36,7 +37,7 @@ pub(crate) fn pieces() -> Vec<Line> {
         let reached = median(3, || {
             let began = now();
             let events: u64 = on_one_thread(async {
-                let readers = with_feeds(&house, app, RUNS, |connection, _| fold(connection, PIECES)).await;
+                let readers = with_feeds(&house, app, RUNS, |connection, first| fold(connection, first, PIECES)).await;
                 all(readers).await.into_iter().sum()
             });
             let pieces = f64::from(PIECES) * RUNS as f64;
@@ -55,7 +56,7 @@ fn paced() -> Vec<Line> {
     let house = House::new();
     let (rate, cpu) = on_one_thread(async {
         let (began, before) = (now(), house.cpu());
-        let readers = with_feeds(&house, "paced", MANY, |connection, _| fold(connection, PACED)).await;
+        let readers = with_feeds(&house, "paced", MANY, |connection, first| fold(connection, first, PACED)).await;
         all(readers).await;
         let pieces = f64::from(PACED) * MANY as f64;
         let took = began.elapsed().as_secs_f64();

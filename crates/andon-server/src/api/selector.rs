@@ -134,7 +134,10 @@ pub(crate) async fn stop(
         }
         Ok(())
     };
-    let recorded = within(core.options.record_patience, all_recorded).await;
+    // Who waits for the end of thousands waits for the disk, too.
+    let patience =
+        if wait { core.options.wait.max(core.options.record_patience) } else { core.options.record_patience };
+    let recorded = within(patience, all_recorded).await;
     recorded.map_err(|problem| problem.with("pulled", true).with("cancelled", stopped.len()))?;
     drop(permit);
     if wait && let Ok(_permit) = core.waiting.try_acquire() {
