@@ -52,6 +52,14 @@ impl Db {
         Ok(Runtime::builder().journal(Arc::new(journal)).build())
     }
 
+    /// As [`open`](Self::open), for a server: where it can be reached is said beside the file.
+    pub(crate) fn open_to_serve(&self, program: &str) -> anyhow::Result<(Runtime, Address)> {
+        let Some(file) = &self.file else { return Ok((Runtime::builder().build(), Address(None))) };
+        let journal = SqliteJournal::open_with(file, &Options::new().program(program));
+        let journal = Arc::new(journal.map_err(|error| with_advice(error, For::Running))?);
+        Ok((Runtime::builder().journal(Arc::clone(&journal) as _).build(), Address(Some(journal))))
+    }
+
     /// Opens it to look, also while another process writes it; nothing if nothing was recorded yet.
     pub(crate) fn open_to_read(&self) -> anyhow::Result<Option<Runtime>> {
         let journal = self.journal_to_read()?;
@@ -83,9 +91,37 @@ impl Db {
         self.file.as_ref().map_or_else(|| "memory".to_owned(), |file| file.display().to_string())
     }
 
+    /// A command of this very program that finds the server of this database, for people to paste.
+    pub(crate) fn client_command(&self, words: &str, server: &str) -> String {
+        let program = std::env::args().next().unwrap_or_else(|| "andon".to_owned());
+        // What is in memory has no file beside which the server could be found.
+        let place = if self.is_kept() { self.flag.clone() } else { format!(" --server {server}") };
+        format!("{} {words}{place}", quoted(&program))
+    }
+
     /// A command that works on this same database, for people to type.
     pub(crate) fn command(&self, words: &str) -> String {
         format!("andon {words}{}", self.flag)
+    }
+}
+
+/// The place beside the database where clients look for its server.
+pub(crate) struct Address(Option<Arc<SqliteJournal>>);
+
+impl Address {
+    /// Says where the server is.
+    pub(crate) fn say(&self, address: String) -> anyhow::Result<()> {
+        self.set(Some(address)).context("the server's address cannot be written beside the database")
+    }
+
+    /// Takes that back: the server is gone.
+    pub(crate) fn withdraw(&self) {
+        // Who cannot write it leaves it: the lock that is let go says the same.
+        let _ = self.set(None);
+    }
+
+    fn set(&self, address: Option<String>) -> std::io::Result<()> {
+        self.0.as_ref().map_or(Ok(()), |journal| journal.set_address(address))
     }
 }
 

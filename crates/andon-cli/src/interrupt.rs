@@ -28,6 +28,8 @@ enum Aim {
     Nobody,
     /// A run is there, and was pulled at so often.
     Run { cord: Cord, pulls: u32 },
+    /// A server is there, and was told so often to end.
+    Server { told: u32 },
 }
 
 /// The signals that come while no run is there, and the aim of those that come while one is.
@@ -71,6 +73,11 @@ impl Interrupts {
         aimed
     }
 
+    /// From now on the first two signals of either kind are [told](Self::while_idle), and the third leaves at once.
+    pub(crate) fn aim_at_server(&self) {
+        *lock(&self.aim) = Aim::Server { told: 0 };
+    }
+
     /// The next signal that comes while no run is there.
     ///
     /// # Cancel safety
@@ -112,7 +119,17 @@ fn act(aim: &Mutex<Aim>, interrupt: Interrupt, tell: &UnboundedSender<Interrupt>
 
 /// Pulls the cord of the run that is there, if one is.
 fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
-    let Aim::Run { cord, pulls } = aim else { return false };
+    let (cord, pulls) = match aim {
+        Aim::Nobody => return false,
+        Aim::Server { told } => {
+            *told += 1;
+            if *told > 2 {
+                Exit::Interrupted.leave();
+            }
+            return false;
+        }
+        Aim::Run { cord, pulls } => (cord, pulls),
+    };
     let cancel = match interrupt {
         Interrupt::Terminate => Cancel::graceful().reason(Reason::Shutdown).by("system").note("SIGTERM"),
         Interrupt::CtrlC => {

@@ -1,8 +1,11 @@
-//! The `andon` program: talk to an agent in the terminal, and pull the cord.
+//! The `andon` program: a server of agents, and what talks to it and pulls the cord.
 
 mod agent;
+mod agents;
 mod args;
 mod chat;
+mod completions;
+mod config;
 mod db;
 mod follow;
 mod input;
@@ -10,12 +13,11 @@ mod interrupt;
 mod names;
 mod records;
 mod run_once;
+mod serve;
 mod show;
 mod start;
 mod terminal;
 mod tools;
-
-use clap::Parser;
 
 use crate::args::{Args, Command};
 use crate::show::Style;
@@ -28,13 +30,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Exit {
-    /// The run completed, the chat was left, or what was asked is done.
+    /// The run completed, the chat was left, the server has ended with nothing left, or what was asked is done.
     Completed = 0,
-    /// The run failed, or the program did.
+    /// The run failed, the server left something, or the program failed.
     Failed = 1,
     /// The run was cancelled.
     Cancelled = 3,
-    /// A third Ctrl-C: left at once.
+    /// A third Ctrl-C, or a server's third signal: left at once.
     Interrupted = 130,
 }
 
@@ -50,7 +52,7 @@ fn main() {
     // A tool's process has this very program as its supervisor: that comes before everything else.
     andon::init();
     andon_tools::process::adopt_orphans();
-    let args = Args::parse();
+    let args = config::parse();
     let exit = work(args).unwrap_or_else(|error| {
         if is_closed_pipe(&error) {
             // Whoever read the output has gone: there is nobody to tell.
@@ -68,7 +70,8 @@ fn work(args: Args) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         match args.command {
-            None => chat::chat(&args.chat).await,
+            None => serve::serve(&args.serve).await,
+            Some(Command::Serve(args)) => serve::serve(&args).await,
             Some(Command::Chat(args)) => chat::chat(&args).await,
             Some(Command::Run(args)) => run_once::run_once(&args).await,
             Some(Command::Sessions(args)) => records::sessions(&args).await,
@@ -79,6 +82,8 @@ fn work(args: Args) -> anyhow::Result<Exit> {
             Some(Command::Import(args)) => records::import(&args).await,
             Some(Command::Delete(args)) => records::delete(&args).await,
             Some(Command::Usage(args)) => records::usage(&args).await,
+            Some(Command::Config) => config::print(),
+            Some(Command::Completions(args)) => completions::print(args.shell),
         }
     });
     // Nothing is left to be waited for: the run has settled, and what it leaked is in its receipt. The runtime is left as it

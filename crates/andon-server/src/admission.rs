@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use andon::core::time::Wall;
 use andon::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, StartError};
-use axum::http::StatusCode;
 use parking_lot::Mutex;
 
 use crate::line::{Hold, Line, Scope};
@@ -153,11 +152,10 @@ impl From<Refused> for Problem {
             Refused::Draining => {
                 Self::unavailable("shutting-down", "the server is shutting down: try again when it is back")
             }
-            Refused::TooManyRuns { max } => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too-many-runs",
-                format!("{max} runs are in progress, and no more are taken: try again later"),
-            ),
+            Refused::TooManyRuns { max } => {
+                let detail = format!("{max} runs are in progress, and no more are taken: try again later");
+                Self::unavailable("too-many-runs", detail)
+            }
             Refused::TooManyRunsOfUser { max } => Self::too_many(
                 "too-many-runs-of-user",
                 format!(

@@ -25,7 +25,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use crate::presence::Watcher;
 
 /// How many bytes go out together.
-const FRAME: usize = 16 << 10;
+pub(crate) const FRAME: usize = 16 << 10;
 
 /// What a reader holds while it reads: its place among the feeds, and its presence at the run.
 #[derive(Debug)]

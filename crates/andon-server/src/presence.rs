@@ -4,6 +4,7 @@
 //! ends with the run, and it pulls the same cord as everybody.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,22 +71,20 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// The signal that cancels a run when it is left alone for too long, and what makes it [heard](Self::add); nothing if
-    /// being alone does not matter to the run.
-    pub(crate) fn signal(&self, run: &RunId, policy: OnDisconnect) -> Option<(Alone, Heard)> {
+    /// The signal that cancels a run when it is left alone for too long; nothing if being alone does not matter to the run.
+    /// It hears who comes and goes from now on, so it is made before the run can be found.
+    pub(crate) fn signal(&self, run: &RunId, policy: OnDisconnect) -> Option<Alone> {
         let patience = patience(policy)?;
         let (sender, watching) = watch::channel(Watching::default());
-        let forget = Forget { presence: self.clone(), run: run.clone() };
-        Some((Alone { watching, patience, _forget: forget }, Heard(sender)))
-    }
-
-    /// The run has started: from now on its signal hears who comes and goes.
-    pub(crate) fn add(&self, run: &RunId, heard: Heard) {
-        let mut runs = self.runs.lock();
-        // A run that is over by now has dropped its end, and will not come to forget this one.
-        if !heard.0.is_closed() {
-            runs.insert(run.clone(), heard.0);
-        }
+        let forget = match self.runs.lock().entry(run.clone()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(sender);
+                Some(Forget { presence: self.clone(), run: run.clone() })
+            }
+            // The id is in use. This start is going to be refused, and takes nothing from the run that is there.
+            Entry::Occupied(_) => None,
+        };
+        Some(Alone { watching, patience, _forget: forget })
     }
 
     /// Somebody watches a run, until the guard is dropped.
@@ -101,15 +100,12 @@ impl Presence {
     }
 }
 
-/// Makes a run's signal hear who comes and goes.
-pub(crate) struct Heard(watch::Sender<Watching>);
-
 /// A run that does not want to be left alone.
 pub(crate) struct Alone {
-    // Dropped before the entry is forgotten: see `Presence::add`.
     watching: watch::Receiver<Watching>,
     patience: Duration,
-    _forget: Forget,
+    /// Dropped with the run, or with the start that was refused.
+    _forget: Option<Forget>,
 }
 
 impl Alone {

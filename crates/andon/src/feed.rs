@@ -11,8 +11,9 @@ use andon_core::answer::{CallHead, Kind};
 use andon_core::event::{Record, Seq};
 use andon_core::id::CallId;
 use futures_core::Stream;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::live::Live;
 
@@ -93,9 +94,48 @@ impl Serialize for FeedItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Fact(record) => record.serialize(serializer),
-            Self::Delta(delta) => delta.to_json().serialize(serializer),
-            Self::TextLost { at } => json!({"type": "text_lost", "at": at.to_string()}).serialize(serializer),
+            Self::Delta(delta) => delta.serialize(serializer),
+            Self::TextLost { at } => {
+                let mut form = serializer.serialize_struct("TextLost", 2)?;
+                form.serialize_field("type", "text_lost")?;
+                form.serialize_field("at", at)?;
+                form.end()
+            }
         }
+    }
+}
+
+impl Serialize for Cursor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for Delta {
+    /// Written straight out: there is one for every piece that a reader sees.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = match &self.kind {
+            Kind::Text | Kind::Thinking => 3,
+            Kind::ToolOutput(_) => 4,
+            Kind::ToolInput(_) => 5,
+        };
+        let mut form = serializer.serialize_struct("Delta", fields)?;
+        form.serialize_field("type", "delta")?;
+        form.serialize_field("at", &self.at)?;
+        match &self.kind {
+            Kind::Text => form.serialize_field("text", &self.text)?,
+            Kind::Thinking => form.serialize_field("thinking", &self.text)?,
+            Kind::ToolInput(head) => {
+                form.serialize_field("tool_input", &self.text)?;
+                form.serialize_field("call", &head.id)?;
+                form.serialize_field("tool", &head.name)?;
+            }
+            Kind::ToolOutput(call) => {
+                form.serialize_field("tool_output", &self.text)?;
+                form.serialize_field("call", call)?;
+            }
+        }
+        form.end()
     }
 }
 
@@ -150,20 +190,6 @@ impl TryFrom<DeltaForm> for Delta {
 impl<'de> Deserialize<'de> for Cursor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl Delta {
-    fn to_json(&self) -> Value {
-        let at = self.at.to_string();
-        match &self.kind {
-            Kind::Text => json!({"type": "delta", "at": at, "text": self.text}),
-            Kind::Thinking => json!({"type": "delta", "at": at, "thinking": self.text}),
-            Kind::ToolInput(head) => {
-                json!({"type": "delta", "at": at, "tool_input": self.text, "call": head.id, "tool": head.name})
-            }
-            Kind::ToolOutput(call) => json!({"type": "delta", "at": at, "tool_output": self.text, "call": call}),
-        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The command line.
 
 mod records;
+mod serve;
 mod session;
 
 pub(crate) use records::{
     DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ListForm, ReceiptArgs, RunsArgs, SessionsArgs, UsageArgs,
 };
+pub(crate) use serve::ServeArgs;
 pub(crate) use session::{DbArgs, SessionName, TalkArgs};
 
 use std::num::{NonZeroU32, NonZeroU64};
@@ -15,15 +17,26 @@ use std::time::Duration;
 use andon::Limits;
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::config;
+
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    the run completed (a chat that is left always ends so)
+  0    the run completed (a chat that is left always ends so); the server ended with nothing left
   1    the run failed, or the program could not do what it was asked
   2    the command line is wrong
   3    the run was cancelled: by Ctrl-C, a deadline or a limit
   130  left at once by a third Ctrl-C
 
 Ctrl-C stops the run gracefully, a second one stops it now, a third one leaves at once.";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  andon serve
+  andon serve --bind 127.0.0.1:8001 --db ./shop.db --agents ./agents
+  andon serve --model anthropic/claude-sonnet-5 --tool read_file --folder ./docs
+
+SIGTERM and Ctrl-C: runs in progress have the time of --drain to finish, then they are stopped. A second one stops them now, a
+third one leaves at once.";
 
 const CHAT_EXAMPLES: &str = "\
 Examples:
@@ -38,21 +51,30 @@ Examples:
   andon run --continue --json tell me more
   echo roll 3 dice | andon run";
 
-/// Talk to an AI agent that you can stop at any moment, with nothing lost.
+/// Run AI agents that you can stop at any moment, from anywhere, with nothing lost.
 ///
-/// Without a command this is `andon chat`. Unless --model names another, the model is a practice model: it needs no key and
-/// no network. What was said is kept in a database in your data folder, and outlives the program however that ends.
+/// Without a command this is `andon serve`: a server on 127.0.0.1:8000. Unless --model names another, the model is a practice
+/// model: it needs no key and no network. What was said is kept in a database in your data folder, and outlives the program
+/// however that ends.
 #[derive(Debug, Parser)]
 #[command(name = "andon", version, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     #[command(flatten)]
-    pub(crate) chat: ChatArgs,
+    pub(crate) serve: ServeArgs,
+    /// A file with flags in it, such as `bind: 127.0.0.1:8001`; `andon config` writes one to begin with. Unless told otherwise
+    /// it is `andon/andon.yaml` in your config folder, if that is there. The command line wins, then the environment.
+    // Read by `config::parse` before all else.
+    #[arg(long, value_name = "FILE", env = config::VARIABLE, hide_env_values = true, global = true, value_hint = clap::ValueHint::FilePath)]
+    pub(crate) config: Option<std::ffi::OsString>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve agents over HTTP, to be started, watched and stopped from anywhere on this machine.
+    #[command(after_help = format!("{SERVE_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Serve(ServeArgs),
     /// Talk to an agent in the terminal.
     #[command(after_help = format!("{CHAT_EXAMPLES}\n\n{EXIT_CODES}"))]
     Chat(ChatArgs),
@@ -75,6 +97,18 @@ pub(crate) enum Command {
     Delete(DeleteArgs),
     /// Tell how good the estimates of tokens have been, model by model.
     Usage(UsageArgs),
+    /// Print a configuration file with every flag in it, all commented out.
+    #[command(after_help = "Example:\n  andon config > andon.yaml")]
+    Config,
+    /// Print what a shell needs to complete these commands.
+    #[command(after_help = "Examples:\n  source <(andon completions bash)\n  andon completions fish | source")]
+    Completions(CompletionsArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, clap::Args)]
@@ -182,9 +216,14 @@ pub(crate) fn refuse(command: &str, why: &str) -> ! {
     }
 }
 
+/// A time.
+fn time(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 30s, 2m or 500ms"))
+}
+
 /// A time that is not zero: a run with no time would stop before it began.
 fn some_time(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 30s, 2m or 500ms"))?;
+    let time = time(text)?;
     if time.is_zero() { Err("it must be more than nothing".to_owned()) } else { Ok(time) }
 }
 
@@ -198,9 +237,9 @@ mod tests {
     }
 
     #[test]
-    fn options_work_with_and_without_the_word_chat() {
+    fn options_work_with_and_without_a_command() {
         let alone = Args::try_parse_from(["andon", "--deadline", "30s"]).unwrap();
-        assert_eq!(alone.chat.options.limits().deadline, Some(Duration::from_secs(30)));
+        assert_eq!(alone.serve.options.limits().deadline, Some(Duration::from_secs(30)));
         let Some(Command::Chat(chat)) = Args::try_parse_from(["andon", "chat", "--turns", "2"]).unwrap().command else {
             panic!("that is a chat");
         };

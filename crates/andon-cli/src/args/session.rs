@@ -12,7 +12,7 @@ use crate::agent::PRACTICE;
 pub(crate) struct DbArgs {
     /// The database; `memory` records nothing. Unless told otherwise it is `andon/andon.db` in your data folder.
     // An empty text is as good as none: that is how a variable is unset in many scripts.
-    #[arg(long, value_name = "PATH|memory", env = "ANDON_DB", hide_env_values = true)]
+    #[arg(long, value_name = "PATH|memory", env = "ANDON_DB", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) db: Option<OsString>,
 }
 

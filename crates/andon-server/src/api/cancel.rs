@@ -9,7 +9,7 @@ use std::time::Duration;
 use andon::core::time::Wall;
 use andon::{CallId, Ending, Reason, Receipt, Reply, ReplyKind, Run, RunId, State as RunState};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use super::runs;
 use crate::Shared;
 use crate::admission::Remembered;
 use crate::body::OptionalBody;
+use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::tombstones::{How, Tombstone};
@@ -105,18 +106,23 @@ pub(crate) async fn cancel_run(
     Path(run): Path<String>,
     OptionalBody(request): OptionalBody<CancelRun>,
 ) -> Result<Response, Problem> {
-    let permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
     let id = runs::id(&run)?;
     let CancelRun { force, grace_ms, reason, note, wait } = request;
     let how = how(force, reason, note, grace_ms)?;
-    core.counts.cancels.fetch_add(1, Ordering::Relaxed);
-    let (run, reply) = match pull(&core, &principal, &id, &how).await? {
-        Some(found) => found,
-        None => remember(&core, &principal, &id, &how).await?,
-    };
-    recorded(&core, &run, &reply).await?;
-    drop(permit);
+    let (run, reply) = stop(&core, &principal, &id, &how).await?;
     Ok(answer(&core, run, reply, wait).await)
+}
+
+/// Pulls the cord of a run, and waits until that is on record.
+pub(super) async fn stop(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
+    let _permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
+    core.counts.cancels.fetch_add(1, Ordering::Relaxed);
+    let (run, reply) = match pull(core, principal, id, how).await? {
+        Some(found) => found,
+        None => remember(core, principal, id, how).await?,
+    };
+    recorded(core, &run, &reply).await?;
+    Ok((run, reply))
 }
 
 /// Stop one tool call alone. The run goes on, and its model is told.
@@ -170,6 +176,10 @@ async fn pull(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Re
     }
     let found = core.runtime.find(id).await?;
     let Some(run) = found.filter(|run| run.session().tenant == principal.tenant) else { return Ok(None) };
+    if run.try_outcome().is_some() {
+        let reply = run.cancel(cancel);
+        return Ok(Some((run, reply)));
+    }
     let reply = carry_out(core, id, cancel).await?;
     // Settled by the cancel itself, if nobody was driving it: what is told is how it stands now.
     let run = core.runtime.find(id).await?.unwrap_or(run);

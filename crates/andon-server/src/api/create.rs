@@ -137,7 +137,8 @@ pub(crate) async fn create(
     if events::wants_feed(&headers) {
         return events::feed(&core, &run, &headers, None);
     }
-    let location = format!("/v1/runs/{}", events::encoded(run.id()));
+    // Beside the path that was asked for, wherever the router is mounted.
+    let location = format!("runs/{}", events::encoded(run.id()));
     let view = RunView::of(&run).ok_or_else(|| Problem::unavailable("journal", "the run is not on record yet"))?;
     let mut response = (status, Json(view)).into_response();
     if let Ok(location) = HeaderValue::from_str(&location) {
@@ -308,11 +309,9 @@ fn admit(core: &Shared, principal: &Principal, order: &Order) -> Result<Run, Ref
             Some(cancel) => prompt.born_cancelled(cancel),
             None => prompt,
         };
-        let Some((alone, heard)) = core.presence.signal(&order.run_id, order.on_disconnect) else {
-            return prompt.start();
-        };
-        let run = prompt.cancel_with(alone.for_too_long()).start()?;
-        core.presence.add(run.id(), heard);
-        Ok(run)
+        match core.presence.signal(&order.run_id, order.on_disconnect) {
+            Some(alone) => prompt.cancel_with(alone.for_too_long()).start(),
+            None => prompt.start(),
+        }
     })
 }

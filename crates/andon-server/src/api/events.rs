@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use andon::{Cursor, Run, RunId};
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -12,9 +14,10 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::forms::IdForm;
-use super::runs;
+use super::{runs, socket};
 use crate::Shared;
 use crate::feeds::{NoPlace, Reading, SseBody};
+use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::query::Query;
@@ -43,7 +46,9 @@ pub(crate) struct EventForm {
 
 /// A run's feed, as Server-Sent Events or over a WebSocket.
 ///
-/// With `Last-Event-ID` it goes on exactly there, also in the middle of an answer.
+/// With `Last-Event-ID`, or `after`, it goes on exactly there, also in the middle of an answer. With `Upgrade: websocket`
+/// each message is one event's data; its id is its `seq`, or its `at` where it has one. The client may send
+/// `{"type": "cancel", "force"?, "grace_ms"?, "note"?}`, which is answered with a `cancel_reply` once it is on record.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
     params(
@@ -53,6 +58,7 @@ pub(crate) struct EventForm {
     ),
     responses(
         (status = 200, description = "The feed", body = EventForm, content_type = "text/event-stream"),
+        (status = 101, description = "The feed, over a WebSocket"),
         (status = 204, description = "There is nothing behind the run's last event"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
     )
@@ -63,9 +69,23 @@ pub(crate) async fn events(
     Path(run): Path<String>,
     Query(from): Query<From>,
     headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let run = runs::find(&core, &principal, &run).await?;
-    feed(&core, &run, &headers, from.after.as_deref())
+    if !wants_socket(&headers) {
+        return feed(&core, &run, &headers, from.after.as_deref());
+    }
+    let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
+    let from = place(&headers, from.after.as_deref())?;
+    let reading = reading(&core, &run)?;
+    let feed = run.feed_from(from);
+    Ok(socket::upgrade(&core, principal, upgrade, run, feed, reading))
+}
+
+/// Whether the client asks for a WebSocket.
+fn wants_socket(headers: &HeaderMap) -> bool {
+    let asked = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
+    asked.is_some_and(|asked| asked.eq_ignore_ascii_case("websocket"))
 }
 
 /// Whether the client asks for a feed.

@@ -171,7 +171,7 @@ impl Events {
 }
 
 /// Reads one block; nothing if it is a comment.
-fn parse(block: &str) -> Option<Event> {
+pub(crate) fn parse(block: &str) -> Option<Event> {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
     let data = field("data: ")?;
     let id = field("id: ").unwrap_or_default().to_owned();

@@ -2,4 +2,8 @@
 
 mod cancel;
 mod create;
+mod disconnect;
+mod feeds;
 mod house;
+mod inside;
+mod socket;

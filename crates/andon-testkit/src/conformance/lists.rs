@@ -6,7 +6,7 @@ use andon::core::event::Event;
 use andon::core::message::{Message, Part, Role, ToolCall};
 use andon::core::outcome::Ending;
 use andon::core::time::Wall;
-use andon::{RunFilter, RunInfo, SessionFilter, SessionInfo, SessionKey, State, StateChange, StateMap};
+use andon::{RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey, State, StateChange, StateMap};
 
 use super::story::{Story, call, key, request, session};
 use super::subject::Subject;
@@ -136,6 +136,13 @@ pub(super) async fn runs_are_listed_newest_first_and_filtered(subject: Subject) 
         (RunFilter { settled: Some(false), user: text("ada"), ..all.clone() }, &["r3"]),
         (RunFilter { settled: Some(true), limit: Some(1), ..all.clone() }, &["r2"]),
         (RunFilter { session: text("S"), ..all.clone() }, &[]),
+        (RunFilter { before: Some(RunId::new("r2").unwrap()), ..all.clone() }, &["r1", "r0"]),
+        (
+            RunFilter { before: Some(RunId::new("r2").unwrap()), app: text("shop"), limit: Some(1), ..all.clone() },
+            &["r1"],
+        ),
+        (RunFilter { before: Some(RunId::new("r0").unwrap()), ..all.clone() }, &[]),
+        (RunFilter { before: Some(RunId::new("nobody").unwrap()), ..all.clone() }, &[]),
     ] {
         assert_eq!(run_ids(&subject, which.clone()).await, expected, "{which:?}");
     }

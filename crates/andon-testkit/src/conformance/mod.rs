@@ -163,6 +163,7 @@ cases! {
     shelf: [
         a_value_is_kept_in_place_of_the_one_before,
         kinds_do_not_see_each_other,
+        what_is_discarded_is_gone_for_ever,
     ],
     random: [
         owners_that_write_at_random_leave_what_a_simple_model_says,

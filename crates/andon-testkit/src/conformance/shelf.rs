@@ -31,3 +31,15 @@ pub(super) async fn kinds_do_not_see_each_other(subject: Subject) {
     assert_eq!(kept(&subject, "b").await, [("x".to_owned(), json!("b's"))]);
     assert_eq!(kept(&subject, "").await, [(String::new(), json!("nobody's"))]);
 }
+
+pub(super) async fn what_is_discarded_is_gone_for_ever(subject: Subject) {
+    keep(&subject, "a", "x", json!(1)).await;
+    keep(&subject, "a", "y", json!(2)).await;
+    keep(&subject, "b", "x", json!(3)).await;
+    let shelf = |subject: &Subject| subject.journal().shelf().discard("a", "x");
+    shelf(&subject).await.unwrap();
+    shelf(&subject).await.unwrap();
+    let subject = subject.opened_again();
+    assert_eq!(kept(&subject, "a").await, [("y".to_owned(), json!(2))]);
+    assert_eq!(kept(&subject, "b").await, [("x".to_owned(), json!(3))]);
+}

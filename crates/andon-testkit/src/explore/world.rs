@@ -75,11 +75,21 @@ impl World {
         agent
     }
 
+    /// The runtime, for what starts runs itself, such as a server.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
     /// Starts a prompt that the director may stop.
     pub fn start(&self, prompt: Prompt) -> Result<Arc<Run>, StartError> {
-        let run = Arc::new(prompt.start()?);
+        Ok(self.adopt(prompt.start()?))
+    }
+
+    /// A run that was started by something else: the director may stop it from now on.
+    pub fn adopt(&self, run: Run) -> Arc<Run> {
+        let run = Arc::new(run);
         self.director.add_run(&run);
-        Ok(run)
+        run
     }
 
     /// Lets an earlier process leave something behind: it plays unseen, on the same journal, and then dies.
@@ -95,9 +105,7 @@ impl World {
         for recovered in self.runtime.recover().await.unwrap_or_default() {
             let Fate::LivesOn { .. } = recovered.fate else { continue };
             let Ok(Some(run)) = self.runtime.find(&recovered.run).await else { continue };
-            let run = Arc::new(run);
-            self.director.add_run(&run);
-            runs.push(run);
+            runs.push(self.adopt(run));
         }
         runs
     }
@@ -131,7 +139,8 @@ impl World {
         items.and_then(|seen| seen.items.last()).map(|(_, item)| item.cursor()).unwrap_or_default()
     }
 
-    fn saw(&self, run: &Run, item: FeedItem) {
+    /// Somebody who reads the run's feed elsewhere was shown this.
+    pub fn saw(&self, run: &Run, item: FeedItem) {
         let is_end = matches!(&item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
         if is_end && self.tools.processes() > 0 {
             self.broken("P5: a run has settled, and a process that it started is alive");

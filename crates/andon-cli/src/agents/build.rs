@@ -1,0 +1,187 @@
+//! From what a file says to an agent that can run: the model is set up, servers are connected to.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use andon::{Agent, BoxFuture, Invocation, Model, Practice, Returned, Runtime, Tool, ToolSpec, Undo, Work};
+use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
+
+use super::fields::{Fault, Spot};
+use super::file::{AgentFile, placeholder};
+use super::mcp::McpArgs;
+use super::tool_entry::{ToolEntry, Wanted};
+use super::yaml::{Place, cut};
+use crate::agent::PRACTICE;
+
+/// An agent, and what its operator should know.
+pub(super) struct Built {
+    pub(super) agent: Agent,
+    pub(super) description: Option<String>,
+    pub(super) notes: Vec<(Place, String)>,
+}
+
+/// Where an app lives.
+#[derive(Debug, Clone)]
+pub(super) struct Home {
+    /// The app's name, which is its folder's.
+    pub(super) app: String,
+    /// The folder of all apps.
+    pub(super) dir: PathBuf,
+}
+
+impl Home {
+    fn folder(&self) -> PathBuf {
+        self.dir.join(&self.app)
+    }
+}
+
+/// Builds an agent.
+///
+/// # Cancel safety
+///
+/// Cancel safe: servers that were connected to for it are let go.
+pub(super) async fn build(file: AgentFile, home: &Home, runtime: &Runtime) -> Result<Built, Fault> {
+    let model = model(&file.model)?;
+    let mut notes = Vec::new();
+    if let Some((at, name)) = placeholder(&file.instruction) {
+        let why = "is sent to the model as it stands: nothing is filled in from the session's state";
+        notes.push((at, format!("`{{{}}}` in `instruction` {why}", cut(&name))));
+    }
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    let mut names = BTreeSet::new();
+    for entry in &file.tools {
+        for tool in tools_of(entry, home, &mut notes).await? {
+            if !names.insert(tool.spec().name.clone()) {
+                let why = format!(
+                    "a second tool is called `{}`: leave one out, or give a McpToolset a `tool_name_prefix`",
+                    cut(&tool.spec().name)
+                );
+                return Err(Fault::new(entry.at, why));
+            }
+            tools.push(if entry.needs_approval { Arc::new(Asking::new(tool)) } else { tool });
+        }
+    }
+    let agent = Agent::builder()
+        .name(&home.app)
+        .runtime(runtime)
+        .model(model)
+        .instructions(file.instruction.value)
+        .limits(file.limits)
+        .tools(tools);
+    let agent = agent.build().map_err(|error| Fault::new(file.model.at, error.to_string()))?;
+    Ok(Built { agent, description: file.description, notes })
+}
+
+/// The model of a name. The names of Google's own models are known from ADK without their provider.
+fn model(name: &Spot<String>) -> Result<Arc<dyn Model>, Fault> {
+    let wanted = name.value.trim();
+    if wanted == PRACTICE {
+        return Ok(Arc::new(Practice::new()));
+    }
+    let is_bare = wanted.starts_with("gemini-") && !wanted.contains('/');
+    let whole = if is_bare { format!("gemini/{wanted}") } else { wanted.to_owned() };
+    andon_models::by_name(&whole).map_err(|error| Fault::new(name.at, error.to_string()))
+}
+
+async fn tools_of(
+    entry: &ToolEntry,
+    home: &Home,
+    notes: &mut Vec<(Place, String)>,
+) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    let tool: Arc<dyn Tool> = match &entry.wanted {
+        Wanted::Shell { folder, timeout } => {
+            let folder = folder.as_ref().map_or(Ok(home.folder()), |folder| existing(folder, home))?;
+            let shell = Shell::new().cwd(folder);
+            Arc::new(match timeout {
+                Some(timeout) => shell.timeout(*timeout),
+                None => shell,
+            })
+        }
+        Wanted::ReadFile { folder } => Arc::new(ReadFile::new(existing(folder, home)?)),
+        Wanted::WriteFile { folder } => Arc::new(WriteFile::new(harmless(folder, home)?)),
+        Wanted::HttpGet { timeout } => Arc::new(match timeout {
+            Some(timeout) => HttpGet::new().timeout(*timeout),
+            None => HttpGet::new(),
+        }),
+        Wanted::Mcp(args) => return remote(args, entry.at, home, notes).await,
+    };
+    Ok(vec![tool])
+}
+
+/// The tools of an MCP server. Its connection lives as long as they do.
+async fn remote(
+    args: &McpArgs,
+    at: Place,
+    home: &Home,
+    notes: &mut Vec<(Place, String)>,
+) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    let folder = args.cwd().map_or(Ok(home.folder()), |folder| existing(folder, home))?;
+    // Its words name the server without what may be secret in its address.
+    let connected = args.server(&folder).connect().await;
+    let toolset = connected.map_err(|error| Fault::passing(at, format!("{error}; it is tried again now and then")))?;
+    for (tool, why) in toolset.unusable() {
+        let line = format!("the tool `{}` of the MCP server `{}` is left out: {why}", cut(&tool), toolset.server());
+        notes.push((at, line));
+    }
+    Ok(toolset.tools().into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect())
+}
+
+/// A folder that is there; a relative one is beside the file.
+fn existing(folder: &Spot<PathBuf>, home: &Home) -> Result<PathBuf, Fault> {
+    let path = home.folder().join(&folder.value);
+    // Links are followed now: a tool works in the folder that was there when the file was loaded.
+    let real = path.canonicalize().ok().filter(|real| real.is_dir());
+    real.ok_or_else(|| {
+        let shown = folder.value.display();
+        let why = format!("there is no folder `{shown}`: make it; a relative one is looked for beside this file");
+        Fault::passing(folder.at, why)
+    })
+}
+
+/// A folder in which the agent cannot write any agent's file: it could give itself whatever it likes.
+fn harmless(folder: &Spot<PathBuf>, home: &Home) -> Result<PathBuf, Fault> {
+    let real = existing(folder, home)?;
+    let dir = home.dir.canonicalize().unwrap_or_else(|_| home.dir.clone());
+    let own = home.folder().canonicalize().unwrap_or_else(|_| home.folder());
+    let holds_a_file = dir.starts_with(&real) || own.starts_with(&real) || is_beside(&real, &dir);
+    if holds_a_file {
+        let why = "in this folder the agent could rewrite agents, itself among them: name one that has none in it, \
+                   such as `folder: files`";
+        return Err(Fault::new(folder.at, why));
+    }
+    Ok(real)
+}
+
+/// Whether it is the folder of an app.
+fn is_beside(folder: &Path, dir: &Path) -> bool {
+    folder.parent() == Some(dir)
+}
+
+/// A tool for each call of which a person has to say yes.
+struct Asking {
+    spec: Arc<ToolSpec>,
+    tool: Arc<dyn Tool>,
+}
+
+impl Asking {
+    fn new(tool: Arc<dyn Tool>) -> Self {
+        let mut spec = ToolSpec::clone(tool.spec());
+        spec.needs_approval = true;
+        Self { spec: Arc::new(spec), tool }
+    }
+}
+
+impl Tool for Asking {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.spec
+    }
+
+    fn call(&self, invocation: Invocation) -> Work {
+        self.tool.call(invocation)
+    }
+
+    fn compensate(&self, undo: Undo) -> BoxFuture<Returned> {
+        self.tool.compensate(undo)
+    }
+}

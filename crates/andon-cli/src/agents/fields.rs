@@ -1,0 +1,190 @@
+//! The keys of a mapping, read one by one, each with the words for what is wrong with it.
+//!
+//! # Invariants
+//!
+//! 1. A key that is not read is refused by name: nothing in a file is silently without effect.
+//! 2. What is wrong is said without the value, which may be a secret.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::yaml::{Key, Node, Place, Value, cut};
+
+/// What is wrong with a file, where, and what to change.
+#[derive(Debug, PartialEq)]
+pub(super) struct Fault {
+    pub(super) at: Place,
+    pub(super) why: String,
+    /// Whether it may pass although the file stays as it is, such as a server that is not up yet.
+    pub(super) may_pass: bool,
+}
+
+impl Fault {
+    pub(super) fn new(at: Place, why: impl Into<String>) -> Self {
+        Self { at, why: why.into(), may_pass: false }
+    }
+
+    pub(super) fn passing(at: Place, why: impl Into<String>) -> Self {
+        Self { may_pass: true, ..Self::new(at, why) }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Spot<T> {
+    pub(super) at: Place,
+    pub(super) value: T,
+}
+
+/// A key that others have and that is not there yet, and what to do without it.
+pub(super) type NotYet = (&'static str, &'static str);
+
+/// The keys that a mapping may have.
+pub(super) struct Keys {
+    /// Those that are read.
+    pub(super) known: &'static [&'static str],
+    /// Those that are refused with words of their own.
+    pub(super) not_yet: &'static [NotYet],
+}
+
+/// The entries of a mapping.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'n> {
+    pub(super) at: Place,
+    entries: &'n [(Key, Node)],
+}
+
+impl<'n> Fields<'n> {
+    /// The entries of a mapping that has no other keys than these. `what` names the mapping in a sentence.
+    pub(super) fn of(node: &'n Node, what: &str, keys: &Keys) -> Result<Self, Fault> {
+        let entries = match &node.value {
+            Value::Map(entries) => entries.as_slice(),
+            Value::Null => &[],
+            _ => return Err(Fault::new(node.at, format!("{what} must be keys with values, such as `key: value`"))),
+        };
+        for (key, _) in entries {
+            if !keys.known.contains(&key.text.as_str()) {
+                return Err(Fault::new(key.at, refusal(&key.text, what, keys)));
+            }
+        }
+        Ok(Self { at: node.at, entries })
+    }
+
+    /// The value of a key, if it is there and not empty.
+    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+        let entry = self.entries.iter().find(|(other, _)| other.text == key);
+        entry.map(|(_, value)| value).filter(|value| value.value != Value::Null)
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<Option<Spot<&'n str>>, Fault> {
+        self.get(key).map(|node| text(node, &format!("`{key}`"))).transpose()
+    }
+
+    pub(super) fn is_true(&self, key: &str) -> Result<bool, Fault> {
+        match self.get(key) {
+            None => Ok(false),
+            Some(Node { value: Value::Bool(value), .. }) => Ok(*value),
+            Some(node) => Err(Fault::new(node.at, format!("`{key}` must be true or false"))),
+        }
+    }
+
+    pub(super) fn path(&self, key: &str) -> Result<Option<Spot<PathBuf>>, Fault> {
+        Ok(self.text(key)?.map(|path| Spot { at: path.at, value: path.value.into() }))
+    }
+
+    /// A number that is whole and more than nothing.
+    pub(super) fn count(&self, key: &str) -> Result<Option<u64>, Fault> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Node { value: Value::Whole(count @ 1..), .. }) => Ok(Some(*count)),
+            Some(node) => Err(Fault::new(node.at, format!("`{key}` must be a whole number of at least 1"))),
+        }
+    }
+
+    /// A time with its unit, such as `30s`.
+    pub(super) fn time(&self, key: &str) -> Result<Option<Duration>, Fault> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let bad =
+            || Fault::new(node.at, format!("`{key}` must be a time of more than nothing, such as 30s, 2m or 500ms"));
+        let Value::Text(text) = &node.value else { return Err(bad()) };
+        let time = humantime::parse_duration(text).map_err(|_| bad())?;
+        if time.is_zero() { Err(bad()) } else { Ok(Some(time)) }
+    }
+
+    /// A time as ADK writes it: a number of seconds.
+    pub(super) fn seconds(&self, key: &str, most: Duration) -> Result<Option<Duration>, Fault> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let seconds = match &node.value {
+            Value::Whole(seconds) => Duration::from_secs(*seconds),
+            Value::Number(seconds) => Duration::try_from_secs_f64(*seconds).unwrap_or_default(),
+            _ => Duration::ZERO,
+        };
+        if seconds.is_zero() || seconds > most {
+            let why = format!("`{key}` must be a number of seconds, more than 0 and at most {}", most.as_secs());
+            return Err(Fault::new(node.at, why));
+        }
+        Ok(Some(seconds))
+    }
+
+    /// A list of texts; empty if it is not there.
+    pub(super) fn texts(&self, key: &str) -> Result<Vec<&'n str>, Fault> {
+        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
+        let items = list(node, &format!("`{key}`"))?;
+        let what = format!("each entry of `{key}`");
+        items.iter().map(|item| text(item, &what).map(|text| text.value)).collect()
+    }
+
+    /// Names and texts, such as variables with their values; empty if it is not there.
+    pub(super) fn pairs(&self, key: &str) -> Result<Vec<(&'n Key, Spot<&'n str>)>, Fault> {
+        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
+        let Value::Map(entries) = &node.value else {
+            return Err(Fault::new(node.at, format!("`{key}` must be names with values, such as `NAME: value`")));
+        };
+        let pair = |(name, value): &'n (Key, Node)| {
+            let what = format!("the value of `{}` in `{key}`", cut(&name.text));
+            text(value, &what).map(|value| (name, value))
+        };
+        entries.iter().map(pair).collect()
+    }
+}
+
+/// The items of a list.
+pub(super) fn list<'n>(node: &'n Node, what: &str) -> Result<&'n [Node], Fault> {
+    match &node.value {
+        Value::List(items) => Ok(items),
+        _ => Err(Fault::new(node.at, format!("{what} must be a list: begin each entry with `- `"))),
+    }
+}
+
+/// A text that is not empty.
+fn text<'n>(node: &'n Node, what: &str) -> Result<Spot<&'n str>, Fault> {
+    let why = match &node.value {
+        Value::Text(text) if !text.trim().is_empty() => return Ok(Spot { at: node.at, value: text }),
+        Value::Text(_) | Value::Null => format!("{what} is empty: write a text, or leave the key out"),
+        Value::Bool(_) | Value::Whole(_) | Value::Number(_) => format!("{what} must be a text: put it into quotes"),
+        Value::List(_) | Value::Map(_) => format!("{what} must be a text, and not a list or a mapping"),
+    };
+    Err(Fault::new(node.at, why))
+}
+
+/// Why a key is refused.
+fn refusal(key: &str, what: &str, keys: &Keys) -> String {
+    if let Some((name, instead)) = keys.not_yet.iter().find(|(name, _)| *name == key) {
+        return format!("`{name}` is not there yet: {instead}");
+    }
+    let known = keys.known.join(", ");
+    match nearest(key, keys.known) {
+        Some(meant) => format!("there is no key `{}` in {what}: did you mean `{meant}`? There are {known}", cut(key)),
+        None => format!("there is no key `{}` in {what}: leave it out; there are {known}", cut(key)),
+    }
+}
+
+/// The name that was meant, if one is near.
+pub(super) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    // A name of a thousand letters is near to nothing, and would take its time.
+    if name.len() > 64 {
+        return None;
+    }
+    let far = |other: &&str| strsim::damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase());
+    names.iter().copied().min_by_key(far).filter(|other| far(other) <= other.len() / 3)
+}

@@ -1,0 +1,166 @@
+//! What a `root_agent.yaml` says, read and checked without a look at anything else.
+
+use andon::Limits;
+
+use super::fields::{Fault, Fields, Keys, Spot, list};
+use super::tool_entry::{self, ToolEntry};
+use super::yaml::{Node, Place, Value, cut};
+
+/// An agent as its file has it.
+#[derive(Debug, PartialEq)]
+pub(super) struct AgentFile {
+    pub(super) model: Spot<String>,
+    pub(super) instruction: Spot<String>,
+    pub(super) description: Option<String>,
+    pub(super) tools: Vec<ToolEntry>,
+    pub(super) limits: Limits,
+}
+
+/// The classes that mean an agent with a model.
+const LLM_AGENT: [&str; 3] = ["LlmAgent", "google.adk.agents.LlmAgent", "google.adk.agents.llm_agent.LlmAgent"];
+
+const IN_RUST: &str = "leave it out, or build the agent in Rust, where hooks do this";
+const ONE_AGENT: &str = "an agent works alone, so leave it out";
+const PLAIN_TEXT: &str = "leave it out and say in `instruction` what the answer should look like";
+
+const KEYS: Keys = Keys {
+    known: &["name", "model", "instruction", "description", "tools", "limits", "agent_class"],
+    not_yet: &[
+        ("sub_agents", "teams of agents cannot be written here yet; leave it out, or make an app of each agent"),
+        ("disallow_transfer_to_parent", ONE_AGENT),
+        ("disallow_transfer_to_peers", ONE_AGENT),
+        ("mode", ONE_AGENT),
+        ("max_iterations", "it belongs to LoopAgent, which is not there yet; `limits: {turns: 10}` bounds a run"),
+        ("edges", "workflows are not there yet; write an agent with a model and its tools"),
+        ("model_code", "write `model: provider/name`, such as anthropic/claude-sonnet-5"),
+        ("static_instruction", "write it into `instruction`"),
+        ("global_instruction", "write it into `instruction`"),
+        ("input_schema", "leave it out: a prompt is a text"),
+        ("output_schema", PLAIN_TEXT),
+        ("output_key", "leave it out: the answer is in the session's history, and in the run's outcome"),
+        ("accumulate_output_key", "leave it out, it belongs to `output_key`"),
+        ("include_contents", "leave it out: an agent is always given its session's history"),
+        ("generate_content_config", "leave it out: the model's own settings are used"),
+        ("planner", "leave it out"),
+        ("code_executor", "leave it out, or give the agent the tool `shell`"),
+        ("before_agent_callbacks", IN_RUST),
+        ("after_agent_callbacks", IN_RUST),
+        ("before_model_callbacks", IN_RUST),
+        ("after_model_callbacks", IN_RUST),
+        ("before_tool_callbacks", IN_RUST),
+        ("after_tool_callbacks", IN_RUST),
+        ("<<", "merge keys are not read; write the keys themselves"),
+    ],
+};
+
+const LIMITS: Keys = Keys { known: &["deadline", "silence", "turns", "tokens"], not_yet: &[] };
+
+impl AgentFile {
+    /// Reads the tree of a file; the app's name is for the words.
+    pub(super) fn read(root: &Node, app: &str) -> Result<Self, Fault> {
+        match &root.value {
+            Value::Map(_) => {}
+            Value::Null => return Err(Fault::new(root.at, missing("the file is empty: it needs at least", app))),
+            _ => {
+                return Err(Fault::new(root.at, missing("the file must have keys at its top; it needs at least", app)));
+            }
+        }
+        check_class(root)?;
+        let fields = Fields::of(root, "an agent", &KEYS)?;
+        let needed = |key: &str, example: &str| {
+            let found = fields.text(key)?;
+            found.ok_or_else(|| Fault::new(fields.at, format!("`{key}` is missing: add `{key}: {example}`")))
+        };
+        check_name(needed("name", app)?)?;
+        let model = needed("model", "practice` for a try without a key, or `model: anthropic/claude-sonnet-5")?;
+        let instruction = needed("instruction", "You are …")?;
+        let tools = match fields.get("tools") {
+            Some(tools) => list(tools, "`tools`")?.iter().map(tool_entry::read).collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            model: Spot { at: model.at, value: model.value.to_owned() },
+            instruction: Spot { at: instruction.at, value: instruction.value.to_owned() },
+            description: fields.text("description")?.map(|text| text.value.trim().to_owned()),
+            tools,
+            limits: limits(&fields)?,
+        })
+    }
+}
+
+fn missing(wrong: &str, app: &str) -> String {
+    format!("{wrong} `name: {app}`, `model: practice` and `instruction: You are …`, each on a line of its own")
+}
+
+/// The class comes first: the keys of another class mean something else.
+fn check_class(root: &Node) -> Result<(), Fault> {
+    let Value::Map(entries) = &root.value else { return Ok(()) };
+    let Some((_, class)) = entries.iter().find(|(key, _)| key.text == "agent_class") else { return Ok(()) };
+    match &class.value {
+        Value::Null => Ok(()),
+        Value::Text(name) if name.is_empty() || LLM_AGENT.contains(&name.as_str()) => Ok(()),
+        Value::Text(name) => {
+            let why = format!(
+                "agents of class `{}` are not there yet: write an LlmAgent, with a model and its tools",
+                cut(name)
+            );
+            Err(Fault::new(class.at, why))
+        }
+        _ => Err(Fault::new(class.at, "`agent_class` must be LlmAgent, or left out")),
+    }
+}
+
+/// ADK's rules. The app is known by its folder; the name only has to be one.
+fn check_name(name: Spot<&str>) -> Result<(), Fault> {
+    let starts = |letter: char| letter.is_alphabetic() || letter == '_';
+    let mut letters = name.value.chars();
+    let is_identifier =
+        letters.next().is_some_and(starts) && letters.all(|letter| starts(letter) || letter.is_numeric());
+    if !is_identifier || name.value.len() > andon::core::id::MAX_ID_BYTES {
+        let why = "`name` must be letters, digits and _, and not begin with a digit, such as my_agent";
+        return Err(Fault::new(name.at, why));
+    }
+    if name.value == "user" {
+        return Err(Fault::new(name.at, "`name` must not be `user`, which is what people are called: choose another"));
+    }
+    Ok(())
+}
+
+fn limits(fields: &Fields<'_>) -> Result<Limits, Fault> {
+    let Some(node) = fields.get("limits") else { return Ok(Limits::NONE) };
+    let limits = Fields::of(node, "`limits`", &LIMITS)?;
+    let turns = limits.count("turns")?.map(u32::try_from).transpose();
+    let too_many =
+        |_| Fault::new(limits.get("turns").map_or(limits.at, |turns| turns.at), "`turns` is too large a number");
+    Ok(Limits {
+        deadline: limits.time("deadline")?,
+        silence: limits.time("silence")?,
+        turns: turns.map_err(too_many)?,
+        tokens: limits.count("tokens")?,
+    })
+}
+
+/// What ADK would fill in from the session's state, and which is sent as it stands: the first of it.
+pub(super) fn placeholder(instruction: &Spot<String>) -> Option<(Place, String)> {
+    let mut rest = instruction.value.as_str();
+    while let Some((_, after)) = rest.split_once('{') {
+        let inner = after.split(['{', '}']).next().unwrap_or_default();
+        let is_closed = after.get(inner.len()..).is_some_and(|end| end.starts_with('}'));
+        let name = inner.trim_end_matches('?');
+        let is_name = |part: &str| {
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            part.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') && part.chars().all(plain)
+        };
+        let name =
+            ["app:", "user:", "temp:", "artifact."].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+        if is_closed && is_name(name) {
+            return Some((instruction.at, inner.to_owned()));
+        }
+        rest = after;
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,224 @@
+//! ADK's `McpToolset`, as its configuration has it.
+//!
+//! What ADK reads is read with the same meaning, with two differences that are ours: a program starts in the agent's own folder, and
+//! `${NAME}` in the value of a variable or a header stands for a variable of this process's environment.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use andon_tools::mcp::McpServer;
+
+use super::fields::{Fault, Fields, Keys, Spot};
+use super::yaml::{Key, Node, cut};
+
+/// The longest that a server may be given to be ready.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// Which server, and which of its tools.
+#[derive(Debug, PartialEq)]
+pub(super) struct McpArgs {
+    reach: Reach,
+    timeout: Option<Duration>,
+    tool_filter: Vec<String>,
+    tool_name_prefix: Option<String>,
+}
+
+#[derive(PartialEq)]
+enum Reach {
+    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)>, cwd: Option<Spot<PathBuf>> },
+    Http { url: String, headers: Vec<(String, String)> },
+}
+
+impl std::fmt::Debug for Reach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Arguments, variables, headers and addresses may be secret.
+        f.write_str(match self {
+            Self::Stdio { .. } => "Stdio",
+            Self::Http { .. } => "Http",
+        })
+    }
+}
+
+const WAYS: [&str; 3] = ["stdio_server_params", "stdio_connection_params", "streamable_http_connection_params"];
+const NO_AUTH: &str = "write the header under `headers`, such as `Authorization: Bearer ${TOKEN}`";
+
+const TOOLSET: Keys = Keys {
+    known: &[
+        "stdio_server_params",
+        "stdio_connection_params",
+        "streamable_http_connection_params",
+        "tool_filter",
+        "tool_name_prefix",
+        "needs_approval",
+    ],
+    not_yet: &[
+        ("sse_connection_params", "servers of that kind are not spoken to; use streamable_http_connection_params"),
+        ("sse_server_params", "servers of that kind are not spoken to; use streamable_http_connection_params"),
+        ("auth_scheme", NO_AUTH),
+        ("auth_credential", NO_AUTH),
+        ("credential_key", NO_AUTH),
+        ("tool_list_cache_ttl_seconds", "leave it out: the tools are listed when the file is loaded"),
+        ("use_mcp_resources", "leave it out: only tools are used"),
+        ("require_confirmation", "write `needs_approval: true`"),
+    ],
+};
+const STDIO: Keys = Keys { known: &["server_params", "timeout"], not_yet: &[] };
+const PROGRAM: Keys = Keys {
+    known: &["command", "args", "env", "cwd"],
+    not_yet: &[
+        ("encoding", "leave it out: it is always UTF-8"),
+        ("encoding_error_handler", "leave it out: a line that is no UTF-8 is an error"),
+    ],
+};
+const HTTP: Keys = Keys {
+    known: &["url", "headers", "timeout"],
+    not_yet: &[
+        ("sse_read_timeout", "leave it out: a call may take as long as its run; `limits: {deadline: 5m}` bounds that"),
+        ("terminate_on_close", "leave it out: a session is always ended"),
+        ("httpx_client_factory", "leave it out"),
+    ],
+};
+
+/// Reads the `args` of a `McpToolset`, and whether each of its calls needs an approval.
+pub(super) fn read(node: &Node, what: &str) -> Result<(McpArgs, bool), Fault> {
+    let args = Fields::of(node, what, &TOOLSET)?;
+    let mut ways = WAYS.iter().filter_map(|way| args.get(way).map(|node| (*way, node)));
+    let Some((way, node)) = ways.next() else {
+        return Err(Fault::new(args.at, format!("a McpToolset needs a server: add one of {}", WAYS.join(", "))));
+    };
+    if let Some((_, second)) = ways.next() {
+        return Err(Fault::new(second.at, "a McpToolset has one server: write a second McpToolset for the other"));
+    }
+    let (reach, timeout) = match way {
+        "stdio_server_params" => (program(node)?, None),
+        "stdio_connection_params" => {
+            let params = Fields::of(node, "`stdio_connection_params`", &STDIO)?;
+            let missing = || Fault::new(node.at, "`stdio_connection_params` needs `server_params` with a `command`");
+            (program(params.get("server_params").ok_or_else(missing)?)?, params.seconds("timeout", LONGEST)?)
+        }
+        _ => http(node)?,
+    };
+    let args_read = McpArgs {
+        reach,
+        timeout,
+        tool_filter: args.texts("tool_filter")?.into_iter().map(str::to_owned).collect(),
+        tool_name_prefix: args.text("tool_name_prefix")?.map(|prefix| prefix.value.to_owned()),
+    };
+    Ok((args_read, args.is_true("needs_approval")?))
+}
+
+fn program(node: &Node) -> Result<Reach, Fault> {
+    let params = Fields::of(node, "the program of a McpToolset", &PROGRAM)?;
+    let Some(command) = params.text("command")? else {
+        return Err(Fault::new(node.at, "the server needs a `command`, such as `command: npx`"));
+    };
+    if command.value.contains(char::is_whitespace) && params.get("args").is_none() {
+        let why = "`command` is one program: write what follows it under `args`, one word an entry";
+        return Err(Fault::new(command.at, why));
+    }
+    Ok(Reach::Stdio {
+        command: command.value.to_owned(),
+        args: params.texts("args")?.into_iter().map(str::to_owned).collect(),
+        env: filled(params.pairs("env")?)?,
+        cwd: params.path("cwd")?,
+    })
+}
+
+fn http(node: &Node) -> Result<(Reach, Option<Duration>), Fault> {
+    let params = Fields::of(node, "`streamable_http_connection_params`", &HTTP)?;
+    let Some(url) = params.text("url")? else {
+        return Err(Fault::new(node.at, "the server needs a `url`, such as `url: https://example.org/mcp`"));
+    };
+    if !url.value.starts_with("http://") && !url.value.starts_with("https://") {
+        return Err(Fault::new(url.at, "`url` must begin with http:// or https://"));
+    }
+    let headers = filled(params.pairs("headers")?)?;
+    Ok((Reach::Http { url: url.value.to_owned(), headers }, params.seconds("timeout", LONGEST)?))
+}
+
+fn filled(pairs: Vec<(&Key, Spot<&str>)>) -> Result<Vec<(String, String)>, Fault> {
+    let look_up = |name: &str| std::env::var(name).ok();
+    let pair = |(name, value): (&Key, Spot<&str>)| {
+        let filled = fill(value.value, look_up).map_err(|why| {
+            Fault::new(value.at, format!("the value of `{}` cannot be filled in: {why}", cut(&name.text)))
+        })?;
+        Ok((name.text.clone(), filled))
+    };
+    pairs.into_iter().map(pair).collect()
+}
+
+/// Puts variables in place of `${NAME}`. `$${` stands for `${` itself.
+fn fill(text: &str, look_up: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        if let Some(before) = before.strip_suffix('$') {
+            whole.push_str(before);
+            whole.push_str("${");
+            rest = after;
+            continue;
+        }
+        whole.push_str(before);
+        let is_plain =
+            |name: &str| !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_plain(name)) else {
+            return Err("write a variable as ${NAME}, and a plain ${ as $${".to_owned());
+        };
+        let Some(value) = look_up(name) else {
+            return Err(format!("the variable {name} is not set: set it and start the server again"));
+        };
+        whole.push_str(&value);
+        rest = after;
+    }
+    whole.push_str(rest);
+    Ok(whole)
+}
+
+impl McpArgs {
+    /// The folder in which the program runs, if the file names one.
+    pub(super) fn cwd(&self) -> Option<&Spot<PathBuf>> {
+        match &self.reach {
+            Reach::Stdio { cwd, .. } => cwd.as_ref(),
+            Reach::Http { .. } => None,
+        }
+    }
+
+    /// The server, ready to be connected to; a program runs in this folder.
+    pub(super) fn server(&self, folder: &Path) -> McpServer {
+        let mut server = match &self.reach {
+            Reach::Stdio { command, args, env, .. } => {
+                let server = McpServer::stdio(command, args).cwd(folder);
+                env.iter().fold(server, |server, (name, value)| server.env(name, value))
+            }
+            Reach::Http { url, headers } => {
+                headers.iter().fold(McpServer::http(url), |server, (name, value)| server.header(name, value))
+            }
+        };
+        if let Some(timeout) = self.timeout {
+            server = server.connect_timeout(timeout);
+        }
+        if !self.tool_filter.is_empty() {
+            server = server.only(&self.tool_filter);
+        }
+        match &self.tool_name_prefix {
+            // ADK puts the underscore itself.
+            Some(prefix) => server.prefix(format!("{prefix}_")),
+            None => server,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_in_and_a_missing_one_is_named() {
+        let look_up = |name: &str| (name == "TOKEN").then(|| "hush".to_owned());
+        assert_eq!(fill("Bearer ${TOKEN}!", look_up).unwrap(), "Bearer hush!");
+        assert_eq!(fill("no $ and $TOKEN and $${TOKEN}", look_up).unwrap(), "no $ and $TOKEN and ${TOKEN}");
+        let error = fill("${TOKEN}${GONE}", look_up).unwrap_err();
+        assert!(error.contains("the variable GONE is not set") && !error.contains("hush"), "{error}");
+        assert!(fill("${", look_up).is_err() && fill("${a b}", look_up).is_err() && fill("${}", look_up).is_err());
+    }
+}

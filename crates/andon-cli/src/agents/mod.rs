@@ -1,0 +1,297 @@
+//! Agents that are written in YAML: a folder of apps, each a folder with a `root_agent.yaml`.
+//!
+//! A file is read in three steps that know nothing of each other: [`yaml`] makes a tree of the text, [`file`] takes from the tree what
+//! an agent is, and [`build`] makes the agent. Whatever is wrong at any step is said with the file, the line and what to
+//! change.
+//!
+//! An app is known by the name of its folder, as in ADK. The file's own `name` has to be one by ADK's rules, and may be another.
+//!
+//! # Invariants
+//!
+//! 1. A change on disk touches no run in progress: an app gets a new agent, and a run keeps the one with which it began.
+//! 2. A file that cannot be used costs its own app and no other. If an earlier version of it is being served, that goes
+//!    on: an operator who saves a mistake loses nothing but the change. If there is none, the app is refused by name.
+//! 3. An app is removed when its file was missing at two looks in a row: some editors remove a file before they write it.
+//! 4. A folder that cannot be read changes nothing.
+//! 5. What may pass by itself, such as a server that is not up yet, is tried again, less and less often, and told once.
+
+mod build;
+mod fields;
+mod file;
+mod mcp;
+mod report;
+mod scan;
+mod tool_entry;
+pub(crate) mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use andon::Runtime;
+use andon_server::Apps;
+use anyhow::bail;
+use futures_util::{StreamExt as _, stream};
+use tokio_util::sync::CancellationToken;
+
+use self::build::{Built, Home, build};
+use self::fields::Fault;
+use self::file::AgentFile;
+pub(crate) use self::report::{Refused, Report};
+use self::scan::{Content, Scan, scan};
+
+/// The file that makes a folder an app.
+const FILE: &str = "root_agent.yaml";
+/// How often the folder is looked at.
+const PACE: Duration = Duration::from_secs(1);
+/// How many agents are built at once: each may wait for servers of its own.
+const AT_ONCE: usize = 16;
+/// How many looks go by before something is tried again, at first and at most.
+const RETRIES: (u32, u32) = (5, 60);
+
+/// A folder of agents, and what is served of it.
+pub(crate) struct AgentFolder {
+    dir: PathBuf,
+    runtime: Runtime,
+    apps: Apps,
+    known: BTreeMap<String, Known>,
+    /// What was said already and need not be said again.
+    told: BTreeSet<String>,
+}
+
+/// What is known of an app.
+struct Known {
+    /// Its file, as it was last seen.
+    seen: Content,
+    /// Whether an agent of it is served.
+    is_served: bool,
+    /// Whether its file was missing when last looked for.
+    is_missing: bool,
+    /// Why the file that was last seen is refused, if it is.
+    refused: Option<String>,
+    /// When it is tried again although its file is the same.
+    retry: Option<Retry>,
+}
+
+#[derive(Clone, Copy)]
+struct Retry {
+    /// So many looks from now.
+    due_in: u32,
+    /// So many looks after that one.
+    then: u32,
+}
+
+/// Why a file is refused, in whole sentences.
+struct Refusal {
+    why: String,
+    may_pass: bool,
+}
+
+impl AgentFolder {
+    /// A folder whose agents run in this runtime and are served under these apps. Nothing is loaded yet.
+    pub(crate) fn new(dir: impl Into<PathBuf>, runtime: &Runtime, apps: Apps) -> anyhow::Result<Self> {
+        let dir = std::path::absolute(dir.into())?;
+        if !dir.is_dir() {
+            bail!("{} is no folder: name the folder that has a folder for each agent", dir.display());
+        }
+        Ok(Self { dir, runtime: runtime.clone(), apps, known: BTreeMap::new(), told: BTreeSet::new() })
+    }
+
+    /// Looks at the folder, and takes up whatever has changed since the last look; at first, that is everything. Each app is
+    /// served as soon as it is built, while others still wait for their servers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: if it is dropped, the apps that it had not come to are served as before, and are due at the next look.
+    pub(crate) async fn load(&mut self) -> Report {
+        let mut report = Report::default();
+        let Some(Scan { found, mut hints }) = self.scan(&mut report).await else { return report };
+        let due = self.due(&found);
+        for known in self.known.values_mut() {
+            known.wait_a_look();
+        }
+        let building: Vec<_> = due.into_iter().map(|(app, content)| self.building(app, content)).collect();
+        let mut building = stream::iter(building).buffer_unordered(AT_ONCE);
+        while let Some((app, content, built)) = building.next().await {
+            self.take_up(app, content, built, &mut report);
+        }
+        self.remove_missing(&found, &mut report);
+        if self.known.is_empty() {
+            let dir = self.dir.display();
+            hints.insert(format!("there are no agents in {dir}: an agent is a folder in it with a {FILE}"));
+        }
+        self.tell_once(hints, &mut report);
+        report.sort();
+        report
+    }
+
+    /// The files that are new, have changed, or are tried again.
+    fn due(&self, found: &BTreeMap<String, Content>) -> Vec<(String, Content)> {
+        let is_due = |app: &str, content: &Content| {
+            let Some(known) = self.known.get(app) else { return true };
+            known.seen != *content || known.retry.is_some_and(|retry| retry.due_in <= 1)
+        };
+        let due = found.iter().filter(|(app, content)| is_due(app, content));
+        due.map(|(app, content)| (app.clone(), content.clone())).collect()
+    }
+
+    fn building(
+        &self,
+        app: String,
+        content: Content,
+    ) -> impl Future<Output = (String, Content, Result<Built, Refusal>)> + Send + use<> {
+        let (home, runtime) = (Home { app, dir: self.dir.clone() }, self.runtime.clone());
+        async move {
+            let built = Box::pin(read_and_build(&content, &home, &runtime)).await;
+            (home.app, content, built)
+        }
+    }
+
+    /// Looks at the folder about once a second until it is closed, and tells what has changed. Runs that a dead process left
+    /// waiting for an app are taken up when that app is there.
+    pub(crate) async fn watch(mut self, closing: CancellationToken, tell: impl Fn(&Report)) {
+        loop {
+            let look = async {
+                tokio::time::sleep(PACE).await;
+                self.load().await
+            };
+            let mut report = tokio::select! {
+                biased;
+                () = closing.cancelled() => return,
+                report = look => report,
+            };
+            if report.has_new_apps()
+                && !self.runtime.parked().is_empty()
+                && let Err(error) = self.runtime.recover().await
+            {
+                report.notes.push(format!("what an earlier server left waiting cannot be taken up: {error}"));
+            }
+            if !report.is_empty() {
+                tell(&report);
+            }
+        }
+    }
+
+    async fn scan(&mut self, report: &mut Report) -> Option<Scan> {
+        let dir = self.dir.clone();
+        let scanned = tokio::task::spawn_blocking(move || scan(&dir)).await;
+        let why = match scanned {
+            Ok(Ok(found)) => {
+                self.told.remove(&self.unreadable());
+                return Some(found);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        if self.told.insert(self.unreadable()) {
+            report.notes.push(format!("{}, {why}: what was loaded from it is served on", self.unreadable()));
+        }
+        None
+    }
+
+    fn unreadable(&self) -> String {
+        format!("the folder {} cannot be read", self.dir.display())
+    }
+
+    fn take_up(&mut self, app: String, content: Content, built: Result<Built, Refusal>, report: &mut Report) {
+        let earlier = self.known.remove(&app);
+        let was_served = earlier.as_ref().is_some_and(|known| known.is_served);
+        let mut known = Known { seen: content, is_served: was_served, is_missing: false, refused: None, retry: None };
+        match built {
+            Ok(Built { agent, description, notes }) => {
+                self.apps.put(agent, description);
+                known.is_served = true;
+                let apps = if was_served { &mut report.changed } else { &mut report.loaded };
+                apps.push(app.clone());
+                report.notes.extend(notes.into_iter().map(|(at, why)| placed(&app, &known.seen, at, &why)));
+            }
+            Err(Refusal { why, may_pass }) => {
+                if !was_served {
+                    self.apps.refuse(&app, &why);
+                }
+                let is_same = |earlier: &Known| earlier.seen == known.seen && earlier.refused.as_ref() == Some(&why);
+                let same = earlier.filter(is_same);
+                known.retry = may_pass.then(|| Retry::after(same.as_ref().and_then(|earlier| earlier.retry)));
+                known.refused = Some(why.clone());
+                if same.is_none() {
+                    report.refused.push(Refused { app: app.clone(), why, serves_on: was_served });
+                }
+            }
+        }
+        self.known.insert(app, known);
+    }
+
+    fn remove_missing(&mut self, found: &BTreeMap<String, Content>, report: &mut Report) {
+        let apps = &self.apps;
+        self.known.retain(|app, known| {
+            let was_missing = std::mem::replace(&mut known.is_missing, !found.contains_key(app));
+            let is_gone = was_missing && known.is_missing;
+            if is_gone {
+                apps.remove(app);
+                report.removed.push(app.clone());
+            }
+            !is_gone
+        });
+    }
+
+    fn tell_once(&mut self, hints: BTreeSet<String>, report: &mut Report) {
+        report.notes.extend(hints.difference(&self.told).cloned());
+        // What was mended and is wrong again is said again.
+        self.told = hints;
+    }
+}
+
+impl Known {
+    fn wait_a_look(&mut self) {
+        if let Some(retry) = &mut self.retry {
+            retry.due_in = retry.due_in.saturating_sub(1);
+        }
+    }
+}
+
+impl Retry {
+    fn after(earlier: Option<Self>) -> Self {
+        let (first, most) = RETRIES;
+        let due_in = earlier.map_or(first, |earlier| earlier.then);
+        Self { due_in, then: (due_in * 2).min(most) }
+    }
+}
+
+async fn read_and_build(content: &Content, home: &Home, runtime: &Runtime) -> Result<Built, Refusal> {
+    let app = home.app.as_str();
+    let refuse = |why: String| Refusal { why: format!("{app}/{FILE}: {why}"), may_pass: false };
+    let text = match content {
+        Content::Unreadable(why) => return Err(refuse(why.clone())),
+        Content::Bytes(bytes) => text_of(app, bytes)?,
+    };
+    let root = yaml::parse(text).map_err(|bad| {
+        let at = [bad.line, bad.column].into_iter().flatten().map(|number| format!(":{number}")).collect::<String>();
+        Refusal { why: format!("{app}/{FILE}{at}: {}", bad.why), may_pass: false }
+    })?;
+    let worded = |fault: Fault| Refusal { why: placed(app, content, fault.at, &fault.why), may_pass: fault.may_pass };
+    let file = AgentFile::read(&root, app).map_err(worded)?;
+    build(file, home, runtime).await.map_err(worded)
+}
+
+fn text_of<'b>(app: &str, bytes: &'b [u8]) -> Result<&'b str, Refusal> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Refusal { why: format!("{app}/{FILE}:{line}: this is no UTF-8: save the file as UTF-8"), may_pass: false }
+    })
+}
+
+/// Words with the file and the line that they are about.
+fn placed(app: &str, content: &Content, at: yaml::Place, why: &str) -> String {
+    let text = match content {
+        Content::Bytes(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
+        Content::Unreadable(_) => "",
+    };
+    match yaml::locate(text, at) {
+        Some((line, column)) => format!("{app}/{FILE}:{line}:{column}: {why}"),
+        None => format!("{app}/{FILE}: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

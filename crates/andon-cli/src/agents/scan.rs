@@ -1,0 +1,102 @@
+//! What lies in the folder of agents at one moment.
+//!
+//! Contents are compared, not times: a file that was replaced within one tick of the clock, or through a link, is seen. Files are
+//! small, and a look at a hundred of them takes a few milliseconds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use andon::SessionId;
+
+use super::FILE;
+use super::yaml::MAX_BYTES;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// The files, by their apps.
+    pub(super) found: BTreeMap<String, Content>,
+    /// What looks as if it was meant to be an agent and is none.
+    pub(super) hints: BTreeSet<String>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    Bytes(Vec<u8>),
+    /// It cannot be read, because of this.
+    Unreadable(String),
+}
+
+/// Looks at the folder. This blocks.
+pub(super) fn scan(dir: &Path) -> io::Result<Scan> {
+    let mut scan = Scan::default();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        let Ok(name) = entry.file_name().into_string() else {
+            if path.join(FILE).exists() {
+                scan.hints.insert(format!("the folder {:?} is no app: its name is no UTF-8", entry.file_name()));
+            }
+            continue;
+        };
+        if name == FILE {
+            let why = "is not in a folder of its own: move it to APP/root_agent.yaml, or name the folder above it";
+            scan.hints.insert(format!("{FILE} {why}"));
+        }
+        // Links are followed: whoever may make one here may write the file itself.
+        if name.starts_with('.') || !path.is_dir() {
+            continue;
+        }
+        match content(&path.join(FILE)) {
+            Some(_) if SessionId::new(&name).is_err() => {
+                let why = SessionId::new(&name).err().map(|error| error.to_string()).unwrap_or_default();
+                scan.hints.insert(format!("the folder {name:?} is no app: {why}"));
+            }
+            Some(content) => {
+                scan.found.insert(name, content);
+            }
+            None => scan.hints.extend(near_miss(&path, &name)),
+        }
+    }
+    Ok(scan)
+}
+
+/// What a file holds; nothing if there is none.
+fn content(path: &Path) -> Option<Content> {
+    let unreadable = |why: String| Some(Content::Unreadable(why));
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => {
+            return unreadable("this is no file: write the agent into one".to_owned());
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let is_link = path.symlink_metadata().is_ok();
+            return is_link.then(|| Content::Unreadable("this is a link to nothing: mend it, or remove it".to_owned()));
+        }
+        Err(error) => return unreadable(format!("the file cannot be read, {error}: let the server's user read it")),
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(_) if bytes.len() > MAX_BYTES => {
+            unreadable("the file is larger than a mebibyte: no agent needs that, shorten it".to_owned())
+        }
+        Ok(_) => Some(Content::Bytes(bytes)),
+        // It was there a moment ago.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => unreadable(format!("the file cannot be read, {error}: let the server's user read it")),
+    }
+}
+
+/// What somebody may have taken for an agent's file.
+fn near_miss(folder: &Path, app: &str) -> Option<String> {
+    let renamed = ["root_agent.yml", "agent.yaml", "agent.yml", "root_agent.json"];
+    if let Some(other) = renamed.iter().find(|other| folder.join(other).is_file()) {
+        return Some(format!("{app}/{other} is not read: call it {FILE}"));
+    }
+    let is_python = ["agent.py", "__init__.py"].iter().any(|other| folder.join(other).is_file());
+    is_python.then(|| format!("{app} has no {FILE}: agents written in Python are not run here, write them in YAML"))
+}

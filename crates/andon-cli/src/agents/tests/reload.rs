@@ -1,0 +1,178 @@
+//! Changes on disk, and what goes on meanwhile.
+
+use std::sync::Arc;
+
+use andon::State;
+use andon_testkit::TestJournal;
+
+use super::*;
+
+#[tokio::test]
+async fn a_change_is_picked_up_and_a_run_in_progress_keeps_its_agent() {
+    let mut world = World::new();
+    world.write_agent("shop", practice("tools:\n- name: shell\n"));
+    world.look().await;
+    let go = world.path("go");
+    let command = format!("shell: while [ ! -e {} ]; do sleep 0.01; done; echo went on", go.display());
+    let run = world.agent("shop").start(command).unwrap();
+    let mut feed = run.feed();
+    while serde_json::to_value(feed.next().await.unwrap()).unwrap()["type"] != "tool_started" {}
+    world.write_agent("shop", practice("tools:\n- name: shell\n  args: {needs_approval: true}\n"));
+    let changed = Report { changed: vec!["shop".to_owned()], ..Report::default() };
+    assert_eq!(world.look().await, changed);
+    std::fs::write(go, "").unwrap();
+    let outcome = run.outcome().await;
+    assert!(outcome.text().contains("went on"), "{}", outcome.text());
+    let next = world.agent("shop").start("shell: echo done").unwrap();
+    let mut feed = next.feed();
+    while serde_json::to_value(feed.next().await.unwrap()).unwrap()["type"] != "approval_requested" {}
+    next.cancel(andon::Cancel::now());
+    next.outcome().await;
+}
+
+#[tokio::test]
+async fn only_what_changed_is_loaded_again() {
+    let mut world = World::new();
+    world.write_agent("one", practice(""));
+    world.write_agent("two", practice(""));
+    world.look().await;
+    let before = format!("{:?}", world.agent("two").session_key());
+    world.write_agent("one", practice("description: New.\n"));
+    world.write_agent("three", practice(""));
+    let report = world.look().await;
+    assert_eq!((report.loaded, report.changed), (vec!["three".to_owned()], vec!["one".to_owned()]));
+    assert_eq!(format!("{:?}", world.agent("two").session_key()), before, "it is the same agent");
+}
+
+#[tokio::test]
+async fn after_a_broken_edit_the_last_good_version_serves_on() {
+    let mut world = World::new();
+    world.write_agent("shop", practice("description: Good.\n"));
+    world.look().await;
+    world.write_agent("shop", practice("descripton: Bad.\n"));
+    let report = world.look().await;
+    let [refused] = &report.refused[..] else { panic!("{report:?}") };
+    assert!(refused.serves_on && refused.why.starts_with("shop/root_agent.yaml:4:1: there is no key"), "{refused:?}");
+    assert!(report.lines()[0].ends_with("until then the earlier version is served on"), "{:?}", report.lines());
+    assert!(matches!(world.apps.get("shop"), Some(App::Served { description: Some(good), .. }) if good == "Good."));
+    assert_eq!(world.look().await, Report::default(), "it is said once");
+    world.write_agent("shop", practice("descripton: Still bad.\n"));
+    assert_eq!(world.look().await.refused.len(), 1, "what was saved anew is answered anew");
+    world.write_agent("shop", practice("description: Better.\n"));
+    assert_eq!(world.look().await.changed, ["shop"]);
+    assert!(
+        matches!(world.apps.get("shop"), Some(App::Served { description: Some(better), .. }) if better == "Better.")
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_was_bad_from_the_start_is_refused_by_name_until_it_is_mended() {
+    let mut world = World::new();
+    world.write_agent("shop", "name: shop\n");
+    let report = world.look().await;
+    assert!(!report.has_new_apps() && !report.refused[0].serves_on);
+    assert!(world.why("shop").starts_with("shop/root_agent.yaml:1:1: `model` is missing"), "{}", world.why("shop"));
+    world.write_agent("shop", practice(""));
+    let report = world.look().await;
+    assert!(report.has_new_apps());
+    assert_eq!(report, loaded(&["shop"]));
+}
+
+#[tokio::test]
+async fn an_app_goes_when_its_file_is_gone_at_two_looks_and_not_between() {
+    let mut world = World::new();
+    world.write_agent("shop", practice(""));
+    world.look().await;
+    std::fs::remove_file(world.path("shop/root_agent.yaml")).unwrap();
+    assert_eq!(world.look().await, Report::default(), "an editor may be about to write it");
+    world.agent("shop");
+    world.write_agent("shop", practice(""));
+    assert_eq!(world.look().await, Report::default());
+    std::fs::remove_dir_all(world.path("shop")).unwrap();
+    world.look().await;
+    let report = world.look().await;
+    assert_eq!(report.removed, ["shop"]);
+    assert!(world.apps.get("shop").is_none());
+    world.write_agent("shop", practice(""));
+    assert_eq!(world.look().await, loaded(&["shop"]));
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_read_changes_nothing_and_is_said_once() {
+    let mut world = World::new();
+    world.write_agent("shop", practice(""));
+    world.look().await;
+    let (here, away) = (world.dir.path().to_owned(), world.dir.path().with_extension("away"));
+    std::fs::rename(&here, &away).unwrap();
+    let report = world.look().await;
+    assert!(report.notes[0].contains("cannot be read") && report.notes.len() == 1, "{report:?}");
+    assert_eq!(world.look().await, Report::default());
+    assert_eq!(world.look().await, Report::default());
+    world.agent("shop");
+    std::fs::rename(&away, &here).unwrap();
+    assert_eq!(world.look().await, Report::default());
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again_less_and_less_often_and_told_once() {
+    let mut world = World::new();
+    world.write_agent("shop", practice("tools:\n- name: read_file\n  args:\n    folder: later\n"));
+    let report = world.look().await;
+    assert!(report.refused[0].why.starts_with("shop/root_agent.yaml:7:13: there is no folder `later`"), "{report:?}");
+    // It is tried at the fifth look, and said no more.
+    for _ in 0..5 {
+        assert_eq!(world.look().await, Report::default());
+    }
+    std::fs::create_dir(world.path("shop/later")).unwrap();
+    for look in 1..10 {
+        assert_eq!(world.look().await, Report::default(), "look {look}");
+    }
+    assert_eq!(world.look().await, loaded(&["shop"]), "at the tenth look after that");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_what_changed_and_ends_when_it_is_closed() {
+    let world = World::new();
+    world.write_agent("shop", practice(""));
+    let closing = CancellationToken::new();
+    let told = std::sync::Mutex::new(Vec::new());
+    let watch = world.folder.watch(closing.clone(), |report| {
+        told.lock().unwrap().push(report.clone());
+        closing.cancel();
+    });
+    // A server lets it run as a task of its own.
+    let watch = std::pin::pin!(watch) as std::pin::Pin<&mut (dyn Future<Output = ()> + Send)>;
+    tokio::time::timeout(Duration::from_secs(600), watch).await.unwrap();
+    assert_eq!(*told.lock().unwrap(), [loaded(&["shop"])]);
+    assert!(world.apps.get("shop").is_some());
+}
+
+#[tokio::test]
+async fn a_run_that_a_dead_server_left_waiting_is_taken_up_when_its_app_is_mended() {
+    let good = practice("tools:\n- name: shell\n  args: {needs_approval: true}\n");
+    let journal = TestJournal::new(andon::MemoryJournal::new(), None);
+    let first = Runtime::builder().journal(Arc::new(journal.clone())).build();
+    let mut world = World::on(tempfile::tempdir().unwrap(), &first);
+    world.write_agent("shop", &good);
+    world.look().await;
+    let waiting = world.agent("shop").start("shell: echo done").unwrap();
+    while waiting.state() != State::Waiting {
+        tokio::task::yield_now().await;
+    }
+    journal.crash();
+
+    let journal = TestJournal::new(journal.durable(), None);
+    let next = Runtime::builder().journal(Arc::new(journal)).build();
+    let mut world = World::on(world.dir, &next);
+    world.write_agent("shop", "name: shop\n");
+    assert_eq!(world.look().await.refused.len(), 1);
+    next.recover().await.unwrap();
+    assert_eq!(next.parked(), [waiting.id().clone()]);
+    world.write_agent("shop", &good);
+    let closing = CancellationToken::new();
+    tokio::time::timeout(Duration::from_secs(60), world.folder.watch(closing.clone(), |_| closing.cancel()))
+        .await
+        .unwrap();
+    assert_eq!(next.parked(), []);
+    assert_eq!(next.find(waiting.id()).await.unwrap().unwrap().state(), State::Waiting);
+}

@@ -1,0 +1,317 @@
+//! YAML as a tree in which everything can be found again in the text.
+//!
+//! The parser says where a thing stands only when that thing is refused. So nodes are numbered in the order in which they are
+//! read, and [`locate`] reads the text once more and refuses the node of that number: the parser then says its line.
+//!
+//! # Invariants
+//!
+//! 1. A file costs no more than its limits, whatever its aliases would expand to: nodes and bytes are counted as they are read.
+//! 2. No words that come from here repeat a value of the file: it may be a secret. Keys are named.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, Visitor};
+use serde_yaml_ng::{Deserializer, Error};
+
+/// The largest file that is read, in bytes.
+pub(crate) const MAX_BYTES: usize = 1 << 20;
+/// How many keys and values a file may have, aliases expanded.
+const MAX_NODES: u32 = 10_000;
+/// How many brackets a file may open. The parser's time grows with the square of how deep they are nested.
+const MAX_BRACKETS: usize = 5_000;
+
+/// Where a key or a value stands: it is the how manieth of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(u32);
+
+/// A value of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) at: Place,
+    pub(crate) value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Whole(u64),
+    /// A number that is negative or not whole.
+    Number(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+/// A key of a mapping. Within a mapping no two are alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) at: Place,
+    pub(crate) text: String,
+}
+
+/// Why a text is no tree, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadYaml {
+    pub(crate) line: Option<usize>,
+    pub(crate) column: Option<usize>,
+    pub(crate) why: String,
+}
+
+/// Reads a text.
+pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
+    if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_BRACKETS {
+        let why = format!("the file has more than {MAX_BRACKETS} opening brackets: no agent needs that, shorten it");
+        return Err(BadYaml { line: None, column: None, why });
+    }
+    let reading = Reading::default();
+    Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).map_err(|error| bad(text, &error, &reading))
+}
+
+/// The line and the column of a place in the text that it was read from, both counted from 1.
+pub(crate) fn locate(text: &str, place: Place) -> Option<(usize, usize)> {
+    let reading = Reading { wanted: Some(place), ..Reading::default() };
+    let found = Reader { reading: &reading }.deserialize(Deserializer::from_str(text)).err()?;
+    found.location().map(|location| (location.line(), location.column()))
+}
+
+fn bad(text: &str, error: &Error, reading: &Reading) -> BadYaml {
+    let location = error.location();
+    let (line, column) = (location.as_ref().map(|at| at.line()), location.as_ref().map(|at| at.column()));
+    if let Some(why) = reading.said.take() {
+        return BadYaml { line, column, why };
+    }
+    let said = error.to_string();
+    let said =
+        [" at line ", " at position "].iter().fold(said.as_str(), |said, end| said.split(end).next().unwrap_or(said));
+    if said.contains("more than one document") {
+        let second = text.lines().enumerate().filter(|(_, line)| line.starts_with("---")).last();
+        let why = "a second document begins here: a file holds one agent".to_owned();
+        return BadYaml { line: second.map(|(before, _)| before + 1), column: None, why };
+    }
+    let here = line.and_then(|line| text.lines().nth(line.saturating_sub(1))).unwrap_or_default();
+    BadYaml { line, column, why: format!("this is no YAML, {said}; {}", advice(said, here)) }
+}
+
+/// What to do about an error of the parser's.
+fn advice(said: &str, here: &str) -> &'static str {
+    let indent = here.len() - here.trim_start().len();
+    if here.get(..indent).is_some_and(|indent| indent.contains('\t')) {
+        "there is a tab before the first word: indent with spaces"
+    } else if said.contains("mapping values are not allowed") {
+        "put a text that has a colon in it into quotes, and indent all keys of a mapping alike"
+    } else if said.contains("cannot start any token") {
+        "put a text that begins so into quotes"
+    } else if said.contains("control characters") {
+        "take out the character that cannot be seen"
+    } else if said.contains("recursion") || said.contains("repetition") {
+        "write out what the aliases stand for"
+    } else if said.contains("anchor") {
+        "an alias (*name) needs an anchor (&name) before it"
+    } else {
+        "look at the indentation, the quotes and the brackets of this line and the one before it"
+    }
+}
+
+/// What is counted while a text is read.
+#[derive(Default)]
+struct Reading {
+    nodes: Cell<u32>,
+    bytes: Cell<usize>,
+    /// The node that is refused, so that the parser says where it is.
+    wanted: Option<Place>,
+    /// What is wrong, in our words: the parser's would have its path around them.
+    said: RefCell<Option<String>>,
+}
+
+impl Reading {
+    fn refuse<T, E: serde::de::Error>(&self, why: impl Into<String>) -> Result<T, E> {
+        *self.said.borrow_mut() = Some(why.into());
+        Err(E::custom("refused"))
+    }
+
+    /// Counts a node. Called within a visitor, so that a refusal has the place of that very node.
+    fn enter<E: serde::de::Error>(&self, bytes: usize) -> Result<Place, E> {
+        let place = Place(self.nodes.get());
+        self.nodes.set(place.0.saturating_add(1));
+        self.bytes.set(self.bytes.get().saturating_add(bytes));
+        if self.wanted == Some(place) {
+            return Err(E::custom("found"));
+        }
+        if place.0 >= MAX_NODES || self.bytes.get() > MAX_BYTES {
+            return self.refuse(format!(
+                "with its aliases written out the file has more than {MAX_NODES} values or {MAX_BYTES} bytes: \
+                 no agent needs that, shorten it"
+            ));
+        }
+        Ok(place)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'r> {
+    reading: &'r Reading,
+}
+
+impl Reader<'_> {
+    fn node<E: serde::de::Error>(self, value: Value) -> Result<Node, E> {
+        let bytes = if let Value::Text(text) = &value { text.len() } else { 0 };
+        Ok(Node { at: self.reading.enter(bytes)?, value })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Node;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Node, E> {
+        self.node(Value::Null)
+    }
+
+    fn visit_none<E: serde::de::Error>(self) -> Result<Node, E> {
+        self.node(Value::Null)
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Node, E> {
+        self.node(Value::Bool(value))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Node, E> {
+        self.node(Value::Whole(value))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Node, E> {
+        self.node(u64::try_from(value).map_or(Value::Number(value as f64), Value::Whole))
+    }
+
+    fn visit_u128<E: serde::de::Error>(self, value: u128) -> Result<Node, E> {
+        self.node(Value::Number(value as f64))
+    }
+
+    fn visit_i128<E: serde::de::Error>(self, value: i128) -> Result<Node, E> {
+        self.node(Value::Number(value as f64))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Node, E> {
+        self.node(Value::Number(value))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Node, E> {
+        self.node(Value::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+        let at = self.reading.enter(0)?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            list.push(item);
+        }
+        Ok(Node { at, value: Value::List(list) })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
+        let at = self.reading.enter(0)?;
+        let mut map: Vec<(Key, Node)> = Vec::new();
+        while let Some(key) = entries.next_key_seed(KeyReader { reading: self.reading, earlier: &map })? {
+            let value = entries.next_value_seed(self)?;
+            map.push((key, value));
+        }
+        Ok(Node { at, value: Value::Map(map) })
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, _: A) -> Result<Node, A::Error> {
+        self.reading.enter::<A::Error>(0)?;
+        self.reading.refuse("a tag (a word that begins with `!`) means nothing here: leave it out")
+    }
+}
+
+struct KeyReader<'r> {
+    reading: &'r Reading,
+    earlier: &'r [(Key, Node)],
+}
+
+impl<'de> DeserializeSeed<'de> for KeyReader<'_> {
+    type Value = Key;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl KeyReader<'_> {
+    fn no_word<E: serde::de::Error>(&self) -> Result<Key, E> {
+        self.reading.enter::<E>(0)?;
+        self.reading.refuse("a key must be a word: put it into quotes")
+    }
+}
+
+impl<'de> Visitor<'de> for KeyReader<'_> {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Key, E> {
+        let at = self.reading.enter(text.len())?;
+        if self.earlier.iter().any(|(key, _)| key.text == text) {
+            return self.reading.refuse(format!("the key `{}` is here twice: leave one out", cut(text)));
+        }
+        Ok(Key { at, text: text.to_owned() })
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Key, E> {
+        self.no_word()
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Key, E> {
+        self.no_word()
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Key, E> {
+        self.no_word()
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Key, E> {
+        self.no_word()
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Key, E> {
+        self.no_word()
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Key, A::Error> {
+        self.no_word()
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Key, A::Error> {
+        self.no_word()
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, _: A) -> Result<Key, A::Error> {
+        self.no_word()
+    }
+}
+
+/// As much of a name as is of use in a sentence, on one line.
+pub(crate) fn cut(name: &str) -> String {
+    const LONGEST: usize = 60;
+    let short: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if name.chars().nth(LONGEST).is_some() { format!("{short}…") } else { short }
+}
+
+#[cfg(test)]
+#[path = "yaml_tests.rs"]
+mod tests;

@@ -1,0 +1,192 @@
+//! What a file says, as defaults of flags.
+
+use std::fmt;
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command, ValueHint};
+
+use super::SHARED;
+use crate::agents::yaml::{self, Key, Node, Place, Value};
+
+/// What a command is aimed at.
+const AIMS: [(&str, &[&str]); 1] = [("cancel", &["all", "app", "session", "user"])];
+
+/// What is wrong with a file, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    at: Option<(usize, usize)>,
+    why: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            Some((line, column)) => write!(f, ":{line}:{column}: {}", self.why),
+            None => write!(f, ": {}", self.why),
+        }
+    }
+}
+
+/// A refusal that does not know its line yet.
+type Refusal = (Place, String);
+
+/// The command line with what the text says as its defaults. The file is where the text comes from.
+pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<Command, Fault> {
+    let root = yaml::parse(text).map_err(|bad| Fault { at: bad.line.zip(bad.column), why: bad.why })?;
+    let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
+    let applied = all(command, &root, folder.as_deref().unwrap_or(Path::new(".")));
+    applied.map_err(|(at, why)| Fault { at: yaml::locate(text, at), why })
+}
+
+fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refusal> {
+    let entries = entries(root, "the file must be keys with values, such as `bind: 127.0.0.1:8001`")?;
+    let is_section = |key: &Key| command.find_subcommand(&key.text).is_some();
+    let (sections, flat): (Vec<_>, Vec<_>) = entries.iter().partition(|(key, _)| is_section(key));
+    for (key, node) in flat {
+        let (owner, arg) = shared(&command, &key.text).ok_or_else(|| unknown(&command, key))?;
+        let values = values(owner, arg, node, folder)?;
+        command = set_everywhere(command, &key.text, &values);
+    }
+    // Behind those, which they win over.
+    for (key, node) in sections {
+        let name = key.text.as_str();
+        let Some(below) = command.find_subcommand(name).cloned() else { continue };
+        let below = section(below, name, node, folder)?;
+        command = command.mut_subcommand(name, |_| below);
+    }
+    Ok(command)
+}
+
+/// The flags of one command, or of those below it.
+fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Result<Command, Refusal> {
+    for (key, node) in entries(node, &format!("`{name}` is a command: put its flags under it, indented"))? {
+        let flag = key.text.as_str();
+        if let Some(below) = command.find_subcommand(flag).cloned() {
+            let below = section(below, &format!("{name} {flag}"), node, folder)?;
+            command = command.mut_subcommand(flag, |_| below);
+            continue;
+        }
+        let arg = flag_of(&command, flag).ok_or_else(|| {
+            (key.at, format!("`andon {name}` has no flag --{flag}: `andon {name} --help` lists them"))
+        })?;
+        if AIMS.iter().any(|(of, aims)| *of == name && aims.contains(&flag)) {
+            let why = format!("--{flag} says what `andon {name}` is aimed at, and goes on the command line");
+            return Err((key.at, why));
+        }
+        let values = values(&command, arg, node, folder)?;
+        command = set(command, flag, &values);
+    }
+    Ok(command)
+}
+
+fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], Refusal> {
+    match &node.value {
+        Value::Map(entries) => Ok(entries),
+        Value::Null => Ok(&[]),
+        _ => Err((node.at, why_not.to_owned())),
+    }
+}
+
+/// A flag that stands for every command, and a command that has it.
+fn shared<'c>(command: &'c Command, long: &str) -> Option<(&'c Command, &'c Arg)> {
+    let serve = command.find_subcommand("serve")?;
+    let others = SHARED.contains(&long).then(|| command.get_subcommands()).into_iter().flatten();
+    std::iter::once(serve).chain(others).find_map(|owner| Some((owner, flag_of(owner, long)?)))
+}
+
+/// A flag that may stand in a file.
+fn flag_of<'c>(command: &'c Command, long: &str) -> Option<&'c Arg> {
+    flags(command).find(|arg| arg.get_long() == Some(long))
+}
+
+/// The flags of a command that may stand in a file.
+pub(super) fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
+    let never = ["config", "help", "version"];
+    command.get_arguments().filter(move |arg| arg.get_long().is_some_and(|long| !never.contains(&long)))
+}
+
+fn unknown(command: &Command, key: &Key) -> Refusal {
+    let name = yaml::cut(&key.text);
+    let owner = command.get_subcommands().find(|owner| flag_of(owner, &key.text).is_some());
+    let why = match owner.map(Command::get_name) {
+        Some(owner) => format!("--{name} is no flag of every command: put `{name}` under `{owner}:`"),
+        None => format!("there is no flag --{name}: `andon config` lists all of them"),
+    };
+    (key.at, why)
+}
+
+/// The values of a flag as the command line would have them.
+fn values(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Vec<String>, Refusal> {
+    let long = arg.get_long().unwrap_or_default();
+    if !arg.get_action().takes_values() {
+        return match node.value {
+            Value::Bool(is_set) => Ok(vec![is_set.to_string()]),
+            _ => Err((node.at, format!("`{long}` must be true or false"))),
+        };
+    }
+    let nodes = match (&node.value, arg.get_action()) {
+        (Value::List(nodes), ArgAction::Append) => nodes.as_slice(),
+        (Value::List(_), _) => return Err((node.at, format!("`{long}` takes one value, and no list"))),
+        _ => std::slice::from_ref(node),
+    };
+    nodes.iter().map(|node| value(owner, arg, node, folder)).collect()
+}
+
+fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<String, Refusal> {
+    let long = arg.get_long().unwrap_or_default();
+    let text = match &node.value {
+        Value::Text(text) => text.clone(),
+        Value::Bool(value) => value.to_string(),
+        Value::Whole(value) => value.to_string(),
+        Value::Number(value) => value.to_string(),
+        Value::Null => return Err((node.at, format!("`{long}` has no value: give it one, or leave the key out"))),
+        Value::List(_) | Value::Map(_) => return Err((node.at, format!("`{long}` must be a value"))),
+    };
+    let is_path = matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath);
+    let text = if is_path && text != "memory" { beside(&text, folder) } else { text };
+    check(owner, long, &text).map_err(|why| (node.at, why))?;
+    Ok(text)
+}
+
+/// A path of the file's folder, or of the user's own.
+fn beside(path: &str, folder: &Path) -> String {
+    let home = path.strip_prefix("~/").and_then(|rest| Some(dirs::home_dir()?.join(rest)));
+    home.unwrap_or_else(|| folder.join(path)).to_string_lossy().into_owned()
+}
+
+/// Whether the flag takes the value; what it says if it does not.
+fn check(owner: &Command, long: &str, value: &str) -> Result<(), String> {
+    let word = format!("--{long}={value}");
+    let parsed = owner.clone().no_binary_name(true).try_get_matches_from([word]);
+    match parsed.map_err(|error| (error.kind(), error)) {
+        Err((ErrorKind::InvalidValue | ErrorKind::ValueValidation, error)) => {
+            let said = error.render().to_string();
+            let said = said.split("\n\n").next().unwrap_or_default();
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            Err(said.trim_start_matches("error: ").to_owned())
+        }
+        // What else a command needs is not the file's to say.
+        _ => Ok(()),
+    }
+}
+
+/// Makes the values the default of the flag in every command that has it.
+fn set_everywhere(command: Command, long: &str, values: &[String]) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let command = set(command, long, values);
+    names
+        .iter()
+        .fold(command, |command, name| command.mut_subcommand(name, |below| set_everywhere(below, long, values)))
+}
+
+fn set(command: Command, long: &str, values: &[String]) -> Command {
+    let Some(id) = flag_of(&command, long).map(|arg| arg.get_id().clone()) else { return command };
+    // They are needed for as long as the program runs, and there are few.
+    let values: Vec<&'static str> = values.iter().map(|value| &*value.clone().leak()).collect();
+    command.mut_arg(id, |arg| arg.default_values(values))
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

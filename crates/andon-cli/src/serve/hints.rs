@@ -1,0 +1,52 @@
+//! What a server says when it begins: what to open, and what to type.
+
+use std::net::SocketAddr;
+
+use andon_server::{App, Server};
+use serde_json::json;
+
+use crate::agent::PRACTICE;
+use crate::db::{Db, quoted};
+use crate::names;
+use crate::show::Style;
+
+/// The greeting. Every line that is indented can be pasted into a shell.
+pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String {
+    let (bold, url) = (Style::BOLD, format!("http://{address}"));
+    let apps = served(server);
+    let mut lines = vec![
+        format!("{bold}Andon{bold:#} is at {bold}{url}{bold:#}, and records in {}.", db.shown()),
+        format!("It serves {}. All that it can be asked is in {url}/openapi.json.", apps.join(", ")),
+        String::new(),
+    ];
+    if let Some(app) = apps.iter().find(|app| *app == PRACTICE).or(apps.first()) {
+        let session = names::session_name();
+        let run = json!({ "app": app, "session": session, "input": "tell me a long story" });
+        let json = "-H 'content-type: application/json'";
+        let feed = "-H 'accept: text/event-stream'";
+        lines.extend([
+            "Start a run and watch it; it goes on when you stop watching:".to_owned(),
+            format!("  curl -N {url}/v1/runs {json} {feed} -d {}", quoted(&run.to_string())),
+            "Stop it, from another terminal:".to_owned(),
+            format!("  curl {url}/v1/cancel {json} -d {}", quoted(&json!({ "session": session }).to_string())),
+        ]);
+    }
+    let drain = humantime::format_duration(server.options().drain);
+    let command = |words: &str| format!("  {}", db.client_command(words, &url));
+    lines.extend([
+        "Talk to it, see what runs, let nothing new begin, and let it begin again:".to_owned(),
+        command("chat"),
+        command("runs"),
+        command("line hold"),
+        command("line open"),
+        String::new(),
+        format!("Ctrl-C ends it: runs in progress then have {} to finish.", drain),
+    ]);
+    lines.join("\n")
+}
+
+/// The apps that can be run.
+fn served(server: &Server) -> Vec<String> {
+    let apps = server.apps().all().into_iter();
+    apps.filter(|(_, app)| matches!(app, App::Served { .. })).map(|(name, _)| name).collect()
+}

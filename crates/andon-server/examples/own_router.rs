@@ -1,0 +1,45 @@
+//! Andon's API in a router of one's own: it starts a run over HTTP, stops it, and shows what came back.
+//!
+//! `cargo run -p andon-server --example own_router`
+
+use std::error::Error;
+
+use andon::{Agent, Practice, Runtime};
+use andon_server::{Options, Server};
+use axum::Router;
+use axum::routing::get;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let runtime = Runtime::builder().build();
+    let server = Server::new(&runtime, Options::default()).await?;
+    let agent = Agent::builder().name("practice").model(Practice::new()).runtime(&runtime).build()?;
+    server.apps().put(agent, Some("tells stories".to_owned()));
+    runtime.recover().await?;
+
+    let home = get(|| async { "my own page" });
+    let app = Router::new().route("/", home).nest("/agents", server.router());
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = format!("http://{}", listener.local_addr()?);
+    let serving = async { axum::serve(listener, app).await };
+
+    tokio::select! {
+        served = serving => served?,
+        shown = talk(&address) => shown?,
+    }
+    Ok(())
+}
+
+async fn talk(address: &str) -> Result<(), Box<dyn Error>> {
+    let client = reqwest::Client::new();
+    println!("{}", client.get(address).send().await?.text().await?);
+    let order = json!({"app": "practice", "run_id": "r1", "input": "tell me a long story"});
+    client.post(format!("{address}/agents/v1/runs")).json(&order).send().await?.error_for_status()?;
+    let stop = json!({"note": "stop button", "wait": true});
+    let told = client.post(format!("{address}/agents/v1/runs/r1/cancel")).json(&stop).send().await?;
+    let told: Value = told.json().await?;
+    println!("{}: {}", told["reply"], told["outcome"]);
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! A run's feed over a WebSocket, and the cord in the same hand.
+//!
+//! Each text message that goes out is one item of the feed, as the `data` of an SSE event; an item's id is its `seq`, or
+//! its `at` where it has one. What comes in is `{"type": "cancel"}`, and nothing else.
+//!
+//! # Invariants
+//!
+//! 1. As for SSE, nothing is kept for a reader but its place: the feed is asked for more when all before is taken. So at
+//!    most [`FRAME`] bytes and one item wait for a client that does not read, and not for longer than it may stall.
+//! 2. What comes in is looked at first, also while the client does not read: a cancel stands behind nothing.
+//! 3. A cancel is answered when it is on record. The feed goes on meanwhile.
+//! 4. A socket ends itself: behind the run's last event, when the server closes, and at the first message that is wrong.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use andon::{Feed, FeedItem, Run};
+use axum::body::Bytes;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use futures_core::Stream;
+use futures_core::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{Sink, StreamExt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio_tungstenite::tungstenite;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use super::cancel;
+use super::forms::{ForceForm, how};
+use crate::Shared;
+use crate::body::parse;
+use crate::feeds::{FRAME, Reading};
+use crate::principal::Principal;
+use crate::problem::Problem;
+
+/// How many bytes are read from a socket at a time. Little ever comes.
+const READ: usize = 1 << 10;
+
+/// How long a client is waited for once it was told that this is the end.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What a client says.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum Said {
+    /// Stop the run.
+    Cancel { force: Option<ForceForm>, grace_ms: Option<u64>, note: Option<String> },
+}
+
+/// Why a socket is closed: a code, and words.
+#[derive(Debug)]
+struct Close(u16, String);
+
+/// What happened on a socket.
+enum Step {
+    /// Something came in.
+    Came(Message),
+    /// What came in is nothing that a WebSocket carries.
+    Broken(Close),
+    /// The client is gone.
+    Gone,
+    /// All that was written is taken.
+    Taken,
+    /// The feed has something, or its end.
+    Item(Option<FeedItem>),
+    /// A cancel is answered.
+    Answered(Value),
+    /// The server closes.
+    Closing,
+    /// A sign of life is due, or the client has been waited for long enough.
+    Due,
+}
+
+/// Answers with a WebSocket that gives out a feed.
+pub(crate) fn upgrade(
+    core: &Shared,
+    principal: Principal,
+    upgrade: WebSocketUpgrade,
+    run: Run,
+    feed: Feed,
+    reading: Reading,
+) -> Response {
+    let core = Shared::clone(core);
+    // Shutting down waits for it, from before the upgrade on.
+    let token = core.tasks.token();
+    let max = core.options.max_frame;
+    let upgrade = upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max);
+    upgrade.on_upgrade(move |socket| async move {
+        let _held = (token, reading);
+        let mut talk = Talk::new(core, principal, socket, run, feed);
+        if let Some(close) = talk.go_on().await {
+            talk.close(close).await;
+        }
+    })
+}
+
+/// One socket.
+struct Talk {
+    core: Shared,
+    principal: Principal,
+    socket: WebSocket,
+    run: Run,
+    feed: Feed,
+    /// Something was written that the client has not taken yet.
+    is_writing: bool,
+    /// Cancels that wait for the disk. As many as may come in while it is waited for.
+    answers: FuturesUnordered<BoxFuture<'static, Value>>,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    timer: Pin<Box<Sleep>>,
+    /// When something last came in.
+    heard: Instant,
+    allowance: Allowance,
+}
+
+impl Talk {
+    fn new(core: Shared, principal: Principal, socket: WebSocket, run: Run, feed: Feed) -> Self {
+        let now = Instant::now();
+        Self {
+            socket,
+            run,
+            feed,
+            principal,
+            is_writing: false,
+            answers: FuturesUnordered::new(),
+            closing: Box::pin(core.closing.clone().cancelled_owned()),
+            timer: Box::pin(sleep_until(now + core.options.heartbeat)),
+            heard: now,
+            allowance: Allowance { since: now, left: core.options.frames_a_second },
+            core,
+        }
+    }
+
+    /// Gives out the feed and does what it is told, until there is a reason to close; nothing if the client is gone.
+    async fn go_on(&mut self) -> Option<Close> {
+        loop {
+            let step = poll_fn(|cx| self.step(cx)).await;
+            let done = match step {
+                Step::Came(message) => self.hear(message)?,
+                Step::Broken(close) => Err(close),
+                Step::Gone => return None,
+                Step::Taken => Ok(self.rest(self.core.options.heartbeat)),
+                Step::Item(Some(item)) => Ok(self.write_items(item)?),
+                Step::Item(None) => Err(Close(close_code::NORMAL, "the run has settled".into())),
+                Step::Answered(answer) => Ok(self.write(Message::Text(answer.to_string().into()))?),
+                Step::Closing => Err(Close(close_code::AWAY, "the server is shutting down".into())),
+                Step::Due => Ok(self.beat()?),
+            };
+            if let Err(close) = done {
+                return Some(close);
+            }
+        }
+    }
+
+    /// What happens next. It only looks; nothing that it takes is lost.
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if let Poll::Ready(came) = self.socket.poll_next_unpin(cx) {
+            return Poll::Ready(came.map_or(Step::Gone, |came| came.map_or_else(broken, Step::Came)));
+        }
+        if let Poll::Ready(Some(answer)) = self.answers.poll_next_unpin(cx) {
+            return Poll::Ready(Step::Answered(answer));
+        }
+        if self.is_writing {
+            if let Poll::Ready(taken) = Pin::new(&mut self.socket).poll_flush(cx) {
+                self.is_writing = false;
+                return Poll::Ready(taken.map_or(Step::Gone, |()| Step::Taken));
+            }
+        } else if let Poll::Ready(item) = Pin::new(&mut self.feed).poll_next(cx) {
+            // A cancel is answered before the end is told.
+            if item.is_some() || self.answers.is_empty() {
+                return Poll::Ready(Step::Item(item));
+            }
+        }
+        if self.closing.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Step::Closing);
+        }
+        self.timer.as_mut().poll(cx).map(|()| Step::Due)
+    }
+
+    /// Does what it is told. `None` if the client is gone.
+    fn hear(&mut self, message: Message) -> Option<Result<(), Close>> {
+        self.heard = Instant::now();
+        if let Err(close) = self.allowance.take(self.heard, self.core.options.frames_a_second) {
+            return Some(Err(close));
+        }
+        let told = match message {
+            Message::Close(_) => return None,
+            Message::Ping(_) | Message::Pong(_) => Ok(()),
+            Message::Binary(_) => Err(Close(close_code::UNSUPPORTED, "send JSON as text".into())),
+            Message::Text(text) => self.obey(text.as_str()).map_err(|problem| {
+                Close(close_code::POLICY, format!("send {{\"type\": \"cancel\"}}: {}", problem.detail()))
+            }),
+        };
+        Some(told)
+    }
+
+    fn obey(&self, text: &str) -> Result<(), Problem> {
+        let Said::Cancel { force, grace_ms, note } = parse(text.as_bytes(), self.core.options.max_depth)?;
+        let how = how(force, None, note, grace_ms)?;
+        let (core, principal, id) = (Shared::clone(&self.core), self.principal.clone(), self.run.id().clone());
+        self.answers.push(Box::pin(async move {
+            match cancel::stop(&core, &principal, &id, &how).await {
+                Ok((run, reply)) => reply_form(json!(cancel::told(&run, &reply))),
+                Err(problem) => reply_form(json!({"problem": problem.to_json()})),
+            }
+        }));
+        Ok(())
+    }
+
+    /// Writes all that is ready (invariant 1). `None` if the client is gone.
+    fn write_items(&mut self, first: FeedItem) -> Option<()> {
+        let (mut next, mut written) = (Some(first), 0);
+        while let Some(item) = next {
+            let text = serde_json::to_string(&item).ok()?;
+            written += text.len();
+            self.write(Message::Text(text.into()))?;
+            next = if written < FRAME { self.feed.try_next() } else { None };
+        }
+        Some(())
+    }
+
+    fn write(&mut self, message: Message) -> Option<()> {
+        if !std::mem::replace(&mut self.is_writing, true) {
+            self.rest(self.core.options.stalled);
+        }
+        Pin::new(&mut self.socket).start_send(message).ok()
+    }
+
+    /// A sign of life is due; or else the client has stalled, which is `None`.
+    fn beat(&mut self) -> Option<()> {
+        let options = &self.core.options;
+        let is_silent = self.heard.elapsed() >= options.heartbeat + options.stalled;
+        if self.is_writing || is_silent {
+            return None;
+        }
+        self.write(Message::Ping(Bytes::new()))
+    }
+
+    fn rest(&mut self, time: Duration) {
+        self.timer.as_mut().reset(Instant::now() + time);
+    }
+
+    /// Says why it ends, and waits a moment until the client has read it.
+    async fn close(&mut self, Close(code, words): Close) {
+        // A close frame has room for 123 bytes of words.
+        let words = words.get(..words.floor_char_boundary(123)).unwrap_or_default();
+        let frame = Message::Close(Some(CloseFrame { code, reason: words.into() }));
+        let goodbye = async {
+            self.socket.send(frame).await.ok()?;
+            // What is still on its way is read: if it were not, the client's system would throw the words away.
+            while let Some(Ok(_)) = self.socket.next().await {}
+            Some(())
+        };
+        // Whoever does not answer in time is gone.
+        let _ = timeout(LINGER, goodbye).await;
+    }
+}
+
+fn reply_form(mut form: Value) -> Value {
+    if let Value::Object(form) = &mut form {
+        form.insert("type".to_owned(), "cancel_reply".into());
+    }
+    form
+}
+
+/// What is wrong with what came in.
+fn broken(error: axum::Error) -> Step {
+    let Ok(error) = error.into_inner().downcast::<tungstenite::Error>() else { return Step::Gone };
+    match *error {
+        tungstenite::Error::Capacity(error) => Step::Broken(Close(close_code::SIZE, error.to_string())),
+        tungstenite::Error::Utf8(_) => Step::Broken(Close(close_code::INVALID, "text is UTF-8".into())),
+        tungstenite::Error::Protocol(error) => Step::Broken(Close(close_code::PROTOCOL, error.to_string())),
+        _ => Step::Gone,
+    }
+}
+
+/// How many messages may come in this second.
+struct Allowance {
+    since: Instant,
+    left: u32,
+}
+
+impl Allowance {
+    fn take(&mut self, now: Instant, a_second: u32) -> Result<(), Close> {
+        if now.duration_since(self.since) >= Duration::from_secs(1) {
+            *self = Self { since: now, left: a_second };
+        }
+        let flood = || Close(close_code::POLICY, format!("send no more than {a_second} messages a second"));
+        self.left = self.left.checked_sub(1).ok_or_else(flood)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! The explorer, over HTTP: runs that a server starts, watches and stops are stopped at every point, too.
+//!
+//! Requests go through the server's router without a socket, so that everything is on one thread under a paused clock.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Ending, FeedItem, Run, RunId};
+use andon_server::{Options, Server};
+use andon_testkit::Act;
+use andon_testkit::explore::{Script, World, explore};
+use andon_testkit::tools;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+type Play = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The grace of a tool, and the moment in which it is dropped.
+const GRACE: Duration = Duration::from_millis(2_100);
+
+/// A server in the explorer's world, with the script's agent as its app.
+struct Stage {
+    world: World,
+    router: Router,
+}
+
+impl Stage {
+    async fn new(world: World, answers: Vec<Vec<Act>>) -> Option<Self> {
+        let model = world.model(answers);
+        let tool = tools::cooperative("slow", Duration::from_secs(5), &world.tools);
+        let agent = world.open(world.agent(&model).tool(tool));
+        // A crash may come before the server is there.
+        let server = Server::new(world.runtime(), Options::default()).await.ok()?;
+        server.apps().put(agent, None);
+        Some(Self { router: server.router(), world })
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Value) -> (StatusCode, Body) {
+        let request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(Body::from(body.to_string()));
+        let (head, body) = self.router.clone().oneshot(request.unwrap()).await.unwrap().into_parts();
+        (head.status, body)
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
+        let (status, body) = self.send(method, path, body).await;
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// Starts a run that the explorer may stop.
+    async fn start(&self, id: &str, more: Value) -> Option<Arc<Run>> {
+        let mut body = json!({"app": "script", "session": "s", "input": "Go.", "run_id": id});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, _) = self.ask(Method::POST, "/v1/runs", body).await;
+        if status != StatusCode::CREATED {
+            return None;
+        }
+        let run = self.world.runtime().find(&RunId::new(id).unwrap()).await.ok()??;
+        Some(self.world.adopt(run))
+    }
+
+    /// Follows a run that cannot come to its end by itself.
+    async fn follow_cancelled(&self, run: &Run) {
+        self.world.follow(run).await;
+        if run.try_outcome().is_some_and(|outcome| matches!(*outcome.ending, Ending::Completed { .. })) {
+            self.world.broken("P9: the run completed, and was to be cancelled");
+        }
+    }
+
+    /// Reads a run's feed over HTTP until an item is the one, or to its end, and then hangs up.
+    async fn watch(&self, run: &Run, is_it: impl Fn(&FeedItem) -> bool) {
+        let (_, mut body) = self.send(Method::GET, &format!("/v1/runs/{}/events", run.id()), json!({})).await;
+        while let Some(frame) = body.frame().await {
+            let bytes = frame.unwrap().into_data().unwrap();
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+                let item: FeedItem = serde_json::from_str(data).unwrap();
+                let found = is_it(&item);
+                self.world.saw(run, item);
+                if found {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn story() -> Vec<Act> {
+    let pause = || Act::Pause(Duration::from_millis(10));
+    vec![Act::text("One "), Act::text("two "), pause(), Act::text("three."), pause(), Act::usage(9, 3), Act::end()]
+}
+
+fn calls_a_tool() -> Vec<Act> {
+    let call = Act::call(0, "c1", "slow", "{}");
+    [vec![Act::text("Look: ")], call, vec![Act::usage(9, 3), Act::tool_use()]].concat()
+}
+
+/// An answer that does not come to its end by itself.
+fn endless() -> Vec<Act> {
+    vec![Act::text("Once "), Act::Silence]
+}
+
+fn is_delta(item: &FeedItem) -> bool {
+    matches!(item, FeedItem::Delta(_))
+}
+
+async fn read_to_the_end(world: World) {
+    let Some(stage) = Stage::new(world, vec![story()]).await else { return };
+    let Some(run) = stage.start("r1", json!({})).await else { return };
+    stage.watch(&run, |_| false).await;
+}
+
+async fn tool_over_http(world: World) {
+    let Some(stage) = Stage::new(world, vec![calls_a_tool(), story()]).await else { return };
+    let Some(run) = stage.start("r1", json!({})).await else { return };
+    stage.watch(&run, |_| false).await;
+}
+
+async fn left_alone(world: World) {
+    let Some(stage) = Stage::new(world, vec![endless()]).await else { return };
+    let policy = json!({"on_disconnect": {"cancel_after_ms": 40}});
+    let Some(run) = stage.start("r1", policy).await else { return };
+    stage.watch(&run, is_delta).await;
+    stage.follow_cancelled(&run).await;
+}
+
+async fn cancelled_with_wait(world: World) {
+    let Some(stage) = Stage::new(world, vec![calls_a_tool(), endless()]).await else { return };
+    let Some(run) = stage.start("r1", json!({})).await else { return };
+    stage.watch(&run, is_delta).await;
+    let (status, told) = stage.ask(Method::POST, "/v1/runs/r1/cancel", json!({"wait": true})).await;
+    if status == StatusCode::OK && told["state"] != "settled" {
+        stage.world.broken("P7: the cancel answered before the run had settled");
+    }
+    stage.follow_cancelled(&run).await;
+}
+
+async fn cancelled_before_it_came(world: World) {
+    let Some(stage) = Stage::new(world, vec![story()]).await else { return };
+    stage.ask(Method::POST, "/v1/runs/r1/cancel", json!({"note": "too early"})).await;
+    let Some(run) = stage.start("r1", json!({})).await else { return };
+    stage.follow_cancelled(&run).await;
+}
+
+async fn line_held_with_cancel(world: World) {
+    let Some(stage) = Stage::new(world, vec![calls_a_tool(), endless()]).await else { return };
+    let Some(run) = stage.start("r1", json!({})).await else { return };
+    stage.watch(&run, is_delta).await;
+    let (status, line) =
+        stage.ask(Method::PUT, "/v1/line", json!({"state": "held", "cancel": true, "wait": true})).await;
+    if status == StatusCode::OK && line["stopped"]["settled"] != true {
+        stage.world.broken("P7: the line answered before all had settled");
+    }
+    stage.follow_cancelled(&run).await;
+    if stage.start("r2", json!({})).await.is_some() {
+        stage.world.broken("P9: a held line let a run in");
+    }
+}
+
+async fn session_cancelled_with_its_queue(world: World) {
+    let Some(stage) = Stage::new(world, vec![endless(), story()]).await else { return };
+    let Some(first) = stage.start("r1", json!({})).await else { return };
+    stage.watch(&first, is_delta).await;
+    let second = stage.start("r2", json!({"when_busy": "queue"})).await;
+    stage.ask(Method::POST, "/v1/cancel", json!({"session": "s"})).await;
+    stage.follow_cancelled(&first).await;
+    if let Some(second) = second {
+        stage.follow_cancelled(&second).await;
+    }
+}
+
+macro_rules! explored {
+    ($($test:ident: $play:ident, $name:literal, $within:expr, $disk:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            fn boxed(world: World) -> Play {
+                Box::pin($play(world))
+            }
+            let report = explore(&Script { name: $name, settles_within: $within, disk: $disk, play: boxed });
+            assert_eq!(report.violations, Vec::<String>::new());
+            assert!(report.points > 100, "only {} points", report.points);
+            println!("{}: {} points", $name, report.points);
+        }
+    )*};
+}
+
+const SLOW_DISK: Duration = Duration::from_millis(30);
+
+explored! {
+    a_run_over_http_is_stopped_at_every_point: read_to_the_end, "a run over HTTP", Duration::ZERO, None;
+    a_tool_over_http_is_stopped_at_every_point: tool_over_http, "a tool over HTTP", GRACE, None;
+    a_run_that_is_left_alone_is_stopped_at_every_point: left_alone, "a run that is left alone", Duration::ZERO, None;
+    a_cancel_that_waits_is_stopped_at_every_point: cancelled_with_wait, "a cancel that waits", GRACE, None;
+    a_cancel_that_waits_for_a_slow_disk_is_stopped_at_every_point:
+        cancelled_with_wait, "a cancel that waits for a slow disk", GRACE + SLOW_DISK * 10, Some(SLOW_DISK);
+    a_cancel_that_came_first_is_stopped_at_every_point: cancelled_before_it_came, "a cancel that came first", Duration::ZERO, None;
+    a_held_line_is_stopped_at_every_point: line_held_with_cancel, "a held line", GRACE, None;
+    a_cancelled_session_is_stopped_at_every_point: session_cancelled_with_its_queue, "a cancelled session", Duration::ZERO, None;
+}

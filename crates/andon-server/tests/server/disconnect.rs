@@ -1,0 +1,213 @@
+//! What losing the readers of a run does to it.
+
+use std::time::Duration;
+
+use andon::Run;
+use andon_testkit::Act;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+use crate::house::{House, agent, endless};
+use crate::inside::{Frames, Inside, order, reason};
+
+const LONG: Duration = Duration::from_secs(3600);
+
+/// A server whose runs never end, a run of it, and one reader of that.
+async fn watched(on_disconnect: Value) -> (Inside, Run, Frames) {
+    let inside = Inside::new(agent(std::iter::repeat_with(endless).take(10))).await;
+    let run = inside.start(json!({"on_disconnect": on_disconnect})).await;
+    let mut feed = inside.feed(run.id().as_str(), None).await;
+    feed.until_type("delta").await;
+    (inside, run, feed)
+}
+
+fn is_alive(run: &Run) -> bool {
+    run.try_outcome().is_none()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_without_its_reader_unless_it_was_told_otherwise() {
+    for on_disconnect in [None, Some("continue")] {
+        let inside = Inside::new(agent([endless()])).await;
+        let more = on_disconnect.map_or(json!({}), |policy| json!({"on_disconnect": policy}));
+        let run = inside.start(more).await;
+        let mut feed = inside.feed(run.id().as_str(), None).await;
+        feed.until_type("delta").await;
+        drop(feed);
+        sleep(LONG).await;
+        assert!(is_alive(&run));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_cancelled_when_its_last_reader_goes_and_not_before() {
+    let (inside, run, first) = watched(json!("cancel")).await;
+    let second = inside.feed(run.id().as_str(), None).await;
+    drop(first);
+    sleep(LONG).await;
+    assert!(is_alive(&run));
+    drop(second);
+    assert_eq!(reason(&run).await, "client_disconnected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_nobody_ever_watched_is_not_left_alone() {
+    let inside = Inside::new(agent([endless(), endless()])).await;
+    for policy in [json!("cancel"), json!({"cancel_after_ms": 1})] {
+        let run = inside.start(json!({"on_disconnect": policy})).await;
+        sleep(LONG).await;
+        assert!(is_alive(&run));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_in_time_finds_the_run_alive_and_the_time_starts_anew() {
+    let (inside, run, mut feed) = watched(json!({"cancel_after_ms": 1000})).await;
+    for _ in 0..5 {
+        drop(feed);
+        sleep(Duration::from_millis(900)).await;
+        assert!(is_alive(&run));
+        feed = inside.feed(run.id().as_str(), None).await;
+        sleep(LONG).await;
+        assert!(is_alive(&run));
+    }
+    let left = Instant::now();
+    drop(feed);
+    assert_eq!(reason(&run).await, "client_disconnected");
+    assert_eq!(left.elapsed().as_secs(), 1);
+    let receipt = serde_json::to_value(run.receipt().unwrap()).unwrap();
+    assert_eq!((receipt["by"].as_str(), receipt["force"].as_str()), (Some("server"), Some("graceful")));
+    let late = inside.feed(run.id().as_str(), None).await.rest().await;
+    assert_eq!(late.last().unwrap().json["outcome"]["reason"], "client_disconnected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_that_the_start_itself_answers_with_is_a_reader() {
+    let inside = Inside::new(agent([endless()])).await;
+    let body = order(json!({"run_id": "r", "on_disconnect": "cancel"}));
+    let response = inside.send(Method::POST, "/v1/runs", Some("text/event-stream"), Some(body)).await;
+    let mut feed = Frames { body: response.into_body() };
+    feed.until_type("delta").await;
+    let run = inside.run("r").await;
+    assert!(is_alive(&run));
+    drop(feed);
+    assert_eq!(reason(&run).await, "client_disconnected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_run_whose_reader_goes_is_cancelled_and_never_begins() {
+    let model = andon_testkit::ScriptedModel::new([endless()]);
+    let inside = Inside::new(andon::Agent::builder().model(model.clone())).await;
+    let first = inside.start(json!({"session": "s"})).await;
+    let more = json!({"session": "s", "when_busy": "queue", "on_disconnect": "cancel"});
+    let queued = inside.start(more).await;
+    let mut feed = inside.feed(queued.id().as_str(), None).await;
+    feed.until_type("run_accepted").await;
+    drop(feed);
+    assert_eq!(reason(&queued).await, "client_disconnected");
+    assert!(is_alive(&first));
+    assert_eq!(model.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_settled_first_is_not_touched() {
+    let inside = Inside::new(agent([vec![Act::text("Done."), Act::end()]])).await;
+    let run = inside.start(json!({"on_disconnect": "cancel"})).await;
+    let mut feed = inside.feed(run.id().as_str(), None).await;
+    run.outcome().await;
+    feed.frame().await.unwrap();
+    drop(feed);
+    sleep(LONG).await;
+    assert_eq!(reason(&run).await, "none");
+    assert_eq!(run.outcome().await.stop_reason(), "end_turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_superseded_says_so_also_when_its_reader_leaves_then() {
+    let inside = Inside::new(agent([endless()])).await;
+    let first = inside.start(json!({"session": "s", "on_disconnect": {"cancel_after_ms": 10}})).await;
+    let mut feed = inside.feed(first.id().as_str(), None).await;
+    feed.until_type("delta").await;
+    let second = inside.start(json!({"session": "s", "when_busy": "supersede"})).await;
+    drop(feed);
+    assert_eq!((reason(&first).await.as_str(), reason(&second).await.as_str()), ("superseded", "none"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_or_refused_start_takes_the_reader_from_nobody() {
+    let (inside, run, feed) = watched(json!("cancel")).await;
+    let session = run.session().session.to_string();
+    let again = json!({"run_id": run.id(), "on_disconnect": "cancel"});
+    assert_eq!(inside.post("/v1/runs", order(again)).await.0, StatusCode::OK);
+    let busy = json!({"session": session, "on_disconnect": "cancel"});
+    assert_eq!(inside.post("/v1/runs", order(busy)).await.0, StatusCode::CONFLICT);
+    drop(feed);
+    assert_eq!(reason(&run).await, "client_disconnected");
+}
+
+#[tokio::test]
+async fn a_policy_that_is_none_is_refused() {
+    let house = House::silent().await;
+    for wrong in [json!("stop"), json!({"cancel_after_ms": -1}), json!({"cancel_after_ms": "1"}), json!(7)] {
+        let (status, problem) = house.post("/v1/runs", order(json!({"on_disconnect": wrong}))).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
+    }
+    assert!(house.runtime.runs().is_empty());
+}
+
+/// A reader on a socket of its own, that has seen the run begin.
+async fn raw_reader(house: &House, run: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(house.address()).await.unwrap();
+    let head = format!("GET /v1/runs/{run}/events HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("delta") {
+        assert_ne!(socket.read_buf(&mut seen).await.unwrap(), 0);
+    }
+    socket
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_or_reset_on_a_silent_feed_is_noticed_at_once() {
+    let house = House::silent().await;
+    for how in ["close", "reset", "half"] {
+        let run = house.start(json!({"on_disconnect": "cancel"})).await;
+        let mut socket = raw_reader(&house, &run).await;
+        let left = Instant::now();
+        let kept = match how {
+            "close" => {
+                drop(socket);
+                None
+            }
+            "half" => {
+                socket.shutdown().await.unwrap();
+                Some(socket)
+            }
+            _ => {
+                socket.set_zero_linger().unwrap();
+                drop(socket);
+                None
+            }
+        };
+        assert_eq!(house.settled(&run).await["reason"], "client_disconnected", "{how}");
+        assert!(left.elapsed() < Duration::from_secs(2), "{how}: {:?}", left.elapsed());
+        drop(kept);
+    }
+}
+
+#[tokio::test]
+async fn a_websocket_is_a_reader_like_any_other() {
+    let house = House::silent().await;
+    let run = house.start(json!({"on_disconnect": "cancel"})).await;
+    let mut sse = house.feed(&run, None).await;
+    sse.until_type("delta").await;
+    let (socket, _) = crate::socket::open(&house, &run, "").await.unwrap();
+    drop(sse);
+    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!(view["state"], "running");
+    drop(socket);
+    assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
+}

@@ -1,0 +1,139 @@
+//! A server without sockets, for tests in which time is paused: requests go straight to its router.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime};
+use andon_server::{Options, Server};
+use axum::body::{Body, Bytes};
+use axum::http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use crate::house::{Answered, Event, parse};
+
+/// A server without sockets.
+pub(crate) struct Inside {
+    pub(crate) runtime: Runtime,
+    pub(crate) server: Server,
+}
+
+impl Inside {
+    pub(crate) async fn new(shop: AgentBuilder) -> Self {
+        Self::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await
+    }
+
+    pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
+        let runtime = Runtime::builder().journal(journal).build();
+        let server = Server::new(&runtime, options).await.unwrap();
+        server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
+        runtime.recover().await.unwrap();
+        Self { runtime, server }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        accept: Option<&str>,
+        body: Option<Value>,
+    ) -> Response<Body> {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let request = accept.iter().fold(request, |request, accept| request.header("accept", *accept));
+        let request = match body {
+            Some(body) => request.header("content-type", "application/json").body(body.to_string().into()),
+            None => request.body(Body::empty()),
+        };
+        self.server.router().oneshot(request.unwrap()).await.unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        answered(self.send(Method::GET, path, None, None).await).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answered {
+        answered(self.send(Method::POST, path, None, Some(body)).await).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answered {
+        answered(self.send(Method::PUT, path, None, Some(body)).await).await
+    }
+
+    /// Starts a run of `shop`.
+    pub(crate) async fn start(&self, more: Value) -> Run {
+        let (status, run) = self.post("/v1/runs", order(more)).await;
+        assert_eq!(status, StatusCode::CREATED, "{run}");
+        self.run(run["run_id"].as_str().unwrap()).await
+    }
+
+    pub(crate) async fn run(&self, id: &str) -> Run {
+        self.runtime.find(&RunId::new(id).unwrap()).await.unwrap().unwrap()
+    }
+
+    /// Opens a run's feed behind a place.
+    pub(crate) async fn feed(&self, run: &str, after: Option<&str>) -> Frames {
+        let query = after.map(|after| format!("?after={after}")).unwrap_or_default();
+        let response = self.send(Method::GET, &format!("/v1/runs/{run}/events{query}"), None, None).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        Frames { body: response.into_body() }
+    }
+}
+
+/// A request for a run of `shop`.
+pub(crate) fn order(more: Value) -> Value {
+    let mut body = json!({"app": "shop", "input": "hello"});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+/// Waits until a run has settled, and says why it was cancelled; `none` if it was not.
+pub(crate) async fn reason(run: &Run) -> String {
+    tokio::time::timeout(Duration::from_secs(3600 * 24), run.outcome()).await.expect("the run does not settle");
+    let receipt = serde_json::to_value(run.receipt().unwrap()).unwrap();
+    receipt["reason"].as_str().unwrap_or("none").to_owned()
+}
+
+pub(crate) async fn answered(response: Response<Body>) -> Answered {
+    let status = response.status();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
+    (status, body)
+}
+
+/// A feed that is read write by write.
+pub(crate) struct Frames {
+    pub(crate) body: Body,
+}
+
+impl Frames {
+    /// What the server writes next; nothing at the end.
+    pub(crate) async fn frame(&mut self) -> Option<Bytes> {
+        let frame = self.body.frame().await?;
+        Some(frame.unwrap().into_data().unwrap())
+    }
+
+    /// Reads until an event of this type has come.
+    pub(crate) async fn until_type(&mut self, kind: &str) {
+        while !events(&self.frame().await.expect("the feed ended too early"))
+            .iter()
+            .any(|event| event.json["type"] == kind)
+        {}
+    }
+
+    /// All that is left.
+    pub(crate) async fn rest(mut self) -> Vec<Event> {
+        let mut all = Vec::new();
+        while let Some(frame) = self.frame().await {
+            all.extend(events(&frame));
+        }
+        all
+    }
+}
+
+/// The whole events of a frame.
+pub(crate) fn events(frame: &[u8]) -> Vec<Event> {
+    let text = std::str::from_utf8(frame).unwrap();
+    assert!(text.ends_with("\n\n"), "an event is written as a whole");
+    text.split_inclusive("\n\n").filter_map(parse).collect()
+}

@@ -1,0 +1,254 @@
+//! Feeds over WebSockets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Agent, MemoryJournal};
+use andon_server::Options;
+use andon_testkit::Act;
+use andon_testkit::tools::{ToolLog, slow, stubborn};
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use crate::house::{House, agent, endless};
+
+pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Opens a run's feed.
+pub(crate) async fn open(
+    house: &House,
+    run: &str,
+    query: &str,
+) -> Result<(Socket, tokio_tungstenite::tungstenite::handshake::client::Response), Error> {
+    let address = format!("ws://{}/v1/runs/{run}/events{query}", house.address());
+    timeout(Duration::from_secs(10), tokio_tungstenite::connect_async(address)).await.unwrap()
+}
+
+/// The next message that says something, or the code and words of the end.
+async fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
+    loop {
+        let message = timeout(Duration::from_secs(20), socket.next()).await.expect("the socket is silent");
+        match message.expect("a socket says why it ends").unwrap() {
+            Message::Text(text) => return Ok(serde_json::from_str(&text).unwrap()),
+            Message::Close(frame) => {
+                let frame = frame.unwrap();
+                return Err((frame.code.into(), frame.reason.to_string()));
+            }
+            Message::Ping(_) | Message::Pong(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn until(socket: &mut Socket, kind: &str) -> Value {
+    loop {
+        let item = next(socket).await.unwrap();
+        if item["type"] == kind {
+            return item;
+        }
+    }
+}
+
+/// All that is left, and how it ended.
+async fn rest(socket: &mut Socket) -> (Vec<Value>, (u16, String)) {
+    let mut all = Vec::new();
+    loop {
+        match next(socket).await {
+            Ok(item) => all.push(item),
+            Err(end) => return (all, end),
+        }
+    }
+}
+
+async fn say(socket: &mut Socket, what: Value) {
+    socket.send(Message::text(what.to_string())).await.unwrap();
+}
+
+async fn house_with(options: Options, answers: Vec<Vec<Act>>) -> House {
+    House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await
+}
+
+#[tokio::test]
+async fn a_socket_gives_the_same_items_as_sse_and_resumes_at_any_of_their_ids() {
+    let house = House::with([vec![Act::thinking("Hm 😀"), Act::text("Grüße."), Act::end()]]).await;
+    let run = house.start(json!({})).await;
+    house.settled(&run).await;
+    let sse = house.feed(&run, None).await.rest().await;
+    let sse: Vec<(String, Value)> = sse.into_iter().map(|event| (event.id, event.json)).collect();
+    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    let (items, end) = rest(&mut socket).await;
+    assert_eq!(items, sse.iter().map(|(_, item)| item.clone()).collect::<Vec<_>>());
+    assert_eq!(end, (1000, "the run has settled".to_owned()));
+    for (place, item) in items.iter().enumerate() {
+        let id = item["at"].as_str().filter(|_| item["type"] == "delta").map(str::to_owned);
+        let id = id.unwrap_or_else(|| item["seq"].to_string());
+        assert_eq!(id, sse[place].0);
+        let (mut socket, _) = open(&house, &run, &format!("?after={id}")).await.unwrap();
+        let (resumed, end) = rest(&mut socket).await;
+        assert_eq!((resumed.as_slice(), end.0), (&items[place + 1..], 1000));
+    }
+}
+
+#[tokio::test]
+async fn the_cord_is_pulled_over_the_socket_and_the_answer_comes_before_the_end() {
+    let house = House::silent().await;
+    let run = house.start(json!({})).await;
+    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    until(&mut socket, "delta").await;
+    say(&mut socket, json!({"type": "cancel", "note": "stop button"})).await;
+    let (items, end) = rest(&mut socket).await;
+    let place = |kind: &str| items.iter().position(|item| item["type"] == kind).unwrap();
+    let reply = &items[place("cancel_reply")];
+    assert_eq!((reply["reply"].as_str(), reply["run_id"].as_str()), (Some("accepted"), Some(run.as_str())));
+    assert_eq!(items[place("run_settled")]["outcome"]["reason"], "requested");
+    assert_eq!(end.0, 1000);
+    assert_eq!(house.settled(&run).await["note"], "stop button");
+}
+
+#[tokio::test]
+async fn a_harder_cancel_over_the_socket_hardens() {
+    let log = ToolLog::new();
+    let mut acts = Act::call(0, "c1", "slow", "{}");
+    acts.push(Act::tool_use());
+    let shop = agent([acts]).tool(slow("slow", Duration::from_secs(600), &log).grace(Duration::from_secs(600)));
+    let house = House::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
+    let run = house.start(json!({})).await;
+    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    until(&mut socket, "tool_started").await;
+    for (force, reply) in [("graceful", "accepted"), ("graceful", "already_cancelling"), ("now", "hardened")] {
+        say(&mut socket, json!({"type": "cancel", "force": force})).await;
+        assert_eq!(until(&mut socket, "cancel_reply").await["reply"], reply);
+    }
+    assert_eq!(until(&mut socket, "run_settled").await["outcome"]["kind"], "cancelled");
+}
+
+#[tokio::test]
+async fn whatever_is_no_cancel_closes_the_socket_with_words_and_touches_no_run() {
+    let options = Options { max_frame: 1000, ..Options::default() };
+    let house = house_with(options, vec![endless()]).await;
+    let run = house.start(json!({})).await;
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    let long = format!(r#"{{"type": "cancel", "note": "{}"}}"#, "x".repeat(2000));
+    let wrong = [
+        (Message::text("stop!"), 1008),
+        (Message::text(r#"{"type": "pause"}"#), 1008),
+        (Message::text(r#"{"type": "cancel", "hard": true}"#), 1008),
+        (Message::text(r#"{"type": "cancel", "force": "most"}"#), 1008),
+        (Message::text(deep), 1008),
+        (Message::text(""), 1008),
+        (Message::binary(&b"{\"type\": \"cancel\"}"[..]), 1003),
+        (Message::text(long), 1009),
+    ];
+    for (message, code) in wrong {
+        let (mut socket, _) = open(&house, &run, "").await.unwrap();
+        socket.send(message.clone()).await.unwrap();
+        let (_, (told, words)) = rest(&mut socket).await;
+        assert_eq!(told, code, "{message:?}");
+        assert!(!words.is_empty());
+    }
+    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!(view["state"], "running");
+}
+
+#[tokio::test]
+async fn a_flood_closes_the_socket() {
+    let options = Options { frames_a_second: 10, ..Options::default() };
+    let house = house_with(options, vec![endless()]).await;
+    let run = house.start(json!({})).await;
+    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    for _ in 0..100 {
+        if socket.send(Message::Ping(Default::default())).await.is_err() {
+            break;
+        }
+    }
+    let (_, (code, words)) = rest(&mut socket).await;
+    assert_eq!((code, words.as_str()), (1008, "send no more than 10 messages a second"));
+    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!(view["state"], "running");
+}
+
+#[tokio::test]
+async fn a_silent_socket_is_pinged_and_a_client_that_never_answers_is_gone() {
+    let options =
+        Options { heartbeat: Duration::from_millis(50), stalled: Duration::from_millis(300), ..Options::default() };
+    let house = house_with(options, vec![endless()]).await;
+    let run = house.start(json!({"on_disconnect": "cancel"})).await;
+    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    let mut pings = 0;
+    while pings < 20 {
+        let message = timeout(Duration::from_secs(10), socket.next()).await.unwrap().unwrap().unwrap();
+        pings += usize::from(matches!(message, Message::Ping(_)));
+    }
+    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!(view["state"], "running", "who answers stays, for longer than one may be silent");
+    // Not read from any more, it does not answer.
+    assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
+    drop(socket);
+}
+
+/// More than a connection's buffers hold.
+fn torrent() -> Vec<Act> {
+    let piece: &'static str = "0123456789".repeat(1000).leak();
+    vec![Act::Flood(piece, 3_000), Act::Silence]
+}
+
+#[tokio::test]
+async fn a_socket_that_is_not_read_is_closed_when_it_has_stalled_for_too_long() {
+    let options = Options { stalled: Duration::from_millis(300), ..Options::default() };
+    let house = house_with(options, vec![torrent()]).await;
+    let run = house.start(json!({"on_disconnect": "cancel"})).await;
+    let (socket, _) = open(&house, &run, "").await.unwrap();
+    assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
+    drop(socket);
+}
+
+#[tokio::test]
+async fn a_cancel_from_a_client_that_does_not_read_is_carried_out() {
+    let house = house_with(Options::default(), vec![torrent()]).await;
+    let run = house.start(json!({})).await;
+    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    // By now more was streamed than the connection takes.
+    house.feed(&run, None).await.until(|event| event.id.split_once('.').is_some_and(|(_, byte)| byte.len() > 7)).await;
+    say(&mut socket, json!({"type": "cancel"})).await;
+    assert_eq!(house.settled(&run).await["reason"], "requested");
+}
+
+#[tokio::test]
+async fn shutting_down_closes_sockets_and_waits_for_them() {
+    let mut acts = Act::call(0, "c1", "stubborn", "{}");
+    acts.push(Act::tool_use());
+    let tool = stubborn("stubborn", Duration::from_secs(600), &ToolLog::new()).grace(Duration::from_secs(600));
+    let shop = Agent::builder().model(andon_testkit::ScriptedModel::new([acts])).tool(tool);
+    let options = Options { drain: Duration::ZERO, settle: Duration::from_millis(50), ..Options::default() };
+    let house = House::build(Arc::new(MemoryJournal::new()), options, shop).await;
+    let run = house.start(json!({})).await;
+    let (mut socket, _) = open(&house, &run, "").await.unwrap();
+    until(&mut socket, "tool_started").await;
+    let (down, (_, end)) = tokio::join!(house.serving.shut_down(), rest(&mut socket));
+    assert_eq!(end, (1001, "the server is shutting down".to_owned()));
+    assert_eq!(down.cancelled, 1);
+}
+
+#[tokio::test]
+async fn an_upgrade_that_cannot_be_is_refused_with_a_problem() {
+    let options = Options { max_feeds_of_user: 1, ..Options::default() };
+    let house = house_with(options, vec![endless()]).await;
+    let run = house.start(json!({})).await;
+    let half = house.request(Method::GET, &format!("/v1/runs/{run}/events")).header("upgrade", "websocket");
+    let half = crate::house::answered(half.header("connection", "upgrade").send().await.unwrap()).await;
+    assert_eq!((half.0, half.1["type"].as_str()), (StatusCode::BAD_REQUEST, Some("urn:andon:bad-upgrade")));
+    let refused = |error: Error| match error {
+        Error::Http(response) => response.status().as_u16(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(open(&house, "nobody", "").await.map(drop).map_err(refused), Err(404));
+    assert_eq!(open(&house, &run, "?after=x").await.map(drop).map_err(refused), Err(400));
+    let (mut one, _) = open(&house, &run, "").await.unwrap();
+    until(&mut one, "delta").await;
+    assert_eq!(open(&house, &run, "").await.map(drop).map_err(refused), Err(429));
+}
