@@ -16,7 +16,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::events;
+use super::events::{self, EventForm};
 use super::forms::{IdForm, RunView};
 use crate::Shared;
 use crate::admission::{Applicant, Refused};
@@ -116,7 +116,8 @@ struct LimitsForm {
     post, path = "/v1/runs", tag = "runs", request_body = CreateRun,
     responses(
         (status = 201, description = "The run, on record", body = RunView),
-        (status = 200, description = "The run of this id, which was started before by the same request; or the feed", body = RunView),
+        (status = 200, description = "The run of this id, which was started before by the same request; or the feed",
+         content((RunView = "application/json"), (EventForm = "text/event-stream"))),
         (status = "4XX", description = "What is wrong", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )

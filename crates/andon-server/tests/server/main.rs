@@ -2,6 +2,7 @@
 
 mod cancel;
 mod create;
+mod described;
 mod disconnect;
 mod feeds;
 mod house;
