@@ -6,6 +6,7 @@ mod busy;
 mod bad_input;
 mod cancel;
 mod create;
+mod described;
 mod disconnect;
 mod feeds;
 mod guard;
