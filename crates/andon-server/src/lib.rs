@@ -149,7 +149,7 @@ impl Server {
 }
 
 impl Core {
-    /// Begins something that goes on when the request that began it is gone. The one place where the server begins a task;
+    /// Begins something that goes on when the request that began it is gone. The one place where the server begins a task:
     /// shutting down waits for all.
     pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.tasks.spawn(work)

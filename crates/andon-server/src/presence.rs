@@ -24,6 +24,7 @@ pub(crate) enum OnDisconnect {
     /// It is cancelled, unless somebody comes back in time.
     After {
         /// How long it is waited for.
+        #[schema(format = "uint64")]
         cancel_after_ms: u64,
     },
     /// Nothing was said.

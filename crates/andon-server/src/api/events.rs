@@ -11,8 +11,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
+use super::forms::IdForm;
 use super::{runs, socket};
 use crate::Shared;
 use crate::feeds::{NoPlace, Place, Reading, SseBody};
@@ -32,6 +33,17 @@ pub(crate) struct From {
     after: Option<String>,
 }
 
+/// One event of a feed. Only for the description of the API.
+#[derive(Debug, ToSchema)]
+#[schema(as = FeedEvent)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct EventForm {
+    /// The place behind it, for `Last-Event-ID`.
+    id: String,
+    /// An event of the run or a live piece of an answer, as JSON.
+    data: String,
+}
+
 /// A run's feed, as Server-Sent Events or over a WebSocket.
 ///
 /// With `Last-Event-ID`, or `after`, it goes on exactly there, also in the middle of an answer. With `Upgrade: websocket`
@@ -40,12 +52,12 @@ pub(crate) struct From {
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
     params(
-        ("run_id" = String, Path, description = "The run"),
+        ("run_id" = inline(IdForm), Path, description = "The run"),
         From,
         ("Last-Event-ID" = Option<String>, Header, description = "Go on behind this id, such as 12 or 12.340"),
     ),
     responses(
-        (status = 200, description = "The feed", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The feed", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The feed, over a WebSocket"),
         (status = 204, description = "There is nothing behind the run's last event"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),

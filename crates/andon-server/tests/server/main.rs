@@ -3,11 +3,17 @@
 
 mod approvals;
 mod busy;
+mod bad_input;
 mod cancel;
 mod create;
+mod described;
 mod disconnect;
 mod feeds;
+mod guard;
 mod house;
 mod inside;
 mod line;
+mod limits;
+mod raw;
+mod shutdown;
 mod socket;
