@@ -86,12 +86,12 @@ fn work(args: Args) -> anyhow::Result<Exit> {
             Some(Command::Import(args)) => records::import(&args).await,
             Some(Command::Delete(args)) => records::delete(&args).await,
             Some(Command::Usage(args)) => records::usage(&args).await,
-            Some(Command::Config) => config::print(),
-            Some(Command::Completions(args)) => completions::print(args.shell),
             Some(Command::Watch(args)) => stop::watch(&args).await,
             Some(Command::Cancel(args)) => stop::cancel(&args).await,
             Some(Command::Approve(args)) => stop::approve(&args).await,
             Some(Command::Line(args)) => stop::line(&args).await,
+            Some(Command::Config) => config::print(),
+            Some(Command::Completions(args)) => completions::print(args.shell),
         }
     });
     // Nothing is left to be waited for: the run has settled, and what it leaked is in its receipt. The runtime is left as it

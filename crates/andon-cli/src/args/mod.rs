@@ -6,6 +6,7 @@ mod serve;
 mod served;
 mod session;
 mod stop;
+mod typed;
 
 pub(crate) use place::PlaceArgs;
 pub(crate) use records::{
@@ -167,6 +168,8 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
+    #[command(flatten)]
+    typed: typed::Typed,
     /// The model, such as anthropic/claude-sonnet-5, openai/gpt-5, gemini/gemini-3-pro or ollama/llama3.2. Its key comes from
     /// the usual variable, such as ANTHROPIC_API_KEY. The practice model needs none.
     #[arg(long, value_name = "NAME", env = "ANDON_MODEL", default_value = "practice", help_heading = "Model")]
@@ -242,14 +245,14 @@ pub(crate) fn refuse(command: &str, why: &str) -> ! {
     }
 }
 
-/// A time.
-fn time(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 30s, 2m or 500ms"))
-}
-
 /// A run's whole id.
 fn run_id(text: &str) -> Result<RunId, String> {
     RunId::new(text).map_err(|error| error.to_string())
+}
+
+/// A time.
+fn time(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 30s, 2m or 500ms"))
 }
 
 /// A time that is not zero: a run with no time would stop before it began.

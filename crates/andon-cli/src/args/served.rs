@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::Options;
 use crate::agent::PRACTICE;
-use crate::config;
 
 /// What a server is told about a run, beside its prompt.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -69,22 +68,12 @@ fn on_disconnect(text: &str) -> Result<Value, String> {
 }
 
 impl Options {
-    /// The flags that say what the agent is, which is for a server to say where there is one. What a variable or the
-    /// configuration file says is for agents of this program, and no error elsewhere.
-    pub(crate) fn only_here(&self) -> Vec<&'static str> {
-        let variable = std::env::var("ANDON_MODEL").ok();
-        let own_model = self.model != PRACTICE && variable.as_deref() != Some(self.model.as_str());
-        let given = [
-            ("--model", own_model),
-            ("--instructions", self.instructions.is_some()),
-            ("--seed", self.seed.is_some()),
-            ("--instant", self.instant),
-            ("--tool", !self.tools.is_empty()),
-            ("--folder", self.folder.is_some()),
-            ("--mcp", !self.mcp.is_empty()),
-        ];
-        let is_meant = |flag: &str| !config::is_from_file(flag.trim_start_matches('-'));
-        given.into_iter().filter(|(flag, is_given)| *is_given && is_meant(flag)).map(|(flag, _)| flag).collect()
+    /// The flags on the command line that say what the agent is, which is for a server to say where there is one. What a
+    /// variable or a file says is for agents of this program, and no error elsewhere.
+    pub(crate) fn only_here(&self) -> Vec<String> {
+        let fields = ["model", "instructions", "seed", "instant", "tools", "folder", "mcp"];
+        let flag = |field: &str| format!("--{}", if field == "tools" { "tool" } else { field });
+        fields.into_iter().filter(|field| self.typed.has(field)).map(flag).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a server is asked for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use andon::core::id::LOCAL;
 use andon::{
@@ -16,6 +17,8 @@ use super::forms::{
 use super::{ANSWER, Client, ClientError, Order};
 use crate::how::How;
 
+/// How long a server is waited for that is said to be there.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
 /// The most that a server lists at once.
 const PAGE: usize = 1_000;
 /// How many runs are named when more than one is meant.
@@ -30,9 +33,9 @@ pub(crate) struct Selector {
 }
 
 impl Client {
-    /// Whether somebody is there.
+    /// Whether somebody is there, who answers soon.
     pub(crate) async fn is_there(&self) -> Result<(), ClientError> {
-        self.get::<Value>(&["healthz"], &[]).await.map(drop)
+        self.ask::<Value>(self.request(Method::GET, &["healthz"]).timeout(SIGN_OF_LIFE)).await.map(drop)
     }
 
     pub(crate) async fn apps(&self) -> Result<Vec<AppView>, ClientError> {

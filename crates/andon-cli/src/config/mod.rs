@@ -23,13 +23,10 @@
 mod example;
 mod settings;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use clap::error::ErrorKind;
-use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::args::Args;
@@ -41,14 +38,6 @@ pub(crate) const VARIABLE: &str = "ANDON_CONFIG";
 /// The flags that stand for every command that has them, beside those of `andon serve`.
 const SHARED: [&str; 1] = ["server"];
 
-/// The flags whose values come from the file.
-static FROM_FILE: OnceLock<BTreeSet<String>> = OnceLock::new();
-
-/// Whether the value that a flag has comes from the file: nobody has said it for this command alone.
-pub(crate) fn is_from_file(long: &str) -> bool {
-    FROM_FILE.get().is_some_and(|longs| longs.contains(long))
-}
-
 /// The command line with the file's flags behind it; leaves with 2 if one of them is wrong.
 pub(crate) fn parse() -> Args {
     let words: Vec<OsString> = std::env::args_os().collect();
@@ -59,22 +48,7 @@ fn read(words: &[OsString]) -> Result<Args, clap::Error> {
     let Some(file) = named(words)?.or_else(usual) else {
         return Args::from_arg_matches(&Args::command().try_get_matches_from(words)?);
     };
-    let (mut command, mut said) = with_file(&file)?;
-    let matches = command.try_get_matches_from_mut(words)?;
-    let (mut chosen, mut deepest) = (&command, &matches);
-    while let Some((name, below)) = deepest.subcommand() {
-        chosen = chosen.find_subcommand(name).unwrap_or(chosen);
-        deepest = below;
-    }
-    for arg in settings::flags(chosen) {
-        let is_default = deepest.value_source(arg.get_id().as_str()) == Some(ValueSource::DefaultValue);
-        if let Some(long) = arg.get_long().filter(|_| !is_default) {
-            said.remove(long);
-        }
-    }
-    // It is read once.
-    let _ = FROM_FILE.set(said);
-    Args::from_arg_matches(&matches)
+    Args::from_arg_matches(&with_file(&file)?.try_get_matches_from(words)?)
 }
 
 /// The file that the command line or the environment names.
@@ -98,9 +72,10 @@ fn usual_path() -> Option<PathBuf> {
     Some(dirs::config_dir()?.join("andon").join("andon.yaml"))
 }
 
-fn with_file(file: &Path) -> Result<(clap::Command, BTreeSet<String>), clap::Error> {
+fn with_file(file: &Path) -> Result<clap::Command, clap::Error> {
     let shown = file.display();
     let refuse = |why: String| Args::command().error(ErrorKind::ValueValidation, why);
     let text = std::fs::read_to_string(file).map_err(|error| refuse(format!("{shown} cannot be read: {error}")))?;
-    settings::apply(Args::command(), &text, file).map_err(|fault| refuse(format!("{shown}{fault}")))
+    let applied = settings::apply(Args::command(), &text, file);
+    applied.map(|(command, _)| command).map_err(|fault| refuse(format!("{shown}{fault}")))
 }

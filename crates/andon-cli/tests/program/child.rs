@@ -42,6 +42,7 @@ impl Program {
     pub(crate) fn start_in(db: impl AsRef<OsStr>, variables: &[(&str, &str)], args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_andon"));
         for name in [
+            "ANDON_SERVER",
             "ANDON_CONFIG",
             "ANDON_MODEL",
             "OPENAI_API_KEY",

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use crate::child::{Database, Program};
-use crate::served::Served;
+use crate::server::Served;
 
 #[test]
 fn a_file_is_found_by_flag_variable_or_folder_and_the_command_line_wins() {

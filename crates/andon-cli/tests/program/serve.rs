@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::child::{Database, Program};
-use crate::served::Served;
+use crate::server::Served;
 
 /// What a run's receipt says when its server is gone.
 fn receipt(db: &Database, run: &str) -> Value {
