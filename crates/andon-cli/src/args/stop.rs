@@ -58,7 +58,7 @@ pub(crate) struct CancelArgs {
     #[arg(long)]
     pub(crate) all: bool,
     /// Only this tool call of the run; the run goes on.
-    #[arg(long, value_name = "CALL", requires = "run", conflicts_with = "wait", value_parser = call_id)]
+    #[arg(long, value_name = "CALL", requires = "run", conflicts_with_all = ["session", "user", "app", "all", "wait"], value_parser = call_id)]
     pub(crate) call: Option<CallId>,
     /// Give running tools no time.
     #[arg(long, conflicts_with = "after_turn")]
