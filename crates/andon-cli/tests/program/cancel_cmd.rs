@@ -45,11 +45,13 @@ fn one_call_is_stopped_alone_and_the_run_goes_on() {
     let asks = watch.seen.lines().find(|line| line.contains("\"type\":\"message\"")).unwrap();
     let asks: Value = serde_json::from_str(asks).unwrap();
     let call = asks["message"]["parts"].as_array().unwrap().iter().find_map(|part| part["id"].as_str()).unwrap();
+    assert!(served.db.refused(&["cancel", &id, "--call", "nope"]).contains("no such call"));
     let told = served.run(&["cancel", &id, "--call", call]);
     assert!(told.stdout.contains("is stopping; the run goes on."), "{}", told.stdout);
     let ended = watch.end();
     assert_eq!((ended.code, &ended.receipt()["outcome"]["kind"]), (Some(0), &json!("completed")));
-    assert!(served.db.refused(&["cancel", &id, "--call", "nope"]).contains("no such call"));
+    let late = served.run(&["cancel", &id, "--call", call]).stdout;
+    assert!(late.contains("had completed"), "{late}");
 }
 
 #[test]
