@@ -6,10 +6,13 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
+use http_body::Body as _;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use crate::Shared;
+use crate::idle::TooSlow;
+use crate::options::Options;
 use crate::problem::Problem;
 
 /// A request's body, read as JSON.
@@ -44,38 +47,55 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalBody<T> {
 
 /// A page of another origin can send anything but JSON without being asked first.
 fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
+    let kind = kinds.next().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    // Two are a trick: who reads the first and who reads the last would not agree.
+    let kind = if kinds.next().is_some() { "" } else { kind };
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let detail = "send JSON, with the header content-type: application/json";
+    let detail = "send JSON, with one header content-type: application/json";
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail))
 }
 
 async fn read(request: Request, core: &Shared) -> Result<Bytes, Problem> {
-    Bytes::from_request(request, core).await.map_err(|error| match error {
-        BytesRejection::FailedToBufferBody(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            let detail = format!("the body has more than {} bytes: send less", core.options.max_body);
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
+    let options = &core.options;
+    // One that says so itself is not read at all.
+    if request.body().size_hint().lower() > u64::try_from(options.max_body).unwrap_or(u64::MAX) {
+        return Err(too_large(options));
+    }
+    Bytes::from_request(request, core).await.map_err(|error| match (too_slow(&error), error) {
+        (Some(why), _) => too_late(why, options),
+        (None, BytesRejection::FailedToBufferBody(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            too_large(options)
         }
-        error if is_timeout(&error) => {
-            let detail = format!("nothing of the body came for {:?}: send it again", core.options.body_idle);
-            Problem::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail)
-        }
-        _ => Problem::bad_request("body-unreadable", "the body broke off: send it again"),
+        _ => Problem::bad_request("body-unreadable", "the body broke off: send it again").closing(),
     })
 }
 
-fn is_timeout(error: &BytesRejection) -> bool {
+fn too_large(options: &Options) -> Problem {
+    let detail = format!("the body has more than {} bytes: send less", options.max_body);
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).closing()
+}
+
+fn too_late(why: TooSlow, options: &Options) -> Problem {
+    let detail = match why {
+        TooSlow::Idle => format!("nothing of the body came for {:?}: send it again", options.body_idle),
+        TooSlow::Total => format!("the body took more than {:?}: send it faster", options.body_time),
+    };
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail).closing()
+}
+
+fn too_slow(error: &BytesRejection) -> Option<TooSlow> {
     let mut source = error.source();
     while let Some(error) = source {
-        if error.downcast_ref::<crate::idle::Idle>().is_some() {
-            return true;
+        if let Some(why) = error.downcast_ref::<TooSlow>() {
+            return Some(*why);
         }
         source = error.source();
     }
-    false
+    None
 }
 
 /// Reads JSON.

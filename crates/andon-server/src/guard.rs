@@ -2,13 +2,17 @@
 //!
 //! # Invariants
 //!
-//! 1. A request names a host that this server answers to. A page whose name was bent to point here (DNS rebinding) names its own.
+//! 1. A request names one host, and it is one that this server answers to. A page whose name was bent to point here (DNS
+//!    rebinding) names its own.
 //! 2. A request that comes from a page comes from one of this server, or of an origin that was named. One that says nothing of
 //!    a page comes from no browser, and passes.
+//! 3. No answer is taken for anything but what it says it is, and none is kept by anybody.
+
+use std::net::IpAddr;
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -16,33 +20,56 @@ use crate::Shared;
 use crate::options::Options;
 use crate::problem::Problem;
 
+/// Where the page that asks comes from, in the words of browsers that send no origin with images, scripts and the like.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
 /// Refuses requests that are not meant for this server, or come from a page that may not call it.
 pub(crate) async fn guard(State(core): State<Shared>, request: Request, next: Next) -> Response {
-    match check(request.headers(), request.uri().authority(), &core.options) {
+    let mut response = match check(request.headers(), request.uri().authority(), &core.options) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
-    }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
 }
 
 fn check(headers: &HeaderMap, asked: Option<&Authority>, options: &Options) -> Result<(), Problem> {
-    let host = one(headers, header::HOST)?.map(str::to_owned).or_else(|| asked.map(ToString::to_string));
-    let host =
-        host.ok_or_else(|| Problem::bad_request("no-host", "the request names no host: send the header Host"))?;
+    let host = host(headers, asked)?;
     if !answers_to(&host, options) {
         let detail = "this server does not answer to that host: name it with --host, or ask for localhost";
         return Err(Problem::new(StatusCode::FORBIDDEN, "unknown-host", detail));
     }
-    let Some(origin) = one(headers, header::ORIGIN)? else { return Ok(()) };
-    let is_own = ["http://", "https://"].iter().any(|scheme| origin.strip_prefix(scheme) == Some(host.as_str()));
-    if is_own || options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
+    let is_foreign = match one(headers, header::ORIGIN)? {
+        Some(origin) => !is_own(origin, &host) && !is_named(origin, options),
+        None => is_of_another_page(headers)?,
+    };
+    if !is_foreign {
         return Ok(());
     }
     let detail = "pages of that origin may not call this server: allow it with --origin";
     Err(Problem::new(StatusCode::FORBIDDEN, "foreign-origin", detail))
 }
 
+/// The one host that a request names (invariant 1).
+fn host(headers: &HeaderMap, asked: Option<&Authority>) -> Result<String, Problem> {
+    let named = one(headers, header::HOST)?;
+    match (named, asked) {
+        (Some(host), None) => Ok(host.to_owned()),
+        (None, Some(asked)) => Ok(asked.to_string()),
+        (Some(host), Some(asked)) if host.eq_ignore_ascii_case(asked.as_str()) => Ok(host.to_owned()),
+        (Some(_), Some(_)) => {
+            let detail = "the address and the header Host name two hosts: send the address without one";
+            Err(Problem::bad_request("two-hosts", detail))
+        }
+        (None, None) => Err(Problem::bad_request("no-host", "the request names no host: send the header Host")),
+    }
+}
+
 /// The one value of a header. Two are a trick: who reads the first and who reads the last would not agree.
-fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, Problem> {
+fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next();
     if values.next().is_some() {
@@ -54,10 +81,74 @@ fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, Pr
 
 fn answers_to(host: &str, options: &Options) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
-    if authority.as_str().contains('@') {
+    let name = authority.host();
+    // Neither a user nor anything but a port belongs to it.
+    let rest = authority.as_str().strip_prefix(name);
+    if rest.is_none_or(|rest| !rest.is_empty() && authority.port_u16().is_none()) {
         return false;
     }
-    let name = authority.host();
-    let is_own = ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| own.eq_ignore_ascii_case(name));
-    is_own || options.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    let is_loopback = |name: &str| name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    // A name can be bent to point anywhere, an address cannot.
+    name.eq_ignore_ascii_case("localhost")
+        || is_loopback(bare)
+        || options.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn is_own(origin: &str, host: &str) -> bool {
+    let named = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    named.is_some_and(|named| named.eq_ignore_ascii_case(host))
+}
+
+/// Whether this origin was named as one whose pages may call.
+pub(crate) fn is_named(origin: &str, options: &Options) -> bool {
+    options.origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin))
+}
+
+/// Whether a browser says that something in a page of elsewhere asks, which is not somebody who follows a link.
+fn is_of_another_page(headers: &HeaderMap) -> Result<bool, Problem> {
+    let site = one(headers, FETCH_SITE)?.is_some_and(|site| matches!(site, "cross-site" | "same-site"));
+    Ok(site && one(headers, FETCH_MODE)? != Some("navigate"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_answers_to_this_machine_and_to_the_names_it_was_given() {
+        let options = Options { hosts: vec!["andon.example".to_owned()], ..Options::default() };
+        for own in [
+            "localhost",
+            "LocalHost:8000",
+            "127.0.0.1:8000",
+            "127.0.0.2",
+            "[::1]:8000",
+            "[::ffff:127.0.0.1]",
+            "andon.example",
+            "ANDON.example:80",
+        ] {
+            assert!(answers_to(own, &options), "{own}");
+        }
+        for other in [
+            "",
+            "evil.example",
+            "localhost.",
+            "localhost.evil.example",
+            "evil@localhost",
+            "localhost@evil.example",
+            "localhost:",
+            "localhost:port",
+            "localhost:99999",
+            "localhost/path",
+            "[::1",
+            "10.0.0.1",
+            "0.0.0.0",
+            "[::]",
+            "2130706433",
+            "andon.example.",
+        ] {
+            assert!(!answers_to(other, &options), "{other}");
+        }
+    }
 }

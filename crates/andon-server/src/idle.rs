@@ -1,4 +1,4 @@
-//! A request's body of which nothing comes for too long.
+//! A request's body that takes too long.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,26 +8,53 @@ use axum::body::{Body, Bytes};
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Nothing came for too long.
-#[derive(Debug, thiserror::Error)]
-#[error("nothing of the body came for too long")]
-pub(crate) struct Idle;
+/// How long a body may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// How long nothing may come.
+    pub(crate) idle: Duration,
+    /// How long it may take in all, however steadily it drips.
+    pub(crate) total: Duration,
+}
 
-/// A body that fails when nothing of it comes for a while.
-pub(crate) struct IdleBody {
+/// It took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TooSlow {
+    #[error("nothing of the body came for too long")]
+    Idle,
+    #[error("the body took too long")]
+    Total,
+}
+
+impl Patience {
+    /// The shorter of both, in both.
+    pub(crate) fn at_most(self, most: Duration) -> Self {
+        Self { idle: self.idle.min(most), total: self.total.min(most) }
+    }
+}
+
+/// A time that far away; a year is as good as never.
+pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
+    now + wait.min(Duration::from_secs(365 * 86_400))
+}
+
+/// A body that fails when it takes too long.
+pub(crate) struct TimedBody {
     body: Body,
-    idle: Duration,
+    patience: Patience,
+    /// When all of it must be there; set when it is first waited for.
+    end: Option<Instant>,
     /// Made when there is something to wait for: most bodies come with their head.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl IdleBody {
-    pub(crate) fn new(body: Body, idle: Duration) -> Self {
-        Self { body, idle, timer: None }
+impl TimedBody {
+    pub(crate) fn new(body: Body, patience: Patience) -> Self {
+        Self { body, patience, end: None, timer: None }
     }
 }
 
-impl http_body::Body for IdleBody {
+impl http_body::Body for TimedBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -36,9 +63,14 @@ impl http_body::Body for IdleBody {
             self.timer = None;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let idle = self.idle;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + idle)));
-        timer.as_mut().poll(cx).map(|()| Some(Err(Idle.into())))
+        let Patience { idle, total } = self.patience;
+        let now = Instant::now();
+        let end = *self.end.get_or_insert(after(now, total));
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end.min(after(now, idle)))));
+        timer.as_mut().poll(cx).map(|()| {
+            let why = if Instant::now() >= end { TooSlow::Total } else { TooSlow::Idle };
+            Some(Err(why.into()))
+        })
     }
 
     fn is_end_stream(&self) -> bool {

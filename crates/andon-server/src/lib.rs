@@ -23,17 +23,23 @@
 mod admission;
 mod api;
 mod apps;
+mod automatic;
 mod body;
 mod feeds;
+mod files;
 mod guard;
 mod idle;
 mod line;
 mod options;
+mod path;
 mod presence;
 mod principal;
 mod problem;
 mod query;
+mod seats;
 mod serve;
+mod shutdown;
+mod socket;
 mod tombstones;
 
 use std::sync::Arc;
@@ -41,18 +47,21 @@ use std::sync::atomic::AtomicU64;
 
 use andon::{JournalError, Runtime};
 use axum::Router;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use apps::{App, Apps};
+pub use files::raise_file_limit;
 pub use options::Options;
-pub use serve::{ServeError, Serving, ShutDown};
+pub use serve::ServeError;
+pub use shutdown::{Serving, ShutDown};
 
 use crate::admission::Admission;
 use crate::feeds::Feeds;
 use crate::presence::Presence;
+use crate::shutdown::Hurry;
 
 /// A server over a [`Runtime`]. Cheap to clone.
 #[derive(Clone)]
@@ -78,6 +87,10 @@ pub(crate) struct Core {
     pub(crate) waiting: Semaphore,
     /// Feeds end themselves when this is cancelled.
     pub(crate) closing: CancellationToken,
+    /// Nobody is let in any more, and connections are closed.
+    pub(crate) stopping: CancellationToken,
+    /// How much of a hurry the end of the server is in.
+    pub(crate) hurry: watch::Sender<Hurry>,
     /// Work that goes on when the request that began it is gone.
     pub(crate) tasks: TaskTracker,
     pub(crate) counts: Counts,
@@ -104,6 +117,8 @@ impl Server {
             cancelling: Semaphore::new(options.max_cancelling),
             waiting: Semaphore::new(options.max_waiting),
             closing: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            hurry: watch::Sender::new(Hurry::None),
             tasks: TaskTracker::new(),
             counts: Counts::default(),
             options,
@@ -134,11 +149,8 @@ impl Server {
 }
 
 impl Core {
-    /// Begins something that goes on when the request that began it is gone.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where the server begins a task; shutting down waits for all"
-    )]
+    /// Begins something that goes on when the request that began it is gone. The one place where the server begins a task:
+    /// shutting down waits for all.
     pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.tasks.spawn(work)
     }

@@ -19,6 +19,8 @@ pub struct Options {
     pub head_time: Duration,
     /// How long nothing may come of a request's body.
     pub body_idle: Duration,
+    /// How long a request's body may take in all.
+    pub body_time: Duration,
     /// How long a client that has stopped reading is waited for.
     pub stalled: Duration,
     /// Runs in progress, queued ones included.
@@ -31,6 +33,8 @@ pub struct Options {
     pub max_feeds_of_user: usize,
     /// Connections.
     pub max_connections: usize,
+    /// Connections beyond those, on which runs can be cancelled, the line be held and health be asked for, and nothing else.
+    pub reserved_connections: usize,
     /// How many requests may be starting runs at one time. Cancelling has room of its own.
     pub max_creating: usize,
     /// How many cancels may be waiting for the disk at one time.
@@ -67,12 +71,14 @@ impl Default for Options {
             max_depth: 64,
             head_time: Duration::from_secs(10),
             body_idle: Duration::from_secs(15),
+            body_time: Duration::from_secs(60),
             stalled: Duration::from_secs(30),
             max_runs: 20_000,
             max_runs_of_user: 10_000,
             max_feeds: 20_000,
             max_feeds_of_user: 10_000,
             max_connections: 25_000,
+            reserved_connections: 256,
             max_creating: 1_024,
             max_cancelling: 1_024,
             max_waiting: 1_024,

@@ -15,6 +15,7 @@ pub(crate) struct Problem {
     detail: String,
     more: Map<String, Value>,
     retry_after: Option<u64>,
+    is_last: bool,
 }
 
 /// The form of a problem, for the description of the API.
@@ -35,7 +36,7 @@ pub(crate) struct ProblemForm {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None }
+        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None, is_last: false }
     }
 
     pub(crate) fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
@@ -88,15 +89,24 @@ impl Problem {
         self.more.insert(name.to_owned(), value.into());
         self
     }
+
+    /// The connection is closed behind it: what the client still sends is not read.
+    pub(crate) fn closing(self) -> Self {
+        Self { is_last: true, ..self }
+    }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let kind = HeaderValue::from_static("application/problem+json");
-        let mut response = (self.status, self.to_json().to_string()).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        let (status, retry_after, is_last) = (self.status, self.retry_after, self.is_last);
+        let mut response = (status, self.to_json().to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if is_last {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }

@@ -1,20 +1,34 @@
-//! The accept loop, and the end of it.
+//! The accept loop.
+//!
+//! # Invariants
+//!
+//! 1. Nothing that a client does or leaves undone keeps a connection for ever: its head, its body and its reading have their
+//!    times, and the end of the server closes what is left.
+//! 2. Nobody beyond this machine is let in: nobody checks yet who asks.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use andon::{Cancel, Reason};
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
+use crate::files::file_limit;
+use crate::seats::{Reserved, Room, Seat};
+use crate::shutdown::Serving;
+use crate::socket::Socket;
 use crate::{Server, Shared};
+
+/// How long a connection may take to say its last words when the server ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long nobody is let in when a file cannot be opened. Somebody has to close one first.
+const OUT_OF_FILES: Duration = Duration::from_millis(20);
+/// The least buffer that hyper takes.
+const LEAST_BUFFER: usize = 8 << 10;
 
 /// Why a server does not begin to serve.
 #[derive(Debug, thiserror::Error)]
@@ -31,100 +45,71 @@ impl Server {
     /// Serves at a listener, until it is [shut down](Serving::shut_down).
     pub fn serve(&self, listener: TcpListener) -> Result<Serving, ServeError> {
         let address = listener.local_addr()?;
-        if !address.ip().is_loopback() {
+        if !address.ip().to_canonical().is_loopback() {
             return Err(ServeError::NotLoopback(address));
         }
-        let stop_accepting = CancellationToken::new();
-        let accepting =
-            self.core.spawn(accept(Arc::clone(&self.core), listener, self.router(), stop_accepting.clone()));
-        Ok(Serving { server: self.clone(), address, stop_accepting, accepting })
+        drop(self.core.spawn(accept(Arc::clone(&self.core), listener, Routers::new(self.router()))));
+        Ok(Serving::new(self.clone(), address))
     }
 }
 
-async fn accept(core: Shared, listener: TcpListener, router: axum::Router, stop: CancellationToken) {
+/// What is served on the usual seats, and on those that are kept for the cord.
+struct Routers {
+    usual: Router,
+    reserved: Router,
+}
+
+impl Routers {
+    fn new(usual: Router) -> Self {
+        Self { reserved: usual.clone().layer(Extension(Reserved)), usual }
+    }
+
+    fn of(&self, seat: &Seat) -> Router {
+        if seat.is_reserved() { self.reserved.clone() } else { self.usual.clone() }
+    }
+}
+
+async fn accept(core: Shared, listener: TcpListener, routers: Routers) {
+    let options = &core.options;
+    let room = Room::new(options.max_connections, options.reserved_connections, file_limit());
     loop {
         let accepted = tokio::select! {
             biased;
-            () = stop.cancelled() => return,
+            () = core.stopping.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
+            // Without a seat it is closed at once.
             Ok((stream, _)) => {
-                drop(core.spawn(connection(Arc::clone(&core), stream, router.clone(), stop.clone())));
+                if let Some(seat) = Seat::take(&core, room) {
+                    let router = routers.of(&seat);
+                    drop(core.spawn(connection(Arc::clone(&core), stream, seat, router)));
+                }
             }
             // No more files can be opened, or the client is gone already: neither is helped by trying at once.
-            Err(_) => sleep(Duration::from_millis(10)).await,
+            Err(_) => sleep(OUT_OF_FILES).await,
         }
     }
 }
 
-async fn connection(core: Shared, stream: TcpStream, router: axum::Router, stop: CancellationToken) {
-    let _ = stream.set_nodelay(true);
-    core.counts.connections.fetch_add(1, Ordering::Relaxed);
+async fn connection(core: Shared, stream: TcpStream, seat: Seat, router: Router) {
+    let options = &core.options;
+    let head_time = seat.head_time();
+    let socket = TokioIo::new(Socket::new(stream, seat, options.stalled));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(core.options.head_time)
-        .max_buf_size(core.options.max_head)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .header_read_timeout(head_time)
+        .max_header_size(options.max_head)
+        .max_buf_size(options.max_head.max(LEAST_BUFFER))
+        .serve_connection(socket, TowerToHyperService::new(router))
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    let is_over = tokio::select! {
+    tokio::select! {
         biased;
-        () = stop.cancelled() => false,
+        () = core.stopping.cancelled() => {}
         // Whatever ended it, the client is gone.
-        _ = connection.as_mut() => true,
-    };
-    if !is_over {
-        connection.as_mut().graceful_shutdown();
-        let _ = connection.await;
+        _ = connection.as_mut() => return,
     }
-    core.counts.connections.fetch_sub(1, Ordering::Relaxed);
-}
-
-/// A server that serves.
-#[derive(Debug)]
-pub struct Serving {
-    server: Server,
-    address: SocketAddr,
-    stop_accepting: CancellationToken,
-    accepting: JoinHandle<()>,
-}
-
-/// How a server ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShutDown {
-    /// Runs that were stopped because their time was over.
-    pub cancelled: usize,
-    /// Tasks of runs that had not ended when it was over.
-    pub left: usize,
-}
-
-impl Serving {
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Lets nothing in, lets runs finish for a while, cancels the rest with reason `shutdown`, and waits until all is
-    /// settled and told. Bounded in all.
-    pub async fn shut_down(self) -> ShutDown {
-        let core = &self.server.core;
-        core.admission.drain();
-        let drained = timeout(core.options.drain, core.runtime.idle()).await;
-        let cancelled = if drained.is_ok() { 0 } else { core.runtime.in_progress().len() };
-        let left = core.runtime.shutdown(core.options.settle).await.err().unwrap_or(0);
-        core.closing.cancel();
-        self.stop_accepting.cancel();
-        let _ = self.accepting.await;
-        core.tasks.close();
-        let _ = timeout(Duration::from_secs(2), core.tasks.wait()).await;
-        ShutDown { cancelled, left }
-    }
-
-    /// Stops all runs now, without waiting for the drain or any grace.
-    pub fn harden(&self) {
-        for run in self.server.core.runtime.in_progress() {
-            run.cancel(Cancel::now().reason(Reason::Shutdown).by("server").note("told again to shut down"));
-        }
-    }
+    connection.as_mut().graceful_shutdown();
+    let _ = timeout(LAST_WORDS, connection).await;
 }

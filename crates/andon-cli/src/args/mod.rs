@@ -42,8 +42,8 @@ Examples:
   andon serve --bind 127.0.0.1:8001 --db ./shop.db --agents ./agents
   andon serve --model anthropic/claude-sonnet-5 --tool read_file --folder ./docs
 
-SIGTERM and Ctrl-C: runs in progress have the time of --drain to finish, then they are stopped. A second one stops them now, a
-third one leaves at once.";
+At SIGTERM or Ctrl-C runs in progress have the time of --drain to finish, and are stopped then.
+A second one stops them now, a third one leaves at once.";
 
 const CHAT_EXAMPLES: &str = "\
 Examples:
@@ -70,13 +70,13 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    #[command(flatten)]
-    pub(crate) serve: ServeArgs,
     /// A file with flags in it, such as `bind: 127.0.0.1:8001`; `andon config` writes one to begin with. Unless told otherwise
     /// it is `andon/andon.yaml` in your config folder, if that is there. The command line wins, then the environment.
     // Read by `config::parse` before all else.
     #[arg(long, value_name = "FILE", env = config::VARIABLE, hide_env_values = true, global = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<std::ffi::OsString>,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
 }
 
 #[derive(Debug, Subcommand)]

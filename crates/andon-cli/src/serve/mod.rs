@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
-use andon_server::Server;
+use andon_server::{Server, raise_file_limit};
 use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -46,8 +46,12 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
         _ = interrupts.while_idle() => {}
         () = watch(folder) => {}
     }
-    let exit = ending::end(&server, serving, &mut interrupts).await;
+    let exit = ending::end(&server, &serving, &mut interrupts).await;
     address.withdraw();
+    if exit != Exit::Completed {
+        // Closing the database waits until it is written, and what is left may be waiting for the disk.
+        std::mem::forget(address);
+    }
     Ok(exit)
 }
 
@@ -62,6 +66,8 @@ struct Ready {
 
 impl Ready {
     async fn get(args: &ServeArgs) -> anyhow::Result<Self> {
+        // Every connection is an open file. Where there are few the server says what it can do with them.
+        let _ = raise_file_limit();
         let db = Db::named(&args.db)?;
         let (runtime, address) = db.open_to_serve("andon serve")?;
         let listener = listen(args.bind).await?;

@@ -54,11 +54,11 @@ impl Program {
         }
         let mut child = command
             .args(args)
-            .envs(variables.iter().copied())
             .env("USER", "ada")
             .env("ANDON_DB", db)
-            .env("XDG_DATA_HOME", "/nonexistent")
             .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("XDG_DATA_HOME", "/nonexistent")
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -2,7 +2,7 @@
 
 use andon::{CallId, Digest, Event, FeedItem, Run};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,6 +10,7 @@ use super::cancel::within;
 use super::runs;
 use crate::Shared;
 use crate::body::Body;
+use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 

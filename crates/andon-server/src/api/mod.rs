@@ -29,9 +29,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::Shared;
-use crate::guard::guard;
-use crate::idle::IdleBody;
+use crate::guard::{guard, is_named};
+use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
+use crate::seats::{HURRY, Reserved, keep_the_reserve};
 
 /// The description of the API, but for its paths.
 #[derive(OpenApi)]
@@ -76,8 +77,9 @@ pub(crate) fn router(core: &Shared) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(core.options.max_body))
-        .layer(middleware::from_fn_with_state(Shared::clone(core), bound_idle_bodies))
+        .layer(middleware::from_fn_with_state(Shared::clone(core), bound_slow_bodies))
         .layer(CatchPanicLayer::custom(|_| defect()))
+        .layer(middleware::from_fn(keep_the_reserve))
         .layer(cors(core))
         .layer(middleware::from_fn_with_state(Shared::clone(core), guard))
         .with_state(Shared::clone(core))
@@ -85,18 +87,22 @@ pub(crate) fn router(core: &Shared) -> Router {
 
 /// Lets pages of the origins that were named ask for more than a form could.
 fn cors(core: &Shared) -> CorsLayer {
-    let origins: Vec<HeaderValue> = core.options.origins.iter().filter_map(|origin| origin.parse().ok()).collect();
+    let named = Shared::clone(core);
+    let is_allowed =
+        move |origin: &HeaderValue, _: &_| origin.to_str().is_ok_and(|origin| is_named(origin, &named.options));
     CorsLayer::new()
-        .allow_origin(AllowOrigin::list(origins))
+        .allow_origin(AllowOrigin::predicate(is_allowed))
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
         .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, HeaderName::from_static("last-event-id")])
-        .expose_headers([header::LOCATION])
+        .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("andon-run-id")])
         .max_age(Duration::from_secs(600))
 }
 
-async fn bound_idle_bodies(State(core): State<Shared>, request: Request, next: Next) -> Response {
-    let idle = core.options.body_idle;
-    next.run(request.map(|body| Body::new(IdleBody::new(body, idle)))).await
+async fn bound_slow_bodies(State(core): State<Shared>, request: Request, next: Next) -> Response {
+    let patience = Patience { idle: core.options.body_idle, total: core.options.body_time };
+    let is_reserved = request.extensions().get::<Reserved>().is_some();
+    let patience = if is_reserved { patience.at_most(HURRY) } else { patience };
+    next.run(request.map(|body| Body::new(TimedBody::new(body, patience)))).await
 }
 
 async fn unknown_path() -> Problem {

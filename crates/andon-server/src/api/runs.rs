@@ -2,12 +2,13 @@
 
 use andon::{Receipt, Run, RunFilter, RunId, State as RunState};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forms::{ReceiptForm, RunView, StateForm};
 use crate::Shared;
+use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::query::Query;

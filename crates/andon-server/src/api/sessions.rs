@@ -5,12 +5,13 @@ use std::sync::Arc;
 use andon::core::time::Wall;
 use andon::{Cancel, Message, SessionFilter, SessionInfo, SessionKey, StateMap};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Shared;
+use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::query::Query;

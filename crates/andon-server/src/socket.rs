@@ -1,0 +1,180 @@
+//! A client's socket, which is not waited for for ever.
+//!
+//! # Invariants
+//!
+//! 1. A write that makes no progress for `stalled` fails, and the connection with it. What was not sent is not kept: its
+//!    reader comes back with the id of the last event it has.
+//! 2. What the kernel keeps for a client is bounded, and so is what hyper keeps: together about [`KERNEL_BUFFER`] and a frame.
+//! 3. A client that is still sending when it is answered and closed gets to read the answer: what it sends is thrown away for
+//!    a moment. Closing at once would take the answer from it.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use crate::automatic;
+use crate::seats::Seat;
+
+/// How much the kernel keeps for a client that does not read. It takes twice that, for its own accounts.
+const KERNEL_BUFFER: usize = 128 << 10;
+/// How long, and how much, a client may go on sending when it was answered already.
+const LINGER: Duration = Duration::from_millis(500);
+const LINGER_BYTES: usize = 4 << 20;
+
+/// A client's socket.
+pub(crate) struct Socket {
+    stream: TcpStream,
+    _seat: Seat,
+    stalled: Duration,
+    /// Runs while a write waits.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// All that was to be written so far has been: what comes next is the beginning of something.
+    is_clean: bool,
+    /// What is written in the place of hyper's own words, and how much of it has been.
+    instead: Option<(Vec<u8>, usize)>,
+    closing: Closing,
+}
+
+enum Closing {
+    NotYet,
+    /// The client knows; it may still be sending.
+    Lingering {
+        timer: Pin<Box<Sleep>>,
+        bytes: usize,
+    },
+    Done,
+}
+
+impl Socket {
+    pub(crate) fn new(stream: TcpStream, seat: Seat, stalled: Duration) -> Self {
+        // What cannot be set is left as it is: the socket works without.
+        let _ = stream.set_nodelay(true);
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, KERNEL_BUFFER);
+        #[cfg(target_os = "linux")]
+        {
+            // A machine that is gone is noticed while no more than signs of life are sent to it.
+            let millis = u32::try_from(stalled.as_millis()).unwrap_or(u32::MAX);
+            let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, millis.max(1));
+        }
+        let (timer, instead, closing) = (None, None, Closing::NotYet);
+        Self { stream, _seat: seat, stalled, timer, is_clean: true, instead, closing }
+    }
+
+    /// Takes note of how a write went (invariant 1).
+    fn wrote(
+        &mut self,
+        cx: &mut Context<'_>,
+        asked: usize,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
+            self.timer = None;
+            self.is_clean = matches!(written, Ok(written) if written == asked);
+            return Poll::Ready(written);
+        }
+        let stalled = self.stalled;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(stalled)));
+        timer.as_mut().poll(cx).map(|()| Err(io::Error::new(ErrorKind::TimedOut, "the client does not read")))
+    }
+
+    /// Writes what stands in the place of what hyper gave, whose length is told when all of it is out.
+    fn write_instead(&mut self, cx: &mut Context<'_>, given: usize) -> Poll<io::Result<usize>> {
+        while let Some((bytes, done)) = &mut self.instead {
+            let rest = bytes.get(*done..).unwrap_or_default();
+            if rest.is_empty() {
+                self.instead = None;
+                break;
+            }
+            let asked = rest.len();
+            let written = Pin::new(&mut self.stream).poll_write(cx, rest);
+            let written = match &written {
+                Poll::Ready(Ok(written)) => {
+                    *done += written;
+                    Poll::Ready(Ok(*written))
+                }
+                _ => written,
+            };
+            if ready!(self.wrote(cx, asked, written))? == 0 {
+                return Poll::Ready(Ok(0));
+            }
+        }
+        Poll::Ready(Ok(given))
+    }
+
+    /// Whether something else is written in the place of this, which is the beginning of a write.
+    fn is_replaced(&mut self, beginning: &[u8]) -> bool {
+        if self.instead.is_none() && self.is_clean {
+            self.instead = automatic::in_place_of(beginning).map(|bytes| (bytes, 0));
+        }
+        self.instead.is_some()
+    }
+
+    /// Throws away what the client still sends, for a moment (invariant 3).
+    fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Closing::Lingering { timer, bytes } = &mut self.closing else { return Poll::Ready(()) };
+        let mut waste = [0_u8; 4096];
+        while *bytes < LINGER_BYTES {
+            let mut buffer = ReadBuf::new(&mut waste);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => *bytes += buffer.filled().len(),
+                Poll::Ready(_) => return Poll::Ready(()),
+                // It was not sending.
+                Poll::Pending if *bytes == 0 => return Poll::Ready(()),
+                Poll::Pending => return timer.as_mut().poll(cx),
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_replaced(bytes) {
+            return self.write_instead(cx, bytes.len());
+        }
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(cx, bytes.len(), written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let [only] = slices {
+            return self.poll_write(cx, only);
+        }
+        let asked = slices.iter().map(|slice| slice.len()).sum();
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.wrote(cx, asked, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if matches!(self.closing, Closing::NotYet) {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            self.closing = Closing::Lingering { timer: Box::pin(sleep(LINGER)), bytes: 0 };
+        }
+        ready!(self.linger(cx));
+        self.closing = Closing::Done;
+        Poll::Ready(Ok(()))
+    }
+}
