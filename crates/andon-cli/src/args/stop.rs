@@ -12,7 +12,7 @@ Examples:
   andon watch 019a8744-1f3c
   andon watch 019a8744-1f3c --json --after 12.340
 
-Ctrl-C leaves. The run goes on.")]
+Ctrl-C leaves with 130, and the run goes on. Else the exit code tells how the run ended, as that of `andon run` does.")]
 pub(crate) struct WatchArgs {
     /// The run's id, or enough of its beginning. `andon runs` lists them.
     #[arg(value_name = "RUN")]

@@ -57,8 +57,9 @@ fn a_broken_connection_goes_on_exactly_where_it_was() {
     let broken = served.run(&["watch", &id, "--json", "--server", &bridge.address]);
     assert_eq!(bridge.broken(), 3);
     assert_eq!((broken.stdout.as_str(), broken.code), (whole.stdout.as_str(), Some(0)));
-    assert_eq!(broken.stderr.matches("The connection is broken").count(), 3, "{}", broken.stderr);
-    assert!(broken.stderr.contains("Connected again"), "{}", broken.stderr);
+    for told in ["The connection is broken", "Connected again"] {
+        assert!(broken.stderr.contains(told), "{}", broken.stderr);
+    }
 }
 
 #[test]
