@@ -26,6 +26,18 @@ pub(crate) enum TooSlow {
     Total,
 }
 
+impl Patience {
+    /// The shorter of both, in both.
+    pub(crate) fn at_most(self, most: Duration) -> Self {
+        Self { idle: self.idle.min(most), total: self.total.min(most) }
+    }
+}
+
+/// A time that far away; a year is as good as never.
+pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
+    now + wait.min(Duration::from_secs(365 * 86_400))
+}
+
 /// A body that fails when it takes too long.
 pub(crate) struct TimedBody {
     body: Body,
@@ -53,8 +65,8 @@ impl http_body::Body for TimedBody {
         }
         let Patience { idle, total } = self.patience;
         let now = Instant::now();
-        let end = *self.end.get_or_insert(now + total);
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end.min(now + idle))));
+        let end = *self.end.get_or_insert(after(now, total));
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end.min(after(now, idle)))));
         timer.as_mut().poll(cx).map(|()| {
             let why = if Instant::now() >= end { TooSlow::Total } else { TooSlow::Idle };
             Some(Err(why.into()))

@@ -149,11 +149,8 @@ impl Server {
 }
 
 impl Core {
-    /// Begins something that goes on when the request that began it is gone.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where the server begins a task; shutting down waits for all"
-    )]
+    /// Begins something that goes on when the request that began it is gone. The one place where the server begins a task:
+    /// shutting down waits for all.
     pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.tasks.spawn(work)
     }

@@ -18,8 +18,8 @@ use axum::response::{IntoResponse, Response};
 use crate::Shared;
 use crate::problem::Problem;
 
-/// How long the head of a request may take on a reserved seat: there are few of them.
-const HURRY: Duration = Duration::from_secs(2);
+/// How long the head, and then the body, of a request may take on a reserved seat: there are few of them.
+pub(crate) const HURRY: Duration = Duration::from_secs(2);
 
 /// How many seats there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use andon::{Cancel, Ending, Reason, Run};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::idle::after;
 use crate::{Core, Server};
 
 /// How long connections, and whatever else the server began, may take at the very end.
@@ -33,7 +34,7 @@ pub(crate) enum Hurry {
     GiveUp,
 }
 
-/// A server that serves.
+/// A server that serves, until it is told to end: dropping this does not.
 #[derive(Debug)]
 pub struct Serving {
     server: Server,
@@ -144,7 +145,7 @@ impl Core {
     /// Waits until what was cancelled has settled (invariant 3), and tells how many tasks are left.
     async fn settled(&self) -> usize {
         let settle = self.options.settle;
-        let end = Instant::now() + settle;
+        let end = after(Instant::now(), settle);
         let over = async {
             tokio::select! {
                 biased;

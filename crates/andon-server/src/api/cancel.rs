@@ -80,6 +80,9 @@ pub(crate) struct Cancelled {
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<CallId>,
+    /// What went on after the run, by name: of one that has settled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leaked: Vec<String>,
     /// The account of its end, if it was waited for.
     #[schema(value_type = Option<ReceiptForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -258,13 +261,16 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
 
 /// What a reply says, and how the run stands now.
 pub(crate) fn told(run: &Run, reply: &Reply) -> Cancelled {
-    let outcome = run.try_outcome().map(|outcome| Arc::clone(&outcome.ending));
+    let outcome = run.try_outcome();
+    let leaked = outcome.as_ref().map(|outcome| outcome.receipt.leaked.clone()).unwrap_or_default();
+    let outcome = outcome.map(|outcome| Arc::clone(&outcome.ending));
     Cancelled {
         run_id: run.id().clone(),
         reply: reply.kind().as_str(),
         state: run.state(),
         outcome: outcome.map(|ending| (*ending).clone()),
         call: None,
+        leaked,
         receipt: None,
     }
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::events::{self, EventForm};
+use super::events::{self, EventForm, Wanted};
 use super::forms::{IdForm, RunView};
 use crate::Shared;
 use crate::admission::{Applicant, Refused};
@@ -131,12 +131,17 @@ pub(crate) async fn create(
     let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
     let _permit = core.creating.try_acquire().map_err(too_many)?;
     let order = Order::new(&core, &principal, request)?;
+    // If the feed cannot be had, nothing is started.
+    let wanted = match events::wants_feed(&headers) {
+        true => Some(Wanted::new(&core, order.agent.session_key(), &headers, None)?),
+        false => None,
+    };
     let (run, status) = match known(&core, &order).await? {
         Some(run) => (run, StatusCode::OK),
         None => start(&core, &principal, &order).await?,
     };
-    if events::wants_feed(&headers) {
-        return events::feed(&core, &run, &headers, None);
+    if let Some(wanted) = wanted {
+        return Ok(events::feed(&core, &run, wanted));
     }
     // Beside the path that was asked for, wherever the router is mounted.
     let location = format!("runs/{}", events::encoded(run.id()));

@@ -32,7 +32,7 @@ use crate::Shared;
 use crate::guard::{guard, is_named};
 use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
-use crate::seats::keep_the_reserve;
+use crate::seats::{HURRY, Reserved, keep_the_reserve};
 
 /// The description of the API, but for its paths.
 #[derive(OpenApi)]
@@ -100,6 +100,8 @@ fn cors(core: &Shared) -> CorsLayer {
 
 async fn bound_slow_bodies(State(core): State<Shared>, request: Request, next: Next) -> Response {
     let patience = Patience { idle: core.options.body_idle, total: core.options.body_time };
+    let is_reserved = request.extensions().get::<Reserved>().is_some();
+    let patience = if is_reserved { patience.at_most(HURRY) } else { patience };
     next.run(request.map(|body| Body::new(TimedBody::new(body, patience)))).await
 }
 

@@ -1,0 +1,336 @@
+//! What a client may send and hold, and for how long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Journal, MemoryJournal};
+use andon_server::{Options, raise_file_limit};
+use andon_testkit::{Act, TestJournal};
+use reqwest::StatusCode;
+use serde_json::json;
+use tokio::time::{Instant, interval, timeout};
+
+use crate::house::{Event, House, agent, endless, parse};
+use crate::raw::{PATIENCE, Raw};
+
+const CREATE: &str = r#"{"app": "shop", "input": "hello"}"#;
+const GET_RUNS: &str = "GET /v1/runs HTTP/1.1\r\nhost: localhost\r\n\r\n";
+const POST_RUNS: &str = "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+const SHORT: Duration = Duration::from_millis(300);
+
+async fn house(options: Options) -> House {
+    let answers = std::iter::repeat_with(endless).take(100);
+    House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused_with_words_and_the_connection_closed() {
+    let house = house(Options::default()).await;
+    let long = "x".repeat(17 << 10);
+    let many: String = (0..120).map(|n| format!("x-{n}: {n}\r\n")).collect();
+    for head in [
+        format!("GET /v1/runs HTTP/1.1\r\nhost: localhost\r\nx-long: {long}\r\n\r\n"),
+        format!("GET /v1/runs?app={long} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+        format!("GET /v1/runs HTTP/1.1\r\nhost: localhost\r\n{many}\r\n"),
+    ] {
+        let mut raw = Raw::open(house.address()).await;
+        raw.send(head).await;
+        let answer = raw.answer().await.unwrap();
+        assert_eq!((answer.status, answer.problem()), (431, "head-too-large"));
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert_eq!(raw.closed().await, b"");
+    }
+    assert_eq!(house.get("/v1/runs").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_small_limit_for_heads_is_kept_and_one_below_what_is_possible_does_no_harm() {
+    let house = house(Options { max_head: 512, ..Options::default() }).await;
+    let answer =
+        house.raw(format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(600))).await.unwrap();
+    assert_eq!((answer.status, answer.problem()), (431, "head-too-large"));
+    assert_eq!(house.raw(GET_RUNS).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_closed_in_time_however_it_drips() {
+    let house = house(Options { head_time: SHORT, ..Options::default() }).await;
+    let begun = Instant::now();
+    let mut half = Raw::open(house.address()).await;
+    half.send("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
+    assert_eq!(half.closed().await, b"");
+    assert!(begun.elapsed() >= SHORT);
+    // Says nothing at all.
+    assert_eq!(Raw::open(house.address()).await.closed().await, b"");
+    let mut drip = Raw::open(house.address()).await;
+    drip.send("GET /v1/runs HTTP/1.1\r\nx: ").await;
+    let mut beat = interval(Duration::from_millis(20));
+    let dripping = async {
+        while drip.send("x").await {
+            beat.tick().await;
+        }
+    };
+    timeout(PATIENCE, dripping).await.expect("it drips for ever");
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_no_more_is_closed() {
+    let house = house(Options { head_time: SHORT, ..Options::default() }).await;
+    let mut raw = Raw::open(house.address()).await;
+    for _ in 0..2 {
+        raw.send(GET_RUNS).await;
+        assert_eq!(raw.answer().await.unwrap().status, 200);
+    }
+    assert_eq!(raw.closed().await, b"");
+}
+
+#[tokio::test]
+async fn a_body_of_which_nothing_comes_is_given_up() {
+    let house = house(Options { body_idle: SHORT, ..Options::default() }).await;
+    for begun in ["content-length: 100\r\n\r\n{\"app\"", "transfer-encoding: chunked\r\n\r\n5\r\n{\"app\r\n"] {
+        let mut raw = Raw::open(house.address()).await;
+        raw.send(format!("{POST_RUNS}{begun}")).await;
+        let answer = raw.answer().await.unwrap();
+        assert_eq!((answer.status, answer.problem()), (408, "body-timeout"), "{answer:?}");
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert_eq!(raw.closed().await, b"");
+    }
+    assert!(house.runtime.runs().is_empty());
+}
+
+#[tokio::test]
+async fn a_body_that_drips_for_ever_is_given_up_too() {
+    let options = Options { body_idle: SHORT, body_time: Duration::from_millis(600), ..Options::default() };
+    let house = house(options).await;
+    let mut raw = Raw::open(house.address()).await;
+    raw.send(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
+    let mut beat = interval(Duration::from_millis(20));
+    let dripping = async {
+        while raw.send("1\r\n \r\n").await {
+            beat.tick().await;
+        }
+    };
+    timeout(PATIENCE, dripping).await.expect("it drips for ever");
+    assert!(house.runtime.runs().is_empty());
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
+    let house = house(Options::default()).await;
+    // It says so, and is not asked to go on.
+    let mut raw = Raw::open(house.address()).await;
+    raw.send(format!("{POST_RUNS}content-length: 9999999999\r\nexpect: 100-continue\r\n\r\n")).await;
+    let answer = raw.answer().await.unwrap();
+    assert_eq!((answer.status, answer.problem()), (413, "body-too-large"));
+    assert_eq!(raw.closed().await, b"");
+    // It says so, sends all the same, and can read the answer.
+    let mut raw = Raw::open(house.address()).await;
+    raw.send(format!("{POST_RUNS}content-length: 9999999999\r\n\r\n")).await;
+    for _ in 0..32 {
+        raw.send(vec![b' '; 64 << 10]).await;
+    }
+    assert_eq!(raw.answer().await.unwrap().problem(), "body-too-large");
+    // It does not say so.
+    let mut raw = Raw::open(house.address()).await;
+    raw.send(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(64 << 10));
+    for _ in 0..20 {
+        raw.send(&chunk).await;
+    }
+    let answer = raw.answer().await.unwrap();
+    assert_eq!((answer.status, answer.problem()), (413, "body-too-large"));
+    assert!(house.runtime.runs().is_empty());
+}
+
+#[tokio::test]
+async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
+    let options = Options { max_connections: 3, reserved_connections: 1, ..Options::default() };
+    let house = house(options).await;
+    let run = house.start(json!({})).await;
+    // The client's own connection is one; these are the others.
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut raw = Raw::open(house.address()).await;
+        raw.send(GET_RUNS).await;
+        assert_eq!(raw.answer().await.unwrap().status, 200);
+        held.push(raw);
+    }
+    let served = |bytes: String| {
+        let house = &house;
+        async move {
+            // Until the one before has left its seat, this one is closed at once.
+            loop {
+                if let Some(answer) = house.raw(&bytes).await {
+                    return answer;
+                }
+            }
+        }
+    };
+    for refused in [GET_RUNS.to_owned(), format!("{POST_RUNS}content-length: {}\r\n\r\n{CREATE}", CREATE.len())] {
+        let answer = served(refused).await;
+        assert_eq!((answer.status, answer.problem()), (503, "too-many-connections"));
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    for vital in ["/healthz", "/readyz", "/v1/line"] {
+        let answer = served(format!("GET {vital} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
+        assert_eq!((answer.status, answer.header("connection")), (200, Some("close")), "{vital}");
+    }
+    let evil = served("GET /healthz HTTP/1.1\r\nhost: evil.example\r\n\r\n".to_owned()).await;
+    assert_eq!((evil.status, evil.problem()), (403, "unknown-host"));
+    let cancelled = served(format!("POST /v1/runs/{run}/cancel HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
+    assert_eq!((cancelled.status, cancelled.body["reply"].as_str()), (202, Some("accepted")));
+    assert_eq!(house.settled(&run).await["reason"], "requested");
+    // Who goes makes room.
+    drop(held);
+    house.until_figure("andon_connections_open", |open| open == 1).await;
+    assert_eq!(house.raw(GET_RUNS).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn who_sits_on_a_reserved_connection_is_not_waited_for_long() {
+    let options = Options { max_connections: 0, reserved_connections: 1, ..Options::default() };
+    let house = house(options).await;
+    let begun = Instant::now();
+    let sits = Raw::open(house.address()).await;
+    let late = Raw::open(house.address()).await;
+    assert_eq!(late.closed().await, b"");
+    assert_eq!(sits.closed().await, b"");
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    // Nor is who begins to ask for something vital, and does not go on.
+    let answer = loop {
+        let half = "POST /v1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+        if let Some(answer) = house.raw(half).await {
+            break answer;
+        }
+    };
+    assert_eq!((answer.status, answer.problem()), (408, "body-timeout"));
+}
+
+#[tokio::test]
+async fn a_thousand_slow_heads_change_nothing_for_others_and_are_all_closed() {
+    const SLOW: usize = 1_000;
+    raise_file_limit();
+    let head_time = Duration::from_secs(3);
+    let house = house(Options { head_time, ..Options::default() }).await;
+    let begun = Instant::now();
+    let mut slow = Vec::new();
+    for _ in 0..SLOW {
+        let mut raw = Raw::open(house.address()).await;
+        raw.send("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
+        slow.push(raw);
+    }
+    house.until_figure("andon_connections_open", |open| open > SLOW as u64).await;
+    let run = house.start(json!({})).await;
+    let asked = Instant::now();
+    let (status, _) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(asked.elapsed() < Duration::from_secs(1), "a cancel took {:?}", asked.elapsed());
+    for raw in slow {
+        assert_eq!(raw.closed().await, b"");
+    }
+    assert!(begun.elapsed() >= head_time);
+    house.until_figure("andon_connections_open", |open| open <= 1).await;
+}
+
+#[tokio::test]
+async fn bodies_that_drip_do_not_take_the_places_of_those_who_start_runs() {
+    let house = house(Options { max_creating: 1, ..Options::default() }).await;
+    let mut dripping = Vec::new();
+    for _ in 0..10 {
+        let mut raw = Raw::open(house.address()).await;
+        raw.send(format!("{POST_RUNS}content-length: 100\r\n\r\n{{")).await;
+        dripping.push(raw);
+    }
+    house.until_figure("andon_connections_open", |open| open > 10).await;
+    let run = house.start(json!({})).await;
+    assert_eq!(house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_cancel_is_served_while_no_more_runs_are_taken() {
+    let house = house(Options { max_runs: 2, max_runs_of_user: 1, ..Options::default() }).await;
+    let run = house.start(json!({})).await;
+    let (status, problem) = house.post("/v1/runs", json!({"app": "shop", "input": "more"})).await;
+    assert_eq!(
+        (status, problem["type"].as_str()),
+        (StatusCode::TOO_MANY_REQUESTS, Some("urn:andon:too-many-runs-of-user"))
+    );
+    house.start(json!({"user": "ada"})).await;
+    let (status, problem) = house.post("/v1/runs", json!({"app": "shop", "input": "more", "user": "bob"})).await;
+    assert_eq!((status, problem["type"].as_str()), (StatusCode::SERVICE_UNAVAILABLE, Some("urn:andon:too-many-runs")));
+    assert_eq!(house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await.0, StatusCode::OK);
+    house.start(json!({})).await;
+}
+
+#[tokio::test]
+async fn a_cancel_is_served_while_the_places_of_those_who_start_runs_are_taken() {
+    let journal: Arc<dyn Journal> = Arc::new(TestJournal::slow(None, Duration::from_millis(700)));
+    let options = Options { max_creating: 1, record_patience: PATIENCE, ..Options::default() };
+    let house = House::build(journal, options, agent([endless(), endless()])).await;
+    let run = house.start(json!({})).await;
+    let creating = house.start(json!({}));
+    let meanwhile = async {
+        while house.runtime.runs().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let (status, problem) = house.post("/v1/runs", json!({"app": "shop", "input": "third"})).await;
+        assert_eq!(
+            (status, problem["type"].as_str()),
+            (StatusCode::TOO_MANY_REQUESTS, Some("urn:andon:too-many-requests"))
+        );
+        let (status, reply) = house.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+        assert_eq!((status, reply["reply"].as_str()), (StatusCode::ACCEPTED, Some("accepted")), "{reply}");
+    };
+    tokio::join!(creating, meanwhile);
+}
+
+const PIECE: &str = "a piece of an answer that is not very short, so that it has some weight on the wire";
+const PIECES: usize = 40_000;
+
+/// All the text that events carry.
+fn text(events: &[Event]) -> String {
+    let pieces = events.iter().filter(|event| event.json["type"] == "delta");
+    pieces.map(|event| event.json["text"].as_str().unwrap_or_default()).collect()
+}
+
+/// The whole events of a response that was cut.
+fn events(bytes: &[u8]) -> Vec<Event> {
+    let text = String::from_utf8_lossy(bytes);
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    // The response is chunked: each chunk begins behind a line with its size, and ends in a line break of two.
+    let mut whole = String::new();
+    let mut rest = body;
+    while let Some((size, behind)) = rest.split_once("\r\n") {
+        let Ok(size) = usize::from_str_radix(size, 16) else { break };
+        let Some(chunk) = behind.get(..size) else {
+            whole.push_str(behind);
+            break;
+        };
+        whole.push_str(chunk);
+        rest = behind.get(size + 2..).unwrap_or("");
+    }
+    let end = whole.rfind("\n\n").map_or(0, |end| end + 2);
+    whole[..end].split_inclusive("\n\n").filter_map(parse).collect()
+}
+
+#[tokio::test]
+async fn a_reader_that_stalls_is_closed_costs_nobody_anything_and_can_go_on_where_it_was() {
+    let flood = vec![Act::Flood(PIECE, PIECES), Act::end()];
+    let options = Options { stalled: Duration::from_secs(1), ..Options::default() };
+    let house = House::build(Arc::new(MemoryJournal::new()), options, agent([flood])).await;
+    let run = house.start(json!({})).await;
+    let mut deaf = Raw::narrow(house.address()).await;
+    deaf.send(format!("GET /v1/runs/{run}/events HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
+    house.until_figure("andon_feeds_open", |open| open == 1).await;
+    let all = house.feed(&run, None).await.rest().await;
+    assert_eq!(text(&all).len(), PIECE.len() * PIECES);
+    assert_eq!(all.last().unwrap().json["type"], "run_settled");
+    // It is closed, and its place is free.
+    house.until_figure("andon_feeds_open", |open| open == 0).await;
+    let got = deaf.closed().await;
+    assert!(got.len() < 1 << 20, "{} bytes were sent to a reader that does not read", got.len());
+    let first = events(&got);
+    let last = first.last().unwrap();
+    let rest = house.feed(&run, Some(&last.id)).await.rest().await;
+    assert_eq!(text(&first) + &text(&rest), text(&all), "something was lost or told twice");
+}
