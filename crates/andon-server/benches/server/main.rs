@@ -3,7 +3,7 @@
 //! The server is a process of its own, with two threads and a journal on disk: this program, started again. So its memory
 //! can be read, and its clients, which are all in one thread here, are no part of it.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a benchmark that cannot start has nothing to measure")]
+#![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 
 /// The allocator that the program uses, too.
 #[global_allocator]
