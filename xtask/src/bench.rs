@@ -35,6 +35,11 @@ pub(crate) fn journal(words: &[&str]) -> Result<()> {
     bench("andon-store", "journal", words)
 }
 
+/// What a run costs over HTTP, and how soon it stops.
+pub(crate) fn server(words: &[&str]) -> Result<()> {
+    bench("andon-server", "server", words)
+}
+
 /// How fast the streams of models are decoded.
 pub(crate) fn models(words: &[&str]) -> Result<()> {
     bench("andon-models", "decode", words)

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | surface | bench | eval-usage | fuzz | venv`.
 
 mod bench;
 mod crash;
@@ -6,6 +6,7 @@ mod eval;
 mod fuzz;
 mod python;
 mod stages;
+mod surface;
 mod tests;
 
 use std::process::ExitCode;
@@ -25,10 +26,13 @@ Commands:
   crash [OPTION..]   kills the runtime on its SQLite journal: --kills N, --seed S, or --point POINT.. to see one round
                      again; the last line is `N kills, V violations`
   crash --mutants    breaks the protocol in four ways and says which are caught
+  surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
+                     target/schemathesis
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
   bench models [WORD..]   how fast streams of models are decoded, as a table
+  bench server [WORD..]   what a run costs over HTTP, and how soon it stops, as a table
   bench closing [WORD..]  how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
   eval-usage --data FILE [--predictions FILE]
                      how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
@@ -55,11 +59,14 @@ fn run(arguments: &[String]) -> Result<()> {
     match words.as_slice() {
         ["test"] => tests::test(tests::Length::Short),
         ["test", "--long"] => tests::test(tests::Length::Long),
+        ["surface"] => surface::surface(tests::Length::Short),
+        ["surface", "--long"] => surface::surface(tests::Length::Long),
         ["points", words @ ..] => tests::points(words),
         ["crash", words @ ..] => crash::crash(words),
         ["bench", "core", words @ ..] => bench::core(words),
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),
+        ["bench", "server", words @ ..] => bench::server(words),
         ["bench", "closing", words @ ..] => bench::closing(words),
         ["eval-usage", words @ ..] => eval::usage(words),
         ["bench", "models", words @ ..] => bench::models(words),

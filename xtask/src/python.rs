@@ -1,4 +1,5 @@
-//! The virtual environment with the Python packages that tests need: the official MCP SDK, as a server to test against.
+//! The virtual environment with the Python packages that tests need: the official MCP SDK, as a server to test against, and
+//! schemathesis, which fuzzes ours.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 /// What is installed, exactly.
-const PACKAGES: [&str; 1] = ["mcp==2.3.0"];
+const PACKAGES: [&str; 3] = ["mcp==2.3.0", "schemathesis==4.32.5", "hypothesis==6.170.15"];
 
 /// The Python of the virtual environment, which is made if it is not there.
 pub(crate) fn ensure_venv() -> Result<PathBuf> {
@@ -19,14 +20,17 @@ pub(crate) fn ensure_venv() -> Result<PathBuf> {
     }
     make(&folder)?;
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    install
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--timeout", "30", "--retries", "3"])
+        .args(PACKAGES);
     let words = "the Python packages for the tests could not be installed; is there a network?";
     run(&mut install).with_context(|| format!("{words} ({})", PACKAGES.join(", ")))?;
     std::fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
     Ok(python)
 }
 
-fn target_folder() -> PathBuf {
+/// Where everything is built.
+pub(crate) fn target_folder() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => std::path::absolute(&folder).unwrap_or_else(|_| folder.into()),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"),

@@ -64,6 +64,9 @@ fn minutes(duration: Duration) -> f64 {
 }
 
 fn shown(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    // Cargo is on the path, but is told by its place.
+    let program = if program.ends_with("cargo") { "cargo".into() } else { program.to_string_lossy() };
     let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("cargo".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    std::iter::once(program.into_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use crate::crash::crash_command;
 use crate::python::ensure_venv;
 use crate::stages::{Stages, cargo};
+use crate::surface;
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
             stages.run(&format!("example {example}"), &mut cargo(&words))?;
         }
     }
+    stages.run("server for the fuzzer", &mut surface::build_command())?;
+    surface::run(&mut stages, length)?;
     let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];
     stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;
     stages.run("points", &mut points_command(&[]))?;

@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
-use andon::{Agent, Event, Outcome, Recovered, Run, RunFilter, SessionFilter};
+use andon::core::id::LOCAL;
+use andon::{Outcome, Recovered};
 use tokio::time::timeout;
 
 use crate::Exit;
 use crate::agent::PRACTICE;
 use crate::args::ChatArgs;
-use crate::db::{Db, quoted};
-use crate::follow::{Approver, follow};
+use crate::client::Place;
+use crate::conversation::Conversation;
+use crate::db::quoted;
+use crate::follow::{Approver, Subject, follow};
 use crate::input::{Input, PROMPT, Typed};
-use crate::interrupt::{Interrupt, Interrupts};
+use crate::interrupt::{Aimed, Interrupt, Interrupts};
 use crate::records;
 use crate::run_once::LAST_WORD;
 use crate::show::{Screen, Streams, Style, flowing, history, recap, receipt, recovered};
-use crate::start::{Start, start, stop_the_rest};
+use crate::start::{Start, Wanted, start};
 use crate::terminal::Hushed;
 
 /// What the practice model does with some words.
@@ -44,12 +47,13 @@ const LISTED: usize = 10;
 
 /// Talks until the person leaves.
 pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
-    let Start { agent, db, is_new, recovered } = start("andon chat", &args.options, &args.talk, &args.db).await?;
+    let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
+    let wanted = Wanted { program: "andon chat", options, talk, served, place };
+    let Start { conversation, model, place, is_new, recovered } = start(&wanted).await?;
     let interrupts = Interrupts::listen()?;
     let input = Input::open()?;
     let screen = Screen::new(Streams::Together);
-    let model = args.options.model.clone();
-    let mut chat = Chat { agent, model, db, interrupts, input, screen, last: None, has_talked: false };
+    let mut chat = Chat { conversation, model, place, interrupts, input, screen, last: None, has_talked: false };
     chat.greet(is_new, &recovered).await?;
     chat.go_on().await?;
     while let Some(line) = chat.next_line().await? {
@@ -72,15 +76,15 @@ pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
 }
 
 struct Chat {
-    agent: Agent,
+    conversation: Conversation,
     /// The name of its model.
     model: String,
-    db: Db,
+    place: Place,
     interrupts: Interrupts,
     input: Input,
     screen: Screen,
-    /// The last run, if it was of this program, and how it ended.
-    last: Option<(Option<Run>, Arc<Outcome>)>,
+    /// The last run, if it was talked with here, and how it ended.
+    last: Option<(Option<Subject>, Arc<Outcome>)>,
     /// Whether a run has ended here, so that there is something to come back to.
     has_talked: bool,
 }
@@ -100,17 +104,21 @@ impl Chat {
                  {stop}"
             ),
         })?;
-        for line in recovered(found, self.agent.session_key(), &self.db) {
+        for line in recovered(found, self.conversation.key(), &self.place) {
             self.screen.note(&flowing(&line))?;
         }
-        let name = &self.agent.session_key().session;
-        self.screen.note(&match (self.db.is_kept(), is_new) {
+        if let Place::There(client) = &self.place {
+            self.screen
+                .note(&format!("It runs at {}, and goes on there if you leave in the middle.", client.shown()))?;
+        }
+        let name = &self.conversation.key().session;
+        self.screen.note(&match (self.place.is_kept(), is_new) {
             (false, _) => "This conversation is in memory, and gone when you leave.\n".to_owned(),
             (true, true) => format!("Session {bold}{name}{bold:#}. To go on later: {}\n", self.how_to_continue()),
             (true, false) => format!("Session {bold}{name}{bold:#}, where you left it:\n"),
         })?;
         if !is_new {
-            let said = recap(&self.agent.history().await?);
+            let said = recap(&self.conversation.history().await?);
             if !said.is_empty() {
                 self.screen.note(&said)?;
             }
@@ -119,29 +127,32 @@ impl Chat {
     }
 
     fn how_to_continue(&self) -> String {
-        self.db.command(&format!("chat --session {}", quoted(self.agent.session_key().session.as_str())))
+        let key = self.conversation.key();
+        let of = |flag: &str, name: &str, usual: &str| match name == usual {
+            true => String::new(),
+            false => format!(" --{flag} {}", quoted(name)),
+        };
+        let (app, user) = (of("app", &key.app, PRACTICE), of("user", &key.user, LOCAL));
+        self.place.command(&format!("chat --session {}{app}{user}", quoted(key.session.as_str())))
     }
 
-    /// Follows what a dead program left waiting in this session: its question is asked again.
+    /// Follows what is in progress in this session, such as what a dead program left waiting: its question is asked again.
     async fn go_on(&mut self) -> anyhow::Result<()> {
-        while let Some(run) = self.agent.current() {
-            let accepted = run.records().first().and_then(|record| match &record.event {
-                Event::RunAccepted { accepted } => Some(Arc::clone(accepted)),
-                _ => None,
-            });
-            if let Some(accepted) = accepted {
+        while let Some(earlier) = self.conversation.current().await? {
+            if !earlier.prompt.is_empty() {
                 let bold = Style::BOLD;
-                self.screen.note(&format!("{bold}{PROMPT}{}{bold:#}", accepted.input.text()))?;
+                self.screen.note(&format!("{bold}{PROMPT}{}{bold:#}", earlier.prompt))?;
             }
-            self.follow(run).await?;
+            let aimed = self.interrupts.aim_at(earlier.run.target());
+            self.follow(earlier.run, aimed).await?;
         }
         Ok(())
     }
 
     /// Leaves, and says how to come back.
     async fn leave(&mut self) -> anyhow::Result<Exit> {
-        stop_the_rest(self.agent.runtime()).await?;
-        if let Some((Some(run), _)) = &self.last {
+        self.conversation.leave().await?;
+        if let Some((Some(Subject::Here(run)), _)) = &self.last {
             // What is still being learnt would end with the program. A signal ends the wait.
             tokio::select! {
                 biased;
@@ -149,7 +160,7 @@ impl Chat {
                 _ = timeout(LAST_WORD, run.last_word()) => {}
             }
         }
-        if self.has_talked && self.db.is_kept() {
+        if self.has_talked && self.place.is_kept() {
             let dim = Style::DIM;
             self.screen.note(&format!("{dim}Go on later: {}{dim:#}", self.how_to_continue()))?;
         }
@@ -187,21 +198,35 @@ impl Chat {
 
     /// One run, from its prompt to its receipt.
     async fn talk(&mut self, prompt: &str) -> anyhow::Result<()> {
-        let run = self.agent.start(prompt)?;
-        self.follow(run).await
+        let aim = |run: &Subject| self.interrupts.aim_at(run.target());
+        match self.conversation.start(prompt, None, aim).await {
+            Ok((run, aimed)) => self.follow(run, aimed).await,
+            // A server that takes nothing now may do so later: the conversation is not over.
+            Err(error) if matches!(self.conversation, Conversation::There(_)) => self.complain(&error),
+            Err(error) => Err(error),
+        }
     }
 
-    async fn follow(&mut self, run: Run) -> anyhow::Result<()> {
-        let (outcome, shown) = {
-            let _aimed = self.interrupts.aim_at(run.cord());
+    async fn follow(&mut self, run: Subject, aimed: Aimed) -> anyhow::Result<()> {
+        let followed = {
             let _hushed = Hushed::new();
             follow(&run, &mut self.screen, &mut Approver::Person(&mut self.input)).await
+        };
+        drop(aimed);
+        let (outcome, shown) = match (followed, &run) {
+            (Err(error), Subject::There(_)) => return self.complain(&error),
+            (followed, _) => followed?,
         };
         shown?;
         self.screen.account(&outcome)?;
         self.screen.note("")?;
         (self.last, self.has_talked) = (Some((Some(run), outcome)), true);
         Ok(())
+    }
+
+    fn complain(&mut self, error: &anyhow::Error) -> anyhow::Result<()> {
+        let bad = Style::BAD;
+        Ok(self.screen.note(&format!("{bad}error:{bad:#} {error:#}\n"))?)
     }
 
     fn show_help(&mut self) -> std::io::Result<()> {
@@ -211,12 +236,16 @@ impl Chat {
 
     async fn show_receipt(&mut self) -> anyhow::Result<()> {
         if self.last.is_none() {
-            self.last = self.last_on_record().await?.map(|outcome| (None, outcome));
+            self.last = self.conversation.last_outcome().await?.map(|outcome| (None, outcome));
         }
         Ok(match &self.last {
             Some((run, outcome)) => {
                 // More may have been learnt since.
-                let receipt = run.as_ref().and_then(Run::receipt).unwrap_or_else(|| outcome.receipt.clone());
+                let newer = match run {
+                    Some(run) => run.receipt().await?,
+                    None => None,
+                };
+                let receipt = newer.unwrap_or_else(|| outcome.receipt.clone());
                 let outcome = Outcome { usage: receipt.usage, receipt, ..(**outcome).clone() };
                 self.screen.note(&receipt::full(&outcome))
             }
@@ -224,37 +253,23 @@ impl Chat {
         }?)
     }
 
-    /// How the last run of this session ended, by an earlier program.
-    async fn last_on_record(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
-        let runtime = self.agent.runtime();
-        let which = RunFilter { settled: Some(true), limit: Some(1), ..records::runs_of(self.agent.session_key()) };
-        let Some(last) = runtime.list_runs(which).await?.pop() else { return Ok(None) };
-        Ok(runtime.find(&last.run).await?.and_then(|run| run.try_outcome()))
-    }
-
     async fn show_history(&mut self) -> anyhow::Result<()> {
-        let messages = self.agent.history().await?;
+        let messages = self.conversation.history().await?;
         Ok(self.screen.note(&history(&messages))?)
     }
 
     fn show_session(&mut self) -> std::io::Result<()> {
-        let name = &self.agent.session_key().session;
-        if !self.db.is_kept() {
+        let name = &self.conversation.key().session;
+        if !self.place.is_kept() {
             return self.screen.note(&format!("Session {name}, in memory: it is gone when you leave."));
         }
-        let (file, later) = (self.db.shown(), self.how_to_continue());
-        self.screen.note(&format!("Session {name}, kept in {file}\nGo on later: {later}"))
+        let (place, later) = (self.place.shown(), self.how_to_continue());
+        let kept = if matches!(self.place, Place::There(_)) { "at" } else { "in" };
+        self.screen.note(&format!("Session {name}, kept {kept} {place}\nGo on later: {later}"))
     }
 
     async fn show_sessions(&mut self) -> anyhow::Result<()> {
-        let own = self.agent.session_key();
-        let which = SessionFilter {
-            tenant: Some(own.tenant.to_string()),
-            app: Some(own.app.to_string()),
-            user: Some(own.user.to_string()),
-            limit: Some(LISTED),
-        };
-        let sessions = self.agent.runtime().list_sessions(which).await?;
+        let sessions = self.conversation.sessions(LISTED).await?;
         let shown = match sessions.as_slice() {
             [] => "Nothing was said yet.".to_owned(),
             sessions => records::sessions_table(sessions),

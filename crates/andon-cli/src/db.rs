@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use andon::Runtime;
-use andon_store::{OpenError, Options, SqliteJournal, default_path};
+use andon_store::{OpenError, Options, Owner, SqliteJournal, default_path};
 use anyhow::{Context, anyhow};
 
 use crate::args::DbArgs;
@@ -78,7 +78,17 @@ impl Db {
 
     /// Whether a process has it open to write.
     pub(crate) fn is_held(&self) -> bool {
-        self.file.as_ref().is_some_and(|file| SqliteJournal::owner(file).is_some())
+        self.owner().is_some()
+    }
+
+    /// The process that has it open to write.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        self.file.as_ref().and_then(SqliteJournal::owner)
+    }
+
+    /// What a command needs on its line to find the same file again.
+    pub(crate) fn flag(&self) -> &str {
+        &self.flag
     }
 
     /// Whether what is said outlives the program.
@@ -91,12 +101,24 @@ impl Db {
         self.file.as_ref().map_or_else(|| "memory".to_owned(), |file| file.display().to_string())
     }
 
-    /// A command of this very program that finds the server of this database, for people to paste.
+    /// A command of this very program that finds the server of this database, to be pasted in any terminal and any folder.
     pub(crate) fn client_command(&self, words: &str, server: &str) -> String {
-        let program = std::env::args().next().unwrap_or_else(|| "andon".to_owned());
-        // What is in memory has no file beside which the server could be found.
-        let place = if self.is_kept() { self.flag.clone() } else { format!(" --server {server}") };
-        format!("{} {words}{place}", quoted(&program))
+        let called = std::env::args().next().unwrap_or_default();
+        let program = match std::env::current_exe() {
+            // It was called by its path, so it may not be found by its name.
+            Ok(program) if called.contains('/') => quoted(&program.to_string_lossy()),
+            _ => "andon".to_owned(),
+        };
+        let place = match &self.file {
+            // What is in memory has no file beside which the server could be found.
+            None => format!(" --server {server}"),
+            Some(file) if default_path().as_ref() == Some(file) => String::new(),
+            Some(file) => {
+                let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+                format!(" --db {}", quoted(&file.to_string_lossy()))
+            }
+        };
+        format!("{program} {words}{place}")
     }
 
     /// A command that works on this same database, for people to type.

@@ -1,12 +1,17 @@
-//! Following one run to its end: its feed to a listener, its questions to a person.
+//! Following one run to its end, here or at a server: its feed to a listener, its questions to a person.
 
 use std::io;
 use std::sync::Arc;
 
-use andon::core::event::Approval;
-use andon::{CallId, Cancel, Event, FeedItem, Outcome, Reason, Run, ToolCall};
+use andon::{
+    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, Message, Outcome, Reason, Receipt, Role, Run, RunId, ToolCall,
+};
+use anyhow::Context;
 
+use crate::client::{RemoteFeed, RemoteRun, Step};
+use crate::how::How;
 use crate::input::{Input, Typed};
+use crate::interrupt::Target;
 use crate::terminal;
 
 /// Who is shown a run.
@@ -16,6 +21,9 @@ pub(crate) trait Listener {
 
     /// Asks whether a call may be made; the answer comes from the [`Approver`].
     fn ask(&mut self, call: &ToolCall) -> io::Result<()>;
+
+    /// Says something that is not of the run, but about it.
+    fn aside(&mut self, words: &str) -> io::Result<()>;
 }
 
 /// Who decides about calls that need a yes.
@@ -26,65 +34,223 @@ pub(crate) enum Approver<'a> {
     Yes,
     /// Nobody: so no.
     Nobody,
+    /// Somebody elsewhere, who is told this command.
+    Elsewhere(String),
+}
+
+/// A run that is followed.
+#[derive(Debug)]
+pub(crate) enum Subject {
+    /// Of this program.
+    Here(Run),
+    /// Of a server.
+    There(RemoteRun),
+}
+
+impl Subject {
+    pub(crate) fn id(&self) -> &RunId {
+        match self {
+            Self::Here(run) => run.id(),
+            Self::There(run) => run.id(),
+        }
+    }
+
+    /// What signals do to it.
+    pub(crate) fn target(&self) -> Target {
+        match self {
+            Self::Here(run) => {
+                let cord = run.cord();
+                Target { pull: Box::new(move |how| drop(cord.pull(how.cancel()))), last_words: None }
+            }
+            Self::There(run) => {
+                let (id, client) = (run.id(), run.client());
+                let stop = client.command(&format!("cancel {id} --now"));
+                let last_words = format!("Left. Run {id} may go on at {}: `{stop}` stops it.", client.shown());
+                let run = run.clone();
+                Target { pull: Box::new(move |how| run.pull(how)), last_words: Some(last_words) }
+            }
+        }
+    }
+
+    fn pull(&self, how: How) {
+        match self {
+            Self::Here(run) => drop(run.cancel(how.cancel())),
+            Self::There(run) => run.pull(how),
+        }
+    }
+
+    // A decision that comes too late is refused, and the feed tells why: the run was stopped.
+    fn approve(&self, call: &CallId, digest: Digest, by: &str) {
+        match self {
+            Self::Here(run) => drop(run.approve_exactly(call, digest, Some(by))),
+            Self::There(run) => run.approve(call, digest),
+        }
+    }
+
+    fn deny(&self, call: &CallId, by: Option<&str>, why: Option<&str>) {
+        match self {
+            Self::Here(run) => drop(run.deny(call, by, why)),
+            Self::There(run) => run.deny(call, why),
+        }
+    }
+
+    /// Its receipt as it is now.
+    pub(crate) async fn receipt(&self) -> anyhow::Result<Option<Receipt>> {
+        match self {
+            Self::Here(run) => Ok(run.receipt()),
+            Self::There(run) => Ok(Some(run.client().receipt(run.id()).await?)),
+        }
+    }
+}
+
+/// What comes of a run.
+enum Items {
+    Here(Feed),
+    There(RemoteFeed),
+}
+
+impl Items {
+    fn of(subject: &Subject, from: Cursor) -> Self {
+        match subject {
+            Subject::Here(run) => Self::Here(run.feed_from(from)),
+            Subject::There(run) => Self::There(run.feed(from)),
+        }
+    }
+
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a step is taken only when it is returned.
+    async fn next(&mut self) -> Step {
+        match self {
+            Self::Here(feed) => feed.next().await.map_or(Step::End(Ok(())), |item| Step::Item(Box::new(item))),
+            Self::There(feed) => feed.next().await,
+        }
+    }
 }
 
 /// Shows a run until it has settled. If the listener cannot be written to any more, the run is stopped: nobody is there
 /// to want its answer.
 pub(crate) async fn follow(
-    run: &Run,
+    run: &Subject,
     listener: &mut dyn Listener,
     approver: &mut Approver<'_>,
-) -> (Arc<Outcome>, io::Result<()>) {
-    let mut following = Following { run, listener, calls: Vec::new(), open: Vec::new() };
-    let shown = following.until_settled(approver).await;
+) -> anyhow::Result<(Arc<Outcome>, io::Result<()>)> {
+    let mut following = Following::new(run, listener, Cursor::default());
+    let shown = following.until_settled(approver).await?;
     if shown.is_err() {
-        let gone = Cancel::graceful().reason(Reason::ClientDisconnected).by("terminal");
-        run.cancel(gone.note("the output was closed"));
+        let gone = How::asked(Force::Graceful, Some("the output was closed".to_owned()));
+        run.pull(How { reason: Reason::ClientDisconnected, by: "terminal".to_owned(), ..gone });
+        following.drain().await?;
     }
-    (run.outcome().await, shown)
+    Ok((following.outcome().await?, shown))
+}
+
+/// Shows a run from a place in its feed until it has settled, and does nothing to it.
+pub(crate) async fn watch(
+    run: &Subject,
+    from: Cursor,
+    listener: &mut dyn Listener,
+    how_to_approve: String,
+) -> anyhow::Result<Arc<Outcome>> {
+    let mut following = Following::new(run, listener, from);
+    following.until_settled(&mut Approver::Elsewhere(how_to_approve)).await??;
+    following.outcome().await
 }
 
 struct Following<'a> {
-    run: &'a Run,
+    run: &'a Subject,
+    items: Items,
     listener: &'a mut dyn Listener,
     calls: Vec<ToolCall>,
     /// Calls that wait for a yes, the one that is asked about first.
     open: Vec<CallId>,
+    /// The last answer.
+    answer: Option<Arc<Message>>,
 }
 
 enum Next {
-    Item(FeedItem),
+    Step(Step),
     Typed(Typed),
 }
 
-impl Following<'_> {
-    async fn until_settled(&mut self, approver: &mut Approver<'_>) -> io::Result<()> {
-        let mut feed = self.run.feed();
+impl<'a> Following<'a> {
+    fn new(run: &'a Subject, listener: &'a mut dyn Listener, from: Cursor) -> Self {
+        let items = Items::of(run, from);
+        Self { run, items, listener, calls: Vec::new(), open: Vec::new(), answer: None }
+    }
+
+    /// Shows all until the end; what was wrong with the screen, if it was that.
+    async fn until_settled(&mut self, approver: &mut Approver<'_>) -> anyhow::Result<io::Result<()>> {
         loop {
             let next = tokio::select! {
                 biased;
-                item = feed.next() => item.map(Next::Item),
-                typed = typed(approver), if !self.open.is_empty() => Some(Next::Typed(typed)),
+                step = self.items.next() => Next::Step(step),
+                typed = typed(approver), if !self.open.is_empty() => Next::Typed(typed),
             };
-            match next {
-                None => return Ok(()),
-                Some(Next::Item(item)) => self.show(&item, approver)?,
-                Some(Next::Typed(typed)) => self.answer(&typed)?,
+            let shown = match next {
+                Next::Step(Step::End(end)) => return end.map(Ok).with_context(|| self.left_behind()),
+                Next::Step(Step::Item(item)) => self.show(&item, approver),
+                Next::Step(Step::Note(words)) => self.listener.aside(&words),
+                Next::Typed(typed) => self.answer(&typed),
+            };
+            if shown.is_err() {
+                return Ok(shown);
+            }
+        }
+    }
+
+    /// Waits for the end, and shows nothing.
+    async fn drain(&mut self) -> anyhow::Result<()> {
+        loop {
+            match self.items.next().await {
+                Step::End(end) => return end.with_context(|| self.left_behind()),
+                Step::Item(item) => self.take_in(&item),
+                Step::Note(_) => {}
+            }
+        }
+    }
+
+    /// How the run ended, once it has.
+    async fn outcome(self) -> anyhow::Result<Arc<Outcome>> {
+        match self.run {
+            Subject::Here(run) => Ok(run.outcome().await),
+            Subject::There(run) => run.outcome(self.answer).await,
+        }
+    }
+
+    /// What is said of a run whose server is gone.
+    fn left_behind(&self) -> String {
+        let id = self.run.id();
+        match self.run {
+            Subject::Here(_) => format!("run {id} cannot be followed"),
+            Subject::There(run) => {
+                let watch = run.client().command(&format!("watch {id}"));
+                format!("run {id} cannot be followed any more, and may go on: `{watch}` shows it later")
+            }
+        }
+    }
+
+    fn take_in(&mut self, item: &FeedItem) {
+        let FeedItem::Fact(record) = item else { return };
+        if let Event::Message { message } = &record.event {
+            self.calls.extend(message.calls().cloned());
+            if message.role == Role::Assistant {
+                self.answer = Some(Arc::clone(message));
             }
         }
     }
 
     fn show(&mut self, item: &FeedItem, approver: &Approver<'_>) -> io::Result<()> {
         self.listener.item(item)?;
+        self.take_in(item);
         let FeedItem::Fact(record) = item else { return Ok(()) };
         match &record.event {
-            Event::Message { message } => self.calls.extend(message.calls().cloned()),
             Event::ApprovalRequested { call, .. } => self.question(call, approver)?,
-            Event::ApprovalResolved { call, verdict } => {
+            Event::ApprovalResolved { call, .. } => {
                 let asked = self.open.first().cloned();
                 self.open.retain(|open| open != call);
-                // The question on the screen was closed by a stop; another may be open still.
-                if asked.as_ref() == Some(call) && matches!(**verdict, Approval::Closed) {
+                // The question on the screen was closed by a stop, or answered elsewhere; another may be open still.
+                if asked.as_ref() == Some(call) {
                     self.ask_next()?;
                 }
             }
@@ -94,10 +260,12 @@ impl Following<'_> {
     }
 
     fn question(&mut self, call: &CallId, approver: &Approver<'_>) -> io::Result<()> {
-        // A decision that comes too late is refused, and the feed tells why: the run was stopped.
         match approver {
             Approver::Yes => self.approve(call, "--yes"),
-            Approver::Nobody => drop(self.run.deny(call, None, Some("Nobody was there to be asked."))),
+            Approver::Nobody => self.run.deny(call, None, Some("Nobody was there to be asked.")),
+            Approver::Elsewhere(command) => {
+                return self.listener.aside(&format!("It waits for a person's yes: `{command}` asks you."));
+            }
             Approver::Person(_) => {
                 self.open.push(call.clone());
                 if self.open.len() == 1 {
@@ -111,7 +279,7 @@ impl Following<'_> {
     /// Says yes to what was shown, and to nothing else. As above: one that comes too late changes nothing.
     fn approve(&self, call: &CallId, by: &str) {
         if let Some(shown) = self.calls.iter().find(|shown| shown.id == *call) {
-            let _ = self.run.approve_exactly(call, shown.digest(), Some(by));
+            self.run.approve(call, shown.digest(), by);
         }
     }
 
@@ -140,7 +308,7 @@ impl Following<'_> {
         // As above: a decision that comes too late changes nothing.
         match word.as_str() {
             "y" | "yes" => self.approve(&call, "terminal"),
-            "n" | "no" => drop(self.run.deny(&call, Some("terminal"), None)),
+            "n" | "no" => self.run.deny(&call, Some("terminal"), None),
             _ => return self.ask_next(),
         }
         self.open.remove(0);
@@ -152,6 +320,6 @@ impl Following<'_> {
 async fn typed(approver: &mut Approver<'_>) -> Typed {
     match approver {
         Approver::Person(input) => input.line().await,
-        Approver::Yes | Approver::Nobody => std::future::pending().await,
+        Approver::Yes | Approver::Nobody | Approver::Elsewhere(_) => std::future::pending().await,
     }
 }

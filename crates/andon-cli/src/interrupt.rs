@@ -1,17 +1,23 @@
 //! Ctrl-C: the one place that hears signals.
 //!
 //! Signals are heard on a thread of their own, and the cord is pulled right there: a terminal that has stopped taking
-//! output delays no stop, and no third Ctrl-C.
+//! output delays no stop, and no third Ctrl-C. A run at a server is told by a task of its own, so nothing waits here either.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use andon::{Cancel, Cord, Reason};
+use std::time::Duration;
+
+use andon::{Force, Reason};
 use anyhow::Context;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::Exit;
+use crate::how::How;
+
+/// How long a terminal is waited for to take the last words.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// What was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +33,17 @@ enum Aim {
     /// No run is there: whoever waits for a prompt is told.
     Nobody,
     /// A run is there, and was pulled at so often.
-    Run { cord: Cord, pulls: u32 },
+    Run { target: Target, pulls: u32 },
     /// A server is there, and was told so often to end.
     Server { told: u32 },
+}
+
+/// What signals stop.
+pub(crate) struct Target {
+    /// Stops it; does not wait.
+    pub(crate) pull: Box<dyn Fn(How) + Send>,
+    /// What is said when it is left by a third Ctrl-C.
+    pub(crate) last_words: Option<String>,
 }
 
 /// The signals that come while no run is there, and the aim of those that come while one is.
@@ -58,15 +72,15 @@ impl Interrupts {
         Ok(Self { aim, idle })
     }
 
-    /// From now on signals pull this cord, until the guard is dropped.
-    pub(crate) fn aim_at(&self, cord: Cord) -> Aimed {
-        *lock(&self.aim) = Aim::Run { cord, pulls: 0 };
+    /// From now on signals stop this, until the guard is dropped.
+    pub(crate) fn aim_at(&self, target: Target) -> Aimed {
+        *lock(&self.aim) = Aim::Run { target, pulls: 0 };
         Aimed(Arc::clone(&self.aim))
     }
 
     /// As [`aim_at`](Self::aim_at), and a signal that came before there was a run counts for this one.
-    pub(crate) fn aim_at_first(&mut self, cord: Cord) -> Aimed {
-        let aimed = self.aim_at(cord);
+    pub(crate) fn aim_at_first(&mut self, target: Target) -> Aimed {
+        let aimed = self.aim_at(target);
         while let Ok(interrupt) = self.idle.try_recv() {
             pull(&mut lock(&self.aim), interrupt);
         }
@@ -117,9 +131,9 @@ fn act(aim: &Mutex<Aim>, interrupt: Interrupt, tell: &UnboundedSender<Interrupt>
     }
 }
 
-/// Pulls the cord of the run that is there, if one is.
+/// Stops the run that is there, if one is.
 fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
-    let (cord, pulls) = match aim {
+    let (target, pulls) = match aim {
         Aim::Nobody => return false,
         Aim::Server { told } => {
             *told += 1;
@@ -128,26 +142,40 @@ fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
             }
             return false;
         }
-        Aim::Run { cord, pulls } => (cord, pulls),
+        Aim::Run { target, pulls } => (target, pulls),
     };
-    let cancel = match interrupt {
-        Interrupt::Terminate => Cancel::graceful().reason(Reason::Shutdown).by("system").note("SIGTERM"),
+    let how = match interrupt {
+        Interrupt::Terminate => {
+            let asked = How::asked(Force::Graceful, Some("SIGTERM".to_owned()));
+            How { reason: Reason::Shutdown, by: "system".to_owned(), ..asked }
+        }
         Interrupt::CtrlC => {
             *pulls += 1;
             match pulls {
-                1 => Cancel::graceful().by(who()).note("Ctrl-C"),
-                2 => Cancel::now().by(who()).note("second Ctrl-C"),
-                _ => Exit::Interrupted.leave(),
+                1 => How::asked(Force::Graceful, Some("Ctrl-C".to_owned())),
+                2 => How::asked(Force::Now, Some("second Ctrl-C".to_owned())),
+                _ => leave(target.last_words.take()),
             }
         }
     };
-    cord.pull(cancel);
+    (target.pull)(how);
     true
 }
 
-/// Who sits at the terminal, as far as the system says.
-pub(crate) fn who() -> String {
-    std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "terminal".to_owned())
+/// Leaves at once. A terminal that takes no output does not hear the last words, and delays nothing.
+fn leave(last_words: Option<String>) -> ! {
+    if let Some(words) = last_words {
+        let (said, heard) = std::sync::mpsc::channel();
+        let say = move || {
+            anstream::eprintln!("\n{words}");
+            // Who waits may have left already.
+            let _ = said.send(());
+        };
+        if std::thread::Builder::new().spawn(say).is_ok() {
+            let _ = heard.recv_timeout(LAST_WORDS);
+        }
+    }
+    Exit::Interrupted.leave()
 }
 
 fn lock(aim: &Mutex<Aim>) -> MutexGuard<'_, Aim> {

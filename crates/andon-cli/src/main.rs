@@ -4,10 +4,13 @@ mod agent;
 mod agents;
 mod args;
 mod chat;
+mod client;
 mod completions;
 mod config;
+mod conversation;
 mod db;
 mod follow;
+mod how;
 mod input;
 mod interrupt;
 mod names;
@@ -16,6 +19,7 @@ mod run_once;
 mod serve;
 mod show;
 mod start;
+mod stop;
 mod terminal;
 mod tools;
 
@@ -82,6 +86,10 @@ fn work(args: Args) -> anyhow::Result<Exit> {
             Some(Command::Import(args)) => records::import(&args).await,
             Some(Command::Delete(args)) => records::delete(&args).await,
             Some(Command::Usage(args)) => records::usage(&args).await,
+            Some(Command::Watch(args)) => stop::watch(&args).await,
+            Some(Command::Cancel(args)) => stop::cancel(&args).await,
+            Some(Command::Approve(args)) => stop::approve(&args).await,
+            Some(Command::Line(args)) => stop::line(&args).await,
             Some(Command::Config) => config::print(),
             Some(Command::Completions(args)) => completions::print(args.shell),
         }

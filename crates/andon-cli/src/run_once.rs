@@ -5,18 +5,21 @@ use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Ending, Outcome, Run, State};
+use andon::{Ending, Outcome, State};
 use anyhow::{Context, bail};
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::Exit;
 use crate::args::{self, RunArgs};
-use crate::db::{Db, quoted};
-use crate::follow::{Approver, Listener, follow};
+use crate::client::Place;
+use crate::conversation::Conversation;
+use crate::db::quoted;
+use crate::follow::{Approver, Listener, Subject, follow};
 use crate::input::Input;
 use crate::interrupt::Interrupts;
-use crate::show::{JsonLines, Questions, Screen, Streams, Style, receipt, recovered};
-use crate::start::{Start, start, stop_the_rest};
+use crate::show::{JsonLines, Questions, Screen, Streams, Style, receipt, recovered, session_shown, write_line};
+use crate::start::{Start, Wanted, start};
 
 /// How long the program waits for a better figure of what was used.
 pub(crate) const LAST_WORD: Duration = Duration::from_secs(10);
@@ -28,9 +31,17 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     if prompt.trim().is_empty() {
         args::refuse("run", "the prompt is empty: say what to ask");
     }
-    let Start { agent, db, recovered: found, .. } = start("andon run", &args.options, &args.talk, &args.db).await?;
-    for line in recovered(&found, agent.session_key(), &db) {
+    let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
+    let wanted = Wanted { program: "andon run", options, talk, served, place };
+    if args.detach && matches!(Place::find(place).await?, Place::Here(_)) {
+        bail!("--detach leaves the run to a server, and there is none: start one with `andon serve`");
+    }
+    let Start { conversation, place, recovered: found, .. } = start(&wanted).await?;
+    for line in recovered(&found, conversation.key(), &place) {
         anstream::eprintln!("{line}");
+    }
+    if args.detach {
+        return detach(args, &prompt, &conversation, &place).await;
     }
     let mut interrupts = Interrupts::listen()?;
     let mut input = if std::io::stdin().is_terminal() { Some(Input::open()?) } else { None };
@@ -40,21 +51,44 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
         None => Approver::Nobody,
     };
     let mut output = if args.json { Output::Json(JsonLines) } else { Output::Text(Screen::new(Streams::Apart)) };
-    follow_earlier(&agent, &db, &interrupts, &mut approver).await?;
-    let run = agent.start(prompt)?;
-    let aimed = interrupts.aim_at_first(run.cord());
-    let (outcome, shown) = follow(&run, output.listener(), &mut approver).await;
+    if matches!(conversation, Conversation::Here(_)) {
+        // At a server, the run in progress is somebody's, and --when-busy says what to do about it.
+        follow_earlier(&conversation, &place, &interrupts, &mut approver).await?;
+    }
+    let aim = |run: &Subject| interrupts.aim_at_first(run.target());
+    let (run, aimed) = conversation.start(&prompt, args.run_id.clone(), aim).await?;
+    let (outcome, shown) = follow(&run, output.listener(), &mut approver).await?;
     drop(aimed);
     let outcome = with_last_word(&run, outcome, &mut interrupts).await;
     // Where the output was closed there is nobody to tell; the exit code says how the run ended.
-    let _ = shown.and_then(|()| output.account(&outcome, &agent, &db));
-    stop_the_rest(agent.runtime()).await?;
+    let _ = shown.and_then(|()| output.account(&outcome, &conversation, &place));
+    conversation.leave().await?;
     Ok(exit(&outcome))
+}
+
+/// Starts a run at a server, and leaves it there.
+async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, place: &Place) -> anyhow::Result<Exit> {
+    let (run, ()) = conversation.start(prompt, args.run_id.clone(), |_| ()).await?;
+    let (id, key) = (run.id(), conversation.key());
+    if args.json {
+        let told = json!({"run_id": id, "app": key.app, "user": key.user, "session": key.session});
+        write_line(&told.to_string())?;
+        return Ok(Exit::Completed);
+    }
+    write_line(id.as_str())?;
+    let (dim, watch, stop) =
+        (Style::DIM, place.command(&format!("watch {id}")), place.command(&format!("cancel {id}")));
+    anstream::eprintln!("{dim}It runs at {}, in session {}.{dim:#}", place.shown(), session_shown(key));
+    anstream::eprintln!("{dim}Watch it: {watch}\nStop it:  {stop}{dim:#}");
+    Ok(Exit::Completed)
 }
 
 /// Waits a little for what is still being learnt of what was used: the program's end would be its end. Any signal ends the
 /// wait, and the account is given as it is.
-async fn with_last_word(run: &Run, outcome: Arc<Outcome>, interrupts: &mut Interrupts) -> Arc<Outcome> {
+///
+/// A server goes on learning, and its receipt tells later.
+async fn with_last_word(run: &Subject, outcome: Arc<Outcome>, interrupts: &mut Interrupts) -> Arc<Outcome> {
+    let Subject::Here(run) = run else { return outcome };
     if let Some(awaited) = outcome.receipt.model_calls.iter().find_map(|call| call.pending) {
         let dim = Style::DIM;
         anstream::eprintln!("{dim}{}; Ctrl-C does not wait for it{dim:#}", receipt::pending_words(awaited));
@@ -72,46 +106,55 @@ async fn with_last_word(run: &Run, outcome: Arc<Outcome>, interrupts: &mut Inter
 
 /// Follows what a dead program left waiting in this session: it comes first, and beside the output of this run.
 async fn follow_earlier(
-    agent: &Agent,
-    db: &Db,
+    conversation: &Conversation,
+    place: &Place,
     interrupts: &Interrupts,
     approver: &mut Approver<'_>,
 ) -> anyhow::Result<()> {
-    while let Some(earlier) = agent.current() {
-        if matches!((&approver, earlier.state()), (Approver::Nobody, State::Waiting)) {
-            let session = &agent.session_key().session;
-            let talk = db.command(&format!("chat --session {}", quoted(session.as_str())));
+    while let Some(earlier) = conversation.current().await? {
+        if matches!((&approver, earlier.state), (Approver::Nobody, State::Waiting)) {
+            let session = &conversation.key().session;
+            let talk = place.command(&format!("chat --session {}", quoted(session.as_str())));
             bail!("a run in session {session} waits for a person's yes: answer it in `{talk}`, or say --yes");
         }
-        let _aimed = interrupts.aim_at(earlier.cord());
-        let (outcome, shown) = follow(&earlier, &mut Questions, approver).await;
+        let _aimed = interrupts.aim_at(earlier.run.target());
+        let (outcome, shown) = follow(&earlier.run, &mut Questions, approver).await?;
         shown?;
         anstream::eprint!("{}", receipt::short(&outcome));
     }
     Ok(())
 }
 
-enum Output {
+/// Where a run is written.
+pub(crate) enum Output {
     Text(Screen),
     Json(JsonLines),
 }
 
 impl Output {
-    fn listener(&mut self) -> &mut dyn Listener {
+    pub(crate) fn listener(&mut self) -> &mut dyn Listener {
         match self {
             Self::Text(screen) => screen,
             Self::Json(lines) => lines,
         }
     }
 
-    fn account(&mut self, outcome: &Outcome, agent: &Agent, db: &Db) -> std::io::Result<()> {
+    /// Writes how it ended.
+    pub(crate) fn end(&mut self, outcome: &Outcome) -> std::io::Result<()> {
         match self {
-            Self::Text(screen) => {
-                screen.account(outcome)?;
-                let (dim, session) = (Style::DIM, &agent.session_key().session);
-                if db.is_kept() { screen.note(&format!("{dim}session {session}{dim:#}")) } else { Ok(()) }
-            }
+            Self::Text(screen) => screen.account(outcome),
             Self::Json(lines) => lines.receipt(&outcome.receipt),
+        }
+    }
+
+    fn account(&mut self, outcome: &Outcome, conversation: &Conversation, place: &Place) -> std::io::Result<()> {
+        self.end(outcome)?;
+        match self {
+            Self::Text(screen) if place.is_kept() => {
+                let (dim, session) = (Style::DIM, session_shown(conversation.key()));
+                screen.note(&format!("{dim}session {session}{dim:#}"))
+            }
+            Self::Text(_) | Self::Json(_) => Ok(()),
         }
     }
 }
@@ -131,7 +174,8 @@ fn prompt(args: &RunArgs) -> anyhow::Result<String> {
     Ok(prompt)
 }
 
-fn exit(outcome: &Outcome) -> Exit {
+/// The exit code that tells how a run ended.
+pub(crate) fn exit(outcome: &Outcome) -> Exit {
     match &*outcome.ending {
         Ending::Completed { .. } => Exit::Completed,
         Ending::Cancelled { .. } => Exit::Cancelled,

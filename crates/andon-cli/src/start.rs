@@ -1,36 +1,106 @@
-//! What happens before the first prompt: the database is opened, the session chosen, and what a dead program left is taken up.
+//! What happens before the first prompt: a server or a database is found, the session chosen, and what a dead program left is
+//! taken up.
 
-use andon::{Agent, Cancel, Reason, Recovered, Runtime, SessionFilter, SessionKey, State};
+use andon::core::id::LOCAL;
+use andon::{Cancel, Reason, Recovered, Runtime, SessionFilter, SessionKey, State};
 use anyhow::{Context, bail};
 
 use crate::agent::{PRACTICE, build_agent};
-use crate::args::{DbArgs, Options, TalkArgs};
+use crate::args::{Options, PlaceArgs, ServedArgs, TalkArgs};
+use crate::client::{Client, Place};
+use crate::conversation::{Conversation, Manner, Remote};
 use crate::db::{Db, For};
 use crate::names;
+use crate::show::plain;
 
 /// A program that is ready to talk.
 pub(crate) struct Start {
-    /// The agent, in its session.
-    pub(crate) agent: Agent,
+    /// The session.
+    pub(crate) conversation: Conversation,
+    /// The name of the model.
+    pub(crate) model: String,
     /// Where it is recorded.
-    pub(crate) db: Db,
+    pub(crate) place: Place,
     /// Whether nothing was said in the session yet.
     pub(crate) is_new: bool,
     /// The runs that a dead program left open, and what became of them.
     pub(crate) recovered: Vec<Recovered>,
 }
 
+/// What the command line says of how to talk.
+pub(crate) struct Wanted<'a> {
+    /// The command, such as `andon chat`.
+    pub(crate) program: &'a str,
+    pub(crate) options: &'a Options,
+    pub(crate) talk: &'a TalkArgs,
+    pub(crate) served: &'a ServedArgs,
+    pub(crate) place: &'a PlaceArgs,
+}
+
 /// Gets ready to talk.
-pub(crate) async fn start(program: &str, options: &Options, talk: &TalkArgs, db: &DbArgs) -> anyhow::Result<Start> {
-    let db = Db::named(db)?;
-    let runtime = db.open(program, For::Running)?;
-    let agent = build_agent(options, &runtime).await?;
+pub(crate) async fn start(wanted: &Wanted<'_>) -> anyhow::Result<Start> {
+    match Place::find(wanted.place).await? {
+        Place::There(client) => start_there(wanted, client).await,
+        Place::Here(db) => start_here(wanted, db).await,
+    }
+}
+
+async fn start_here(wanted: &Wanted<'_>, db: Db) -> anyhow::Result<Start> {
+    if let Some(flag) = wanted.served.needs_a_server() {
+        bail!("{flag} needs a server, and none has {}: start one with `{}`", db.shown(), db.command("serve"));
+    }
+    let runtime = db.open(wanted.program, For::Running)?;
+    let agent = build_agent(wanted.options, &runtime).await?;
     // Before recovery: what that settles is no use of a session.
-    let name = choose(&runtime, talk, &db).await?;
+    let name = choose(&runtime, wanted.talk, &db).await?;
     let agent = agent.session(name)?;
     let is_new = runtime.state(agent.session_key()).await?.is_none();
     let recovered = runtime.recover().await.context("what an earlier program left open cannot be taken up")?;
-    Ok(Start { agent, db, is_new, recovered })
+    let model = wanted.options.model.clone();
+    Ok(Start { conversation: Conversation::Here(agent), model, place: Place::Here(db), is_new, recovered })
+}
+
+async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Start> {
+    let flags = wanted.options.only_here();
+    if !flags.is_empty() {
+        let (flags, server) = (flags.join(" and "), client.shown());
+        bail!(
+            "the agents of the server at {server} are as they are, so {flags} cannot be used there: choose one with --app, or \
+             name another file with --db (or --db memory) to run it here"
+        );
+    }
+    let (app, model) = choose_app(&client, wanted.served.app.as_deref()).await?;
+    let user = wanted.served.user.as_deref().unwrap_or(LOCAL);
+    let key = Remote::choose_session(&client, &app, user, wanted.talk).await?;
+    let is_new = !client.has_session(&key).await?;
+    let manner = Manner {
+        when_busy: wanted.served.when_busy(),
+        on_disconnect: wanted.served.on_disconnect(),
+        limits: wanted.options.limits().into(),
+    };
+    let remote = Box::new(Remote { client: client.clone(), key, manner });
+    let place = Place::There(client);
+    Ok(Start { conversation: Conversation::There(remote), model, place, is_new, recovered: Vec::new() })
+}
+
+/// The app that is meant, and its model: the one that is named, else the practice agent, else the only one.
+async fn choose_app(client: &Client, named: Option<&str>) -> anyhow::Result<(String, String)> {
+    let apps = client.apps().await?;
+    let wanted = named.unwrap_or(PRACTICE);
+    let found = apps.iter().find(|app| app.app == wanted);
+    let found = match (found, named, apps.as_slice()) {
+        (None, None, [only]) => Some(only),
+        _ => found,
+    };
+    let Some(app) = found else {
+        let names: Vec<&str> = apps.iter().map(|app| app.app.as_str()).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { plain(&names.join(", ")) };
+        match named {
+            Some(named) => bail!("the server at {} has no app {named}; it has: {names}", client.shown()),
+            None => bail!("say which app with --app; the server at {} has: {names}", client.shown()),
+        }
+    };
+    Ok((app.app.clone(), app.model.clone().unwrap_or_default()))
 }
 
 async fn choose(runtime: &Runtime, talk: &TalkArgs, db: &Db) -> anyhow::Result<String> {
@@ -43,9 +113,9 @@ async fn choose(runtime: &Runtime, talk: &TalkArgs, db: &Db) -> anyhow::Result<S
 
 async fn last_used(runtime: &Runtime, db: &Db) -> anyhow::Result<String> {
     let which = SessionFilter {
-        tenant: Some(andon::core::id::LOCAL.to_owned()),
+        tenant: Some(LOCAL.to_owned()),
         app: Some(PRACTICE.to_owned()),
-        user: Some(andon::core::id::LOCAL.to_owned()),
+        user: Some(LOCAL.to_owned()),
         limit: Some(1),
     };
     match runtime.list_sessions(which).await?.first() {
@@ -60,7 +130,7 @@ async fn last_used(runtime: &Runtime, db: &Db) -> anyhow::Result<String> {
 async fn new_name(runtime: &Runtime) -> anyhow::Result<String> {
     loop {
         let name = names::session_name();
-        let key = SessionKey::new(PRACTICE, andon::core::id::LOCAL, &name)?;
+        let key = SessionKey::new(PRACTICE, LOCAL, &name)?;
         if runtime.state(&key).await?.is_none() {
             return Ok(name);
         }

@@ -24,6 +24,7 @@ pub(crate) enum OnDisconnect {
     /// It is cancelled, unless somebody comes back in time.
     After {
         /// How long it is waited for.
+        #[schema(format = "uint64")]
         cancel_after_ms: u64,
     },
     /// Nothing was said.
@@ -160,5 +161,42 @@ struct Forget {
 impl Drop for Forget {
     fn drop(&mut self) {
         self.presence.runs.lock().remove(&self.run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id() -> RunId {
+        RunId::new("r").unwrap()
+    }
+
+    #[test]
+    fn a_run_that_does_not_mind_or_was_never_started_leaves_nothing_behind() {
+        let presence = Presence::default();
+        assert!(presence.signal(&id(), OnDisconnect::Unsaid).is_none());
+        let refused = presence.signal(&id(), OnDisconnect::Word(OnDisconnectWord::Cancel));
+        assert_eq!(presence.runs.lock().len(), 1);
+        drop(refused.map(Alone::for_too_long));
+        drop(presence.watch(&id()));
+        assert!(presence.runs.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_second_start_of_the_same_id_takes_nothing_from_the_first() {
+        let presence = Presence::default();
+        let policy = OnDisconnect::Word(OnDisconnectWord::Cancel);
+        let first = presence.signal(&id(), policy).unwrap();
+        let watcher = presence.watch(&id());
+        drop(presence.signal(&id(), policy));
+        drop(watcher);
+        assert_eq!(first.for_too_long().await, first_cancel());
+        assert!(presence.runs.lock().is_empty());
+    }
+
+    fn first_cancel() -> Cancel {
+        let note = "the last reader of its feed went away";
+        Cancel::graceful().reason(Reason::ClientDisconnected).by("server").note(note)
     }
 }

@@ -62,7 +62,7 @@ pub(crate) struct BadYaml {
 /// Reads a text.
 pub(crate) fn parse(text: &str) -> Result<Node, BadYaml> {
     if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_BRACKETS {
-        let why = format!("the file has more than {MAX_BRACKETS} opening brackets: no agent needs that, shorten it");
+        let why = format!("the file has more than {MAX_BRACKETS} opening brackets: that is never needed, shorten it");
         return Err(BadYaml { line: None, column: None, why });
     }
     let reading = Reading::default();
@@ -87,7 +87,7 @@ fn bad(text: &str, error: &Error, reading: &Reading) -> BadYaml {
         [" at line ", " at position "].iter().fold(said.as_str(), |said, end| said.split(end).next().unwrap_or(said));
     if said.contains("more than one document") {
         let second = text.lines().enumerate().filter(|(_, line)| line.starts_with("---")).last();
-        let why = "a second document begins here: a file holds one agent".to_owned();
+        let why = "a second document begins here: a file holds one".to_owned();
         return BadYaml { line: second.map(|(before, _)| before + 1), column: None, why };
     }
     let here = line.and_then(|line| text.lines().nth(line.saturating_sub(1))).unwrap_or_default();
@@ -142,7 +142,7 @@ impl Reading {
         if place.0 >= MAX_NODES || self.bytes.get() > MAX_BYTES {
             return self.refuse(format!(
                 "with its aliases written out the file has more than {MAX_NODES} values or {MAX_BYTES} bytes: \
-                 no agent needs that, shorten it"
+                 that is never needed, shorten it"
             ));
         }
         Ok(place)

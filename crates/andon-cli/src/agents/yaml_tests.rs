@@ -39,7 +39,7 @@ fn what_is_no_yaml_is_refused_with_its_line_and_what_to_do() {
         ("name: a\ntools: [b\n", 3, "brackets"),
         ("name: a\nmodel: b\nname: c\n", 3, "the key `name` is here twice: leave one out"),
         ("name: a\nlimits:\n  turns: 1\n  turns: 2\n", 4, "the key `turns` is here twice"),
-        ("name: a\n---\nname: b\n", 2, "a file holds one agent"),
+        ("name: a\n---\nname: b\n", 2, "a file holds one"),
         ("name: !secret hush\n", 1, "a tag"),
         ("1: a\n", 1, "a key must be a word"),
         ("? [a, b]\n: c\n", 1, "a key must be a word"),
@@ -56,9 +56,9 @@ fn what_is_no_yaml_is_refused_with_its_line_and_what_to_do() {
 fn aliases_that_expand_without_end_are_refused_and_cost_little() {
     let doubled =
         (1..40).fold("a0: &a0 [x]\n".to_owned(), |text, n| format!("{text}a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1));
-    assert!(refused(&doubled).1.contains("no agent needs that"), "{:?}", refused(&doubled));
+    assert!(refused(&doubled).1.contains("that is never needed"), "{:?}", refused(&doubled));
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(500_000), vec!["*a"; 5_000].join(", "));
-    assert!(refused(&long).1.contains("no agent needs that"), "{:?}", refused(&long));
+    assert!(refused(&long).1.contains("that is never needed"), "{:?}", refused(&long));
     let itself = "a: &a [*a]\n";
     assert!(refused(itself).1.contains("aliases"), "{:?}", refused(itself));
 }
@@ -74,7 +74,7 @@ fn a_deep_text_and_a_long_one_are_refused() {
 fn brackets_without_end_are_refused_before_they_cost_anything() {
     for piece in ["[", "{a: ", "[#]\n"] {
         let (line, why) = refused(&piece.repeat(MAX_BYTES / piece.len()));
-        assert!(line.is_none() && why.contains("no agent needs that"), "{piece}: {why}");
+        assert!(line.is_none() && why.contains("that is never needed"), "{piece}: {why}");
     }
     let many = format!("a: >\n  {}\n", "{x} [y] ".repeat(2_000));
     assert!(parse(&many).is_ok(), "brackets in a text are no nesting");

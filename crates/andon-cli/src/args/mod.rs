@@ -1,20 +1,27 @@
 //! The command line.
 
+mod place;
 mod records;
 mod serve;
+mod served;
 mod session;
+mod stop;
+mod typed;
 
+pub(crate) use place::PlaceArgs;
 pub(crate) use records::{
     DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ListForm, ReceiptArgs, RunsArgs, SessionsArgs, UsageArgs,
 };
 pub(crate) use serve::ServeArgs;
+pub(crate) use served::ServedArgs;
 pub(crate) use session::{DbArgs, SessionName, TalkArgs};
+pub(crate) use stop::{ApproveArgs, CancelArgs, HoldArgs, LineArgs, LineCommand, LineScope, LineStatus, WatchArgs};
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use andon::Limits;
+use andon::{Limits, RunId};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::config;
@@ -35,8 +42,8 @@ Examples:
   andon serve --bind 127.0.0.1:8001 --db ./shop.db --agents ./agents
   andon serve --model anthropic/claude-sonnet-5 --tool read_file --folder ./docs
 
-SIGTERM and Ctrl-C: runs in progress have the time of --drain to finish, then they are stopped. A second one stops them now, a
-third one leaves at once.";
+At SIGTERM or Ctrl-C runs in progress have the time of --drain to finish, and are stopped then.
+A second one stops them now, a third one leaves at once.";
 
 const CHAT_EXAMPLES: &str = "\
 Examples:
@@ -49,7 +56,9 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   andon run roll 3 dice
   andon run --continue --json tell me more
-  echo roll 3 dice | andon run";
+  echo roll 3 dice | andon run
+  andon run --detach tell me a long story     leave it to the server
+  andon run --server http://127.0.0.1:8000 --app shop hello";
 
 /// Run AI agents that you can stop at any moment, from anywhere, with nothing lost.
 ///
@@ -61,13 +70,13 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    #[command(flatten)]
-    pub(crate) serve: ServeArgs,
     /// A file with flags in it, such as `bind: 127.0.0.1:8001`; `andon config` writes one to begin with. Unless told otherwise
     /// it is `andon/andon.yaml` in your config folder, if that is there. The command line wins, then the environment.
     // Read by `config::parse` before all else.
     #[arg(long, value_name = "FILE", env = config::VARIABLE, hide_env_values = true, global = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<std::ffi::OsString>,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -97,6 +106,14 @@ pub(crate) enum Command {
     Delete(DeleteArgs),
     /// Tell how good the estimates of tokens have been, model by model.
     Usage(UsageArgs),
+    /// Watch a run of a server, from its beginning.
+    Watch(WatchArgs),
+    /// Stop a run, or all runs of a session, a user or an agent.
+    Cancel(CancelArgs),
+    /// Say yes or no to a tool call that waits for it.
+    Approve(ApproveArgs),
+    /// Hold and open a server's line: whether it takes new runs.
+    Line(LineArgs),
     /// Print a configuration file with every flag in it, all commented out.
     #[command(after_help = "Example:\n  andon config > andon.yaml")]
     Config,
@@ -118,7 +135,9 @@ pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
-    pub(crate) db: DbArgs,
+    pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) served: ServedArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -131,16 +150,26 @@ pub(crate) struct RunArgs {
     /// Say yes to every tool call that needs an approval.
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Name the run, so that it can be stopped before it begins, and asked for twice without running twice.
+    #[arg(long, value_name = "ID", value_parser = run_id)]
+    pub(crate) run_id: Option<RunId>,
+    /// Leave the run to the server: print its id, and do not wait for its end.
+    #[arg(long, conflicts_with = "yes", help_heading = "At a server")]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) talk: TalkArgs,
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
-    pub(crate) db: DbArgs,
+    pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) served: ServedArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
+    #[command(flatten)]
+    typed: typed::Typed,
     /// The model, such as anthropic/claude-sonnet-5, openai/gpt-5, gemini/gemini-3-pro or ollama/llama3.2. Its key comes from
     /// the usual variable, such as ANTHROPIC_API_KEY. The practice model needs none.
     #[arg(long, value_name = "NAME", env = "ANDON_MODEL", default_value = "practice", help_heading = "Model")]
@@ -214,6 +243,11 @@ pub(crate) fn refuse(command: &str, why: &str) -> ! {
         Some(command) => command.error(kind, why).exit(),
         None => args.error(kind, why).exit(),
     }
+}
+
+/// A run's whole id.
+fn run_id(text: &str) -> Result<RunId, String> {
+    RunId::new(text).map_err(|error| error.to_string())
 }
 
 /// A time.

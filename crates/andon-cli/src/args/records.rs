@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use super::{DbArgs, SessionName};
+use super::{DbArgs, PlaceArgs, SessionName};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  andon sessions --limit 5")]
@@ -17,7 +17,7 @@ pub(crate) struct SessionsArgs {
     #[command(flatten)]
     pub(crate) form: ListForm,
     #[command(flatten)]
-    pub(crate) db: DbArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) struct RunsArgs {
     #[command(flatten)]
     pub(crate) form: ListForm,
     #[command(flatten)]
-    pub(crate) db: DbArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 /// How a list is written.
@@ -73,7 +73,7 @@ pub(crate) struct ReceiptArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) db: DbArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -83,7 +83,7 @@ pub(crate) struct HistoryArgs {
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionName,
     #[command(flatten)]
-    pub(crate) db: DbArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -119,7 +119,7 @@ pub(crate) struct DeleteArgs {
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
-    pub(crate) db: DbArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,5 +132,5 @@ pub(crate) struct UsageArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) db: DbArgs,
+    pub(crate) place: PlaceArgs,
 }

@@ -71,6 +71,9 @@ pub(crate) struct LimitArgs {
     /// How long nothing may come of a request's body.
     #[arg(long, value_name = "TIME", default_value_t = usual().body_idle.into(), value_parser = some_span)]
     body_idle: Span,
+    /// How long a request's body may take in all.
+    #[arg(long, value_name = "TIME", default_value_t = usual().body_time.into(), value_parser = some_span)]
+    body_time: Span,
     /// How long a client that has stopped reading is waited for.
     #[arg(long, value_name = "TIME", default_value_t = usual().stalled.into(), value_parser = some_span)]
     stalled: Span,
@@ -81,10 +84,10 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "TIME", default_value_t = usual().remember.into(), value_parser = some_span)]
     remember: Span,
     /// A name that the server answers to, beside localhost. May be repeated.
-    #[arg(long = "host", value_name = "NAME")]
+    #[arg(long = "host", value_name = "NAME", help_heading = "Who may call")]
     hosts: Vec<String>,
     /// An origin whose pages may call the server, such as https://app.example. May be repeated.
-    #[arg(long = "origin", value_name = "URL", value_parser = origin)]
+    #[arg(long = "origin", value_name = "URL", value_parser = origin, help_heading = "Who may call")]
     origins: Vec<String>,
 }
 
@@ -104,6 +107,7 @@ impl ServeArgs {
             max_frame: limits.max_frame,
             head_time: limits.head_time.0,
             body_idle: limits.body_idle.0,
+            body_time: limits.body_time.0,
             stalled: limits.stalled.0,
             heartbeat: limits.heartbeat.0,
             remember: limits.remember.0,
@@ -194,7 +198,7 @@ mod tests {
     fn every_limit_arrives_where_it_belongs() {
         let words = "serve --drain 0s --settle 1s --max-runs 2 --max-runs-per-user 3 --max-feeds 4 \
             --max-feeds-per-user 5 --max-connections 6 --max-body 7 --max-frame 8 --head-time 9s --body-idle 10s \
-            --stalled 11s --heartbeat 12s --remember 13s --host a.example --host b.example --origin https://c.example";
+            --body-time 20s --stalled 11s --heartbeat 12s --remember 13s --host a.example --host b.example --origin https://c.example";
         let options = served(&words.split_whitespace().collect::<Vec<_>>()).server_options();
         let seconds = Duration::from_secs;
         let expected = andon_server::Options {
@@ -209,6 +213,7 @@ mod tests {
             max_frame: 8,
             head_time: seconds(9),
             body_idle: seconds(10),
+            body_time: seconds(20),
             stalled: seconds(11),
             heartbeat: seconds(12),
             remember: seconds(13),

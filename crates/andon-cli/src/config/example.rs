@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use super::settings::flags;
+use super::settings::{flags, is_aim};
 use super::{SHARED, VARIABLE, usual_path};
 use crate::Exit;
 use crate::args::Args;
@@ -35,31 +35,34 @@ fn example() -> anyhow::Result<String> {
         known.extend(arg.get_long());
     }
     for below in command.get_subcommands() {
-        section(&mut text, below, &known, "")?;
+        section(&mut text, below, below.get_name(), &known)?;
     }
     Ok(text)
 }
 
-/// The flags of one command alone.
-fn section(text: &mut String, command: &Command, known: &[&str], indent: &str) -> std::fmt::Result {
-    let own: Vec<&Arg> = flags(command).filter(|arg| !known.contains(&arg.get_long().unwrap_or_default())).collect();
-    let below = format!("{indent}  ");
+/// The flags of one command alone, named from the program on.
+fn section(text: &mut String, command: &Command, name: &str, known: &[&str]) -> std::fmt::Result {
+    let indent = "  ".repeat(name.split(' ').count());
+    let own = flags(command).filter(|arg| {
+        let long = arg.get_long().unwrap_or_default();
+        !known.contains(&long) && !is_aim(name, long)
+    });
     let mut inner = String::new();
     for arg in own {
-        entry(&mut inner, arg, &below)?;
+        entry(&mut inner, arg, &indent)?;
     }
-    for command in command.get_subcommands() {
-        section(&mut inner, command, known, &below)?;
+    for below in command.get_subcommands() {
+        section(&mut inner, below, &format!("{name} {}", below.get_name()), known)?;
     }
-    if inner.is_empty() { Ok(()) } else { write!(text, "\n#{indent}{}:{inner}", command.get_name()) }
+    let outer = indent.get(2..).unwrap_or_default();
+    if inner.is_empty() { Ok(()) } else { write!(text, "\n#{outer}{}:\n{inner}", command.get_name()) }
 }
 
 fn entry(text: &mut String, arg: &Arg, indent: &str) -> std::fmt::Result {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    writeln!(text, "\n#{indent} # {help}")?;
-    write!(text, "#{indent}{}: {}", arg.get_long().unwrap_or_default(), value(arg))?;
-    if indent.is_empty() { writeln!(text) } else { Ok(()) }
+    writeln!(text, "\n# {help}.")?;
+    writeln!(text, "#{indent}{}: {}", arg.get_long().unwrap_or_default(), value(arg))
 }
 
 /// What the flag is unless told otherwise, or what has to be written there.
@@ -81,15 +84,20 @@ fn value(arg: &Arg) -> String {
 mod tests {
     use super::*;
 
-    fn longs(command: &Command) -> Vec<String> {
-        let own = flags(command).filter_map(|arg| arg.get_long().map(str::to_owned));
-        own.chain(command.get_subcommands().flat_map(longs)).collect()
+    /// What may stand in a file of a command and of those below it.
+    fn longs(command: &Command, name: &str) -> Vec<String> {
+        let own = flags(command).filter_map(Arg::get_long).filter(|long| !is_aim(name, long)).map(str::to_owned);
+        let below = command.get_subcommands().flat_map(|below| {
+            let whole = format!("{name} {}", below.get_name());
+            longs(below, whole.trim_start())
+        });
+        own.chain(below).collect()
     }
 
     #[test]
     fn every_flag_of_every_command_is_in_it() {
         let text = example().unwrap();
-        for long in longs(&Args::command()) {
+        for long in longs(&Args::command(), "") {
             assert!(text.contains(&format!("{long}: ")), "{long} is not in\n{text}");
         }
     }
@@ -98,12 +106,15 @@ mod tests {
     fn it_is_all_comment_and_what_has_a_default_can_be_taken_as_it_is() {
         let text = example().unwrap();
         assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
-        let with_default = |line: &&str| {
-            ["#bind: ", "#drain: ", "#max-runs: ", "#tool: ", "#instant: "].iter().any(|key| line.starts_with(key))
-        };
-        let taken: Vec<&str> = text.lines().filter(with_default).map(|line| line.trim_start_matches('#')).collect();
-        assert_eq!(taken.len(), 5, "{text}");
+        // Words begin with one space. What is in capitals is to be filled in.
+        let is_setting = |line: &&str| !line.starts_with(' ') || line.starts_with("  ");
+        let is_filled_in = |line: &&str| !line.contains(|c: char| c.is_ascii_uppercase());
+        let lines = text.lines().filter_map(|line| line.strip_prefix('#'));
+        let settings: Vec<&str> = lines.filter(is_setting).filter(is_filled_in).collect();
         let file = std::path::Path::new("/etc/andon.yaml");
-        super::super::settings::apply(Args::command(), &taken.join("\n"), file).unwrap();
+        let (_, said) = super::super::settings::apply(Args::command(), &settings.join("\n"), file).unwrap();
+        for long in ["bind", "drain", "tool", "instant", "run", "json", "line", "hold", "cancel"] {
+            assert!(said.contains(long), "{long} is not in {settings:#?}");
+        }
     }
 }

@@ -17,7 +17,8 @@
 //!    defined twice.
 //! 2. A key that no flag has is refused by name, a wrong value in the words of its flag, each with file and line.
 //! 3. What a command is aimed at is said when it is given, and never in a file: nothing is stopped because of a forgotten line.
-//! 4. A relative path is one beside the file.
+//! 4. What the file says of the agent is for the agents of this program: it is no error where a command talks to a server.
+//! 5. A relative path is one beside the file.
 
 mod example;
 mod settings;
@@ -40,15 +41,14 @@ const SHARED: [&str; 1] = ["server"];
 /// The command line with the file's flags behind it; leaves with 2 if one of them is wrong.
 pub(crate) fn parse() -> Args {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let read = || {
-        let file = named(&words)?.or_else(usual);
-        let command = match file {
-            Some(file) => with_file(&file)?,
-            None => Args::command(),
-        };
-        Args::from_arg_matches(&command.try_get_matches_from(&words)?)
+    read(&words).unwrap_or_else(|error| error.exit())
+}
+
+fn read(words: &[OsString]) -> Result<Args, clap::Error> {
+    let Some(file) = named(words)?.or_else(usual) else {
+        return Args::from_arg_matches(&Args::command().try_get_matches_from(words)?);
     };
-    read().unwrap_or_else(|error| error.exit())
+    Args::from_arg_matches(&with_file(&file)?.try_get_matches_from(words)?)
 }
 
 /// The file that the command line or the environment names.
@@ -76,5 +76,6 @@ fn with_file(file: &Path) -> Result<clap::Command, clap::Error> {
     let shown = file.display();
     let refuse = |why: String| Args::command().error(ErrorKind::ValueValidation, why);
     let text = std::fs::read_to_string(file).map_err(|error| refuse(format!("{shown} cannot be read: {error}")))?;
-    settings::apply(Args::command(), &text, file).map_err(|fault| refuse(format!("{shown}{fault}")))
+    let applied = settings::apply(Args::command(), &text, file);
+    applied.map(|(command, _)| command).map_err(|fault| refuse(format!("{shown}{fault}")))
 }

@@ -1,5 +1,6 @@
 //! What a file says, as defaults of flags.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -10,7 +11,11 @@ use super::SHARED;
 use crate::agents::yaml::{self, Key, Node, Place, Value};
 
 /// What a command is aimed at.
-const AIMS: [(&str, &[&str]); 1] = [("cancel", &["all", "app", "session", "user"])];
+const AIMS: [(&str, &[&str]); 3] = [
+    ("cancel", &["all", "app", "call", "session", "user"]),
+    ("line hold", &["app", "user"]),
+    ("line open", &["app", "user"]),
+];
 
 /// What is wrong with a file, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,12 +36,26 @@ impl fmt::Display for Fault {
 /// A refusal that does not know its line yet.
 type Refusal = (Place, String);
 
-/// The command line with what the text says as its defaults. The file is where the text comes from.
-pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<Command, Fault> {
+/// The command line with what the text says as its defaults, and the flags that it says something of. The file is where the
+/// text comes from.
+pub(super) fn apply(command: Command, text: &str, file: &Path) -> Result<(Command, BTreeSet<String>), Fault> {
     let root = yaml::parse(text).map_err(|bad| Fault { at: bad.line.zip(bad.column), why: bad.why })?;
     let folder = std::path::absolute(file).ok().and_then(|file| file.parent().map(Path::to_path_buf));
     let applied = all(command, &root, folder.as_deref().unwrap_or(Path::new(".")));
-    applied.map_err(|(at, why)| Fault { at: yaml::locate(text, at), why })
+    let command = applied.map_err(|(at, why)| Fault { at: yaml::locate(text, at), why })?;
+    let mut said = BTreeSet::new();
+    keys(&root, &mut said);
+    Ok((command, said))
+}
+
+/// The keys of a map, and of those below it.
+fn keys(node: &Node, said: &mut BTreeSet<String>) {
+    if let Value::Map(entries) = &node.value {
+        for (key, node) in entries {
+            said.insert(key.text.clone());
+            keys(node, said);
+        }
+    }
 }
 
 fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refusal> {
@@ -70,7 +89,7 @@ fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Resu
         let arg = flag_of(&command, flag).ok_or_else(|| {
             (key.at, format!("`andon {name}` has no flag --{flag}: `andon {name} --help` lists them"))
         })?;
-        if AIMS.iter().any(|(of, aims)| *of == name && aims.contains(&flag)) {
+        if is_aim(name, flag) {
             let why = format!("--{flag} says what `andon {name}` is aimed at, and goes on the command line");
             return Err((key.at, why));
         }
@@ -78,6 +97,11 @@ fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Resu
         command = set(command, flag, &values);
     }
     Ok(command)
+}
+
+/// Whether the flag says what the command is aimed at.
+pub(super) fn is_aim(command: &str, long: &str) -> bool {
+    AIMS.iter().any(|(of, aims)| *of == command && aims.contains(&long))
 }
 
 fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], Refusal> {

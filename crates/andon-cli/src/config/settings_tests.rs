@@ -6,7 +6,7 @@ use super::*;
 use crate::args::{Args, BuiltIn, Command as Chosen, ServeArgs};
 
 fn args(text: &str, words: &[&str]) -> Args {
-    let command = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
+    let (command, _) = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
     command.clone().debug_assert();
     let matches = command.try_get_matches_from([&["andon"], words].concat()).unwrap();
     Args::from_arg_matches(&matches).unwrap()
@@ -97,6 +97,8 @@ fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
         ("run: x\n", ":1:6: `run` is a command: put its flags under it, indented"),
         ("json: true\n", ":1:1: --json is no flag of every command: put `json` under `run:`"),
         ("run:\n  bind: 1\n", ":2:3: `andon run` has no flag --bind: `andon run --help` lists them"),
+        ("cancel:\n  all: true\n", ":2:3: --all says what `andon cancel` is aimed at, and goes on the command line"),
+        ("line:\n  hold:\n    app: x\n", ":3:5: --app says what `andon line hold` is aimed at"),
         ("a: 1\na: 2\n", ":2:1: the key `a` is here twice: leave one out"),
         ("instant: perhaps\n", ":1:10: `instant` must be true or false"),
         ("bind: [a, b]\n", ":1:7: `bind` takes one value, and no list"),
@@ -116,4 +118,13 @@ fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
     }
     assert!(fault("bind: 0.0.0.0:80\n").contains("reached from other machines"));
     assert!(fault("bind: [\n").starts_with(":2"));
+}
+
+#[test]
+fn the_file_in_the_guide_is_taken_as_it_stands() {
+    let guide = include_str!("../../../../docs/server.md");
+    let file = guide.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let options = serve(file, &[]).server_options();
+    assert_eq!((options.drain, options.max_runs), (Duration::from_secs(30), 5000));
+    assert_eq!(options.origins, ["https://app.example"]);
 }

@@ -9,12 +9,13 @@ use anyhow::Context;
 use super::open_session;
 use crate::Exit;
 use crate::args::ExportArgs;
+use crate::db::Db;
 use crate::show::session_shown;
 
 /// Writes all of a session as JSON Lines.
 pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
     let key = args.session.key()?;
-    let (_, runtime) = open_session(&args.db, &key).await?;
+    let runtime = open_session(&Db::named(&args.db)?, &key).await?;
     let lines = runtime.export(&key).await?.context("the session was deleted meanwhile")?;
     match &args.out {
         None => {

@@ -13,7 +13,7 @@ pub(crate) use delete::delete;
 pub(crate) use export::export;
 pub(crate) use history::history;
 pub(crate) use import::import;
-pub(crate) use receipt::receipt;
+pub(crate) use receipt::{find, no_run, receipt};
 pub(crate) use runs::runs;
 pub(crate) use sessions::{sessions, table as sessions_table};
 pub(crate) use usage::usage;
@@ -22,7 +22,8 @@ use std::io::Write;
 
 use andon::{RunFilter, Runtime, SessionKey};
 
-use crate::args::{DbArgs, ListForm};
+use crate::args::ListForm;
+use crate::client::Place;
 use crate::db::Db;
 use crate::show::session_shown;
 use crate::terminal;
@@ -40,11 +41,17 @@ fn write_empty(form: &ListForm, text: &str) -> std::io::Result<()> {
 }
 
 /// What is said where nothing was ever recorded.
-fn nothing_recorded(db: &Db) -> String {
-    match db.is_kept() {
-        true => format!("Nothing was recorded yet in {}. Begin with `{}`.", db.shown(), db.command("chat")),
+fn nothing_recorded(place: &Place) -> String {
+    match place.is_kept() {
+        true => format!("Nothing was recorded yet {}. Begin with `{}`.", where_it_is(place), place.command("chat")),
         false => "Nothing is recorded in memory: name a file with --db PATH.".to_owned(),
     }
+}
+
+/// In a file, or at a server.
+fn where_it_is(place: &Place) -> String {
+    let word = if matches!(place, Place::There(_)) { "at" } else { "in" };
+    format!("{word} {}", place.shown())
 }
 
 /// A whole terminal's width; nothing where nobody looks.
@@ -66,15 +73,17 @@ pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
 }
 
 /// Opens a database to read a session of it; says so if there is none.
-async fn open_session(args: &DbArgs, key: &SessionKey) -> anyhow::Result<(Db, Runtime)> {
-    let db = Db::named(args)?;
-    let unknown = || {
-        let name = session_shown(key);
-        anyhow::anyhow!("there is no session {name} in {}: `{}` lists them", db.shown(), db.command("sessions"))
-    };
+async fn open_session(db: &Db, key: &SessionKey) -> anyhow::Result<Runtime> {
+    let unknown = || no_session(&Place::Here(db.clone()), key);
     let runtime = db.open_to_read()?.ok_or_else(unknown)?;
     if runtime.state(key).await?.is_none() {
         return Err(unknown());
     }
-    Ok((db, runtime))
+    Ok(runtime)
+}
+
+/// What is said of a session that is not there.
+fn no_session(place: &Place, key: &SessionKey) -> anyhow::Error {
+    let (name, list) = (session_shown(key), place.command("sessions"));
+    anyhow::anyhow!("there is no session {name} {}: `{list}` lists them", where_it_is(place))
 }

@@ -1,61 +1,84 @@
 //! `andon receipt`.
 
-use andon::{Run, RunFilter, RunId, Runtime};
-use anyhow::{Context, bail};
+use std::sync::Arc;
+
+use andon::{Message, Receipt, Run, RunFilter, RunId, Runtime, State};
+use anyhow::Context;
 
 use super::runs::{is_in_progress, word};
-use super::write;
+use super::{where_it_is, write};
 use crate::Exit;
 use crate::args::ReceiptArgs;
+use crate::client::calls::the_one;
+use crate::client::{Client, Place, RemoteRun};
 use crate::db::Db;
 use crate::show::{Style, receipt as show, write_line};
 
-/// How many runs are named when more than one is meant.
-const NAMED: usize = 5;
-
 /// Tells all about one run.
 pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<Exit> {
-    let db = Db::named(&args.db)?;
-    let unknown = || format!("there is no run {} in {}: `{}` lists them", args.run, db.shown(), db.command("runs"));
-    let runtime = db.open_to_read()?.with_context(unknown)?;
-    let run = find(&runtime, &args.run).await?.with_context(unknown)?;
-    let receipt = run.receipt().with_context(|| format!("nothing is known of run {} yet", run.id()))?;
+    let place = Place::named(&args.place)?;
+    let Found { receipt, answer, state } = match &place {
+        Place::There(client) => find_there(client, args).await?,
+        Place::Here(db) => find_here(db, &args.run).await?,
+    }
+    .with_context(|| no_run(&place, &args.run))?;
     if args.json {
         write_line(&serde_json::to_string(&receipt)?)?;
         return Ok(Exit::Completed);
     }
-    let outcome = run.try_outcome();
-    let answer = outcome.as_ref().and_then(|outcome| outcome.message.as_deref());
-    write(&show::later(&receipt, answer, &open_words(&run, &db)))?;
+    write(&show::later(&receipt, answer.as_deref(), &open_words(state, &place)))?;
     Ok(Exit::Completed)
 }
 
+/// What is said of a run that is not there.
+pub(crate) fn no_run(place: &Place, run: &str) -> String {
+    format!("there is no run {run} {}: `{}` lists them", where_it_is(place), place.command("runs"))
+}
+
+struct Found {
+    receipt: Receipt,
+    /// The last answer, if it is known.
+    answer: Option<Arc<Message>>,
+    state: State,
+}
+
+async fn find_here(db: &Db, text: &str) -> anyhow::Result<Option<Found>> {
+    let Some(runtime) = db.open_to_read()? else { return Ok(None) };
+    let Some(run) = find(&runtime, text).await? else { return Ok(None) };
+    let receipt = run.receipt().with_context(|| format!("nothing is known of run {} yet", run.id()))?;
+    let answer = run.try_outcome().and_then(|outcome| outcome.message.clone());
+    Ok(Some(Found { receipt, answer, state: run.state() }))
+}
+
+async fn find_there(client: &Client, args: &ReceiptArgs) -> anyhow::Result<Option<Found>> {
+    let Some(run) = client.find(&args.run).await? else { return Ok(None) };
+    let receipt = client.receipt(&run.run_id).await?;
+    let is_cut = receipt.outcome.as_ref().is_some_and(|ending| ending.is_cancelled());
+    let answer = match is_cut && !args.json {
+        // How much of it is kept is in its feed alone.
+        true => RemoteRun::new(client, run.run_id).whole_outcome().await?.message.clone(),
+        false => None,
+    };
+    Ok(Some(Found { receipt, answer, state: run.state }))
+}
+
 /// The run of this id, or the one whose id begins so.
-async fn find(runtime: &Runtime, text: &str) -> anyhow::Result<Option<Run>> {
+pub(crate) async fn find(runtime: &Runtime, text: &str) -> anyhow::Result<Option<Run>> {
     let Ok(id) = RunId::new(text) else { return Ok(None) };
     if let Some(run) = runtime.find(&id).await? {
         return Ok(Some(run));
     }
-    let all = runtime.list_runs(RunFilter::default()).await?;
-    let meant: Vec<&RunId> = all.iter().map(|run| &run.run).filter(|run| run.as_str().starts_with(text)).collect();
-    match *meant {
-        [] => Ok(None),
-        [one] => Ok(runtime.find(one).await?),
-        _ => {
-            let named: Vec<&str> = meant.iter().take(NAMED).map(|run| run.as_str()).collect();
-            let more =
-                if meant.len() > NAMED { format!("\n  and {} more", meant.len() - NAMED) } else { String::new() };
-            bail!("{} runs begin with {text}:\n  {}{more}", meant.len(), named.join("\n  "))
-        }
+    match the_one(text, runtime.list_runs(RunFilter::default()).await?)? {
+        Some(run) => Ok(runtime.find(&run).await?),
+        None => Ok(None),
     }
 }
 
 /// What is said of a run that has not settled.
-fn open_words(run: &Run, db: &Db) -> String {
+fn open_words(state: State, place: &Place) -> String {
     let (bold, bad) = (Style::BOLD, Style::BAD);
-    let state = run.state();
-    if is_in_progress(state) && !db.is_held() {
-        let next = db.command("chat --continue");
+    if is_in_progress(state) && !place.is_held() {
+        let next = place.command("chat --continue");
         return format!("{bad}Left open:{bad:#} its program ended; the next start settles it, such as `{next}`");
     }
     format!("{bold}Not settled:{bold:#} {}", word(state))

@@ -1,12 +1,12 @@
 //! `andon runs`.
 
-use andon::{Ending, RunFilter, RunInfo, Runtime, State};
+use andon::{Ending, RunFilter, RunInfo, State};
 use serde_json::json;
 
 use super::{nothing_recorded, width, write, write_empty};
 use crate::Exit;
 use crate::args::{RunsArgs, SessionName};
-use crate::db::Db;
+use crate::client::Place;
 use crate::show::{Cell, Style, Table, session_shown, time, when, write_line};
 
 /// The beginning of an id that a table shows: of our own ids, the time to the millisecond.
@@ -16,13 +16,12 @@ const ROOMY: usize = 100;
 
 /// Lists runs.
 pub(crate) async fn runs(args: &RunsArgs) -> anyhow::Result<Exit> {
-    let db = Db::named(&args.db)?;
-    let Some(runtime) = db.open_to_read()? else {
+    let db = Place::named(&args.place)?;
+    let Some((mut found, is_left)) = list(&db, filter(args)).await? else {
         write_empty(&args.form, &nothing_recorded(&db))?;
         return Ok(Exit::Completed);
     };
     let limit = args.form.limit();
-    let (mut found, is_left) = list(&runtime, &db, filter(args)).await?;
     let has_more = limit.is_some_and(|limit| found.len() > limit);
     found.truncate(limit.unwrap_or(usize::MAX));
     if args.form.json {
@@ -55,17 +54,22 @@ fn filter(args: &RunsArgs) -> RunFilter {
     RunFilter { tenant: None, app, user, session, settled, before: None, limit }
 }
 
-/// The runs, and which of them a dead program left in the middle of something.
+/// The runs, and which of them a dead program left in the middle of something; nothing if nothing was ever recorded.
 async fn list(
-    runtime: &Runtime,
-    db: &Db,
+    place: &Place,
     which: RunFilter,
-) -> anyhow::Result<(Vec<RunInfo>, impl Fn(&RunInfo) -> bool + use<>)> {
+) -> anyhow::Result<Option<(Vec<RunInfo>, impl Fn(&RunInfo) -> bool + use<>)>> {
     // Asked before and after: a program that came or went meanwhile is no dead one.
-    let was_held = db.is_held();
-    let found = runtime.list_runs(which).await?;
-    let is_held = was_held || db.is_held();
-    Ok((found, move |run: &RunInfo| !is_held && is_in_progress(run.state)))
+    let was_held = place.is_held();
+    let found = match place {
+        Place::There(client) => client.list_runs(which).await?,
+        Place::Here(db) => match db.open_to_read()? {
+            Some(runtime) => runtime.list_runs(which).await?,
+            None => return Ok(None),
+        },
+    };
+    let is_held = was_held || place.is_held();
+    Ok(Some((found, move |run: &RunInfo| !is_held && is_in_progress(run.state))))
 }
 
 /// Whether a run has something open that nobody can go on with: one that only waits can.
@@ -76,7 +80,7 @@ pub(super) fn is_in_progress(state: State) -> bool {
     }
 }
 
-fn empty(args: &RunsArgs, db: &Db) -> String {
+fn empty(args: &RunsArgs, db: &Place) -> String {
     let is_filtered = args.session.is_some() || args.app.is_some() || args.user.is_some();
     match (is_filtered, args.open) {
         (false, false) if !args.settled => format!("{}\n", nothing_recorded(db)),
@@ -146,7 +150,7 @@ pub(super) fn word(state: State) -> &'static str {
     }
 }
 
-fn hints(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool, db: &Db) -> String {
+fn hints(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool, db: &Place) -> String {
     let mut text = String::new();
     if runs.iter().any(is_left) {
         let next = db.command("chat --continue");

@@ -6,16 +6,12 @@ use serde_json::json;
 use super::{nothing_recorded, width, write, write_empty};
 use crate::Exit;
 use crate::args::SessionsArgs;
-use crate::db::Db;
+use crate::client::Place;
 use crate::show::{Table, session_shown, when, write_line};
 
 /// Lists sessions.
 pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
-    let db = Db::named(&args.db)?;
-    let Some(runtime) = db.open_to_read()? else {
-        write_empty(&args.form, &nothing_recorded(&db))?;
-        return Ok(Exit::Completed);
-    };
+    let place = Place::named(&args.place)?;
     let limit = args.form.limit();
     let which = SessionFilter {
         tenant: None,
@@ -24,7 +20,17 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
         // One more, to know whether there are more.
         limit: limit.map(|limit| limit.saturating_add(1)),
     };
-    let mut found = runtime.list_sessions(which).await?;
+    let found = match &place {
+        Place::There(client) => Some(client.list_sessions(which).await?),
+        Place::Here(db) => match db.open_to_read()? {
+            Some(runtime) => Some(runtime.list_sessions(which).await?),
+            None => None,
+        },
+    };
+    let Some(mut found) = found else {
+        write_empty(&args.form, &nothing_recorded(&place))?;
+        return Ok(Exit::Completed);
+    };
     let has_more = limit.is_some_and(|limit| found.len() > limit);
     found.truncate(limit.unwrap_or(usize::MAX));
     if args.form.json {
@@ -32,9 +38,9 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<Exit> {
             write_line(&as_json(session).to_string())?;
         }
     } else if found.is_empty() && args.app.is_none() && args.user.is_none() {
-        write(&format!("{}\n", nothing_recorded(&db)))?;
+        write(&format!("{}\n", nothing_recorded(&place)))?;
     } else if found.is_empty() {
-        write(&format!("There is no such session. All of them: {}\n", db.command("sessions")))?;
+        write(&format!("There is no such session. All of them: {}\n", place.command("sessions")))?;
     } else {
         write(&table(&found))?;
         if has_more {

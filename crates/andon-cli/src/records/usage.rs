@@ -2,20 +2,25 @@
 
 use andon::{CALIBRATION, Journal};
 use andon_models::meter::{Book, Page, Quality, Standing};
+use serde_json::Value;
 
-use super::{nothing_recorded, width, write};
+use super::{nothing_recorded, where_it_is, width, write};
 use crate::Exit;
 use crate::args::UsageArgs;
-use crate::db::Db;
+use crate::client::Place;
 use crate::show::{Cell, Style, Table, write_line};
 
 /// Tells how good the estimates have been.
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
-    let db = Db::named(&args.db)?;
-    let standing = match db.journal_to_read()? {
-        Some(journal) => standing(&journal, args.model.as_deref().unwrap_or_default()).await?,
-        None => Vec::new(),
+    let db = Place::named(&args.place)?;
+    let kept: Vec<(String, Value)> = match &db {
+        Place::There(client) => client.usage().await?.into_iter().collect(),
+        Place::Here(db) => match db.journal_to_read()? {
+            Some(journal) => journal.shelf().kept(CALIBRATION).await?,
+            None => Vec::new(),
+        },
     };
+    let standing = standing(kept, args.model.as_deref().unwrap_or_default());
     if args.json {
         for model in &standing {
             write_line(&serde_json::to_string(model)?)?;
@@ -30,9 +35,9 @@ pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
 }
 
 /// What is on record about each model.
-async fn standing(journal: &impl Journal, word: &str) -> anyhow::Result<Vec<Standing>> {
+fn standing(kept: Vec<(String, Value)>, word: &str) -> Vec<Standing> {
     let book = Book::new();
-    for (model, page) in journal.shelf().kept(CALIBRATION).await? {
+    for (model, page) in kept {
         // One that another version wrote is learnt anew.
         if let Ok(page) = serde_json::from_value::<Page>(page) {
             book.restore(&model, page);
@@ -41,15 +46,15 @@ async fn standing(journal: &impl Journal, word: &str) -> anyhow::Result<Vec<Stan
     let mut standing = book.standing();
     standing.retain(|model| model.model.contains(word));
     standing.sort_by(|a, b| a.model.cmp(&b.model));
-    Ok(standing)
+    standing
 }
 
-fn empty(args: &UsageArgs, db: &Db) -> String {
+fn empty(args: &UsageArgs, db: &Place) -> String {
     match &args.model {
         Some(word) => format!("Nothing is known of a model whose name contains `{word}`."),
         None if db.is_kept() => format!(
-            "No call of a real model has come to its end yet in {}: what it used teaches how to estimate one that is cut.",
-            db.shown()
+            "No call of a real model has come to its end yet {}: what it used teaches how to estimate one that is cut.",
+            where_it_is(db)
         ),
         None => nothing_recorded(db),
     }

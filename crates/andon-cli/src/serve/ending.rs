@@ -1,6 +1,9 @@
 //! The end of a server, signal by signal.
 
-use andon::{Cancel, Reason};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use andon_server::{Server, Serving, ShutDown};
 
 use super::{complain, say};
@@ -12,15 +15,24 @@ use crate::show::session_shown;
 const NAMED: usize = 10;
 
 /// Shuts down: the first signal has come. A second one stops what runs now.
-pub(super) async fn end(server: &Server, serving: Serving, interrupts: &mut Interrupts) -> Exit {
-    say(&beginning(server));
-    let mut shutting_down = std::pin::pin!(serving.shut_down());
-    let ended = loop {
-        tokio::select! {
-            biased;
-            ended = &mut shutting_down => break ended,
-            _ = interrupts.while_idle() => harden(server),
-        }
+pub(super) async fn end(server: &Server, serving: &Serving, interrupts: &mut Interrupts) -> Exit {
+    let words = beginning(server);
+    let mut shutting_down = pin!(serving.shut_down());
+    // Said when it is so: from here on nothing is let in.
+    let begun = poll_fn(|context| Poll::Ready(shutting_down.as_mut().poll(context))).await;
+    say(&words);
+    let ended = match begun {
+        Poll::Ready(ended) => ended,
+        Poll::Pending => loop {
+            tokio::select! {
+                biased;
+                ended = &mut shutting_down => break ended,
+                _ = interrupts.while_idle() => {
+                    say("Stopping all runs now. Once more leaves at once.");
+                    serving.harden();
+                }
+            }
+        },
     };
     account(server, ended)
 }
@@ -36,14 +48,6 @@ fn beginning(server: &Server) -> String {
     }
 }
 
-/// Stops all runs without any grace.
-fn harden(server: &Server) {
-    say("Stopping all runs now. Once more leaves at once.");
-    for run in server.runtime().in_progress() {
-        run.cancel(Cancel::now().reason(Reason::Shutdown).by("server").note("told again to shut down"));
-    }
-}
-
 /// Tells how it ended, and names what is left.
 fn account(server: &Server, ended: ShutDown) -> Exit {
     let stopped = match ended.cancelled {
@@ -51,17 +55,19 @@ fn account(server: &Server, ended: ShutDown) -> Exit {
         1 => ", and 1 run was stopped".to_owned(),
         runs => format!(", and {runs} runs were stopped"),
     };
-    if ended.left == 0 {
+    // It may have ended while connections were closed.
+    let tasks = if ended.left == 0 { 0 } else { server.runtime().tasks() };
+    if ended.unsettled == 0 && tasks == 0 {
         say(&format!("Ended: all is settled{stopped}."));
         return Exit::Completed;
     }
     let runs = server.runtime().in_progress();
-    for run in runs.iter().take(NAMED) {
+    for run in runs.iter().filter(|run| run.try_outcome().is_none()).take(NAMED) {
         let state = format!("{:?}", run.state()).to_lowercase();
         complain(&format!("run {} of session {} is left {state}", run.id(), session_shown(run.session())));
     }
-    complain(&match runs.len() {
-        0 => format!("{} tasks of settled runs would not end: their receipts name what was leaked", ended.left),
+    complain(&match ended.unsettled {
+        0 => format!("all runs have settled, but {tasks} tasks of theirs would not end: receipts name what was leaked"),
         1 => "1 run did not settle in time: the next start of the server settles it".to_owned(),
         runs => format!("{runs} runs did not settle in time: the next start of the server settles them"),
     });

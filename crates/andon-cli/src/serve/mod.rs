@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
-use andon_server::Server;
+use andon_server::{Server, raise_file_limit};
 use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use crate::Exit;
 use crate::agent::build_agent;
 use crate::agents::{AgentFolder, Report};
 use crate::args::ServeArgs;
+use crate::client::Place;
 use crate::db::{Address, Db};
 use crate::interrupt::Interrupts;
 use crate::show::{Style, recovered};
@@ -45,8 +46,12 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
         _ = interrupts.while_idle() => {}
         () = watch(folder) => {}
     }
-    let exit = ending::end(&server, serving, &mut interrupts).await;
+    let exit = ending::end(&server, &serving, &mut interrupts).await;
     address.withdraw();
+    if exit != Exit::Completed {
+        // Closing the database waits until it is written, and what is left may be waiting for the disk.
+        std::mem::forget(address);
+    }
     Ok(exit)
 }
 
@@ -61,6 +66,8 @@ struct Ready {
 
 impl Ready {
     async fn get(args: &ServeArgs) -> anyhow::Result<Self> {
+        // Every connection is an open file. Where there are few the server says what it can do with them.
+        let _ = raise_file_limit();
         let db = Db::named(&args.db)?;
         let (runtime, address) = db.open_to_serve("andon serve")?;
         let listener = listen(args.bind).await?;
@@ -75,7 +82,7 @@ impl Ready {
         };
         // When all agents are there: what waited for one of them goes on with it.
         let found = runtime.recover().await.context("what an earlier server left open cannot be taken up")?;
-        for line in recovered(&found, &nowhere, &db) {
+        for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
             say(&line);
         }
         Ok(Self { server, listener, address, folder, db })

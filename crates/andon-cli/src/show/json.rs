@@ -25,6 +25,10 @@ impl Listener for JsonLines {
     fn ask(&mut self, call: &ToolCall) -> io::Result<()> {
         ask_aside(call)
     }
+
+    fn aside(&mut self, words: &str) -> io::Result<()> {
+        writeln!(io::stderr(), "{words}")
+    }
 }
 
 /// Nothing but its questions: a run that comes before the one whose output was asked for.
@@ -37,6 +41,10 @@ impl Listener for Questions {
 
     fn ask(&mut self, call: &ToolCall) -> io::Result<()> {
         ask_aside(call)
+    }
+
+    fn aside(&mut self, words: &str) -> io::Result<()> {
+        writeln!(io::stderr(), "{words}")
     }
 }
 

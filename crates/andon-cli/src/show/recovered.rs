@@ -4,10 +4,11 @@ use andon::core::id::LOCAL;
 use andon::{Ending, Fate, Recovered, SessionKey, State};
 
 use crate::agent::PRACTICE;
-use crate::db::{Db, quoted};
+use crate::client::Place;
+use crate::db::quoted;
 
 /// Tells what was found; nothing if nothing was. `here` is the session that the person is in.
-pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Db) -> Vec<String> {
+pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Place) -> Vec<String> {
     let mut lines = Vec::new();
     let settled = |is_it: fn(&Ending) -> bool| {
         found.iter().filter(|run| run.fate.ending().is_some_and(|ending| is_it(ending))).count()
@@ -30,7 +31,7 @@ pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Db) -> Vec<
 }
 
 /// What there is to say about one run alone.
-fn one_line(run: &Recovered, here: &SessionKey, db: &Db) -> Option<String> {
+fn one_line(run: &Recovered, here: &SessionKey, db: &Place) -> Option<String> {
     match &run.fate {
         Fate::Settled { .. } => None,
         Fate::LivesOn { session, state } if session == here => Some(match state {
@@ -70,6 +71,7 @@ pub(crate) fn session_shown(session: &SessionKey) -> String {
 mod tests {
     use super::*;
     use crate::args::DbArgs;
+    use crate::db::Db;
     use andon::RunId;
     use std::sync::Arc;
 
@@ -82,7 +84,7 @@ mod tests {
         let here = SessionKey::new(PRACTICE, LOCAL, "here").unwrap();
         let there = SessionKey::new(PRACTICE, LOCAL, "there").unwrap();
         let other = SessionKey::new("shop", "ada", "s1").unwrap();
-        let db = Db::named(&DbArgs { db: Some("x.db".into()) }).unwrap();
+        let db = Place::Here(Db::named(&DbArgs { db: Some("x.db".into()) }).unwrap());
         assert_eq!(recovered(&[], &here, &db), Vec::<String>::new());
         let lost = found(Fate::Settled { session: here.clone(), ending: Arc::new(Ending::Lost) });
         let runs = [

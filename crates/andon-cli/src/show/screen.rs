@@ -223,6 +223,11 @@ impl Listener for Screen {
         }
         self.write_beside(&format!("{stop}?{stop:#} May {} run? [y/n] ", call.name))
     }
+
+    fn aside(&mut self, words: &str) -> io::Result<()> {
+        let dim = Style::DIM;
+        self.note(&format!("{dim}({words}){dim:#}"))
+    }
 }
 
 fn tool_word(end: ToolEnd, result: &ToolResult) -> &'static str {

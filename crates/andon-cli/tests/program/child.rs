@@ -41,15 +41,24 @@ impl Program {
     /// Starts it with a database and these variables. No test uses the keys of whoever runs it.
     pub(crate) fn start_in(db: impl AsRef<OsStr>, variables: &[(&str, &str)], args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_andon"));
-        for name in ["ANDON_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"] {
+        for name in [
+            "ANDON_SERVER",
+            "ANDON_CONFIG",
+            "ANDON_MODEL",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+        ] {
             command.env_remove(name);
         }
         let mut child = command
             .args(args)
-            .envs(variables.iter().copied())
             .env("USER", "ada")
             .env("ANDON_DB", db)
+            .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_DATA_HOME", "/nonexistent")
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -84,7 +84,7 @@ fn a_prompt_comes_from_standard_input_where_there_are_no_words() {
 
 #[test]
 fn every_command_has_a_help_with_an_example() {
-    for command in ["chat", "run", "sessions", "runs", "receipt", "history", "export", "import", "delete"] {
+    for command in ["serve", "chat", "run", "sessions", "runs", "receipt", "history", "export", "import", "delete"] {
         let ended = Program::run(&[command, "--help"]);
         assert_eq!(ended.code, Some(0), "{command}");
         for told in ["Usage: andon", "--db <PATH|memory>", "ANDON_DB", "Example", &format!("\n  andon {command}")] {

@@ -1,14 +1,22 @@
 //! The real program with real signals. Tests wait for what it writes, never for a while.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod cancel_cmd;
 mod chat;
 mod child;
+mod client;
 mod commands;
+mod config;
 mod in_use;
 mod kill;
+mod line;
 mod models;
 mod moving;
 mod queued;
 mod run;
+mod serve;
+mod served;
+mod server;
 mod sessions;
 mod tools;
+mod watch;

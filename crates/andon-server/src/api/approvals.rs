@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::cancel::within;
+use super::forms::IdForm;
 use super::runs;
 use crate::Shared;
 use crate::body::Body;
@@ -50,7 +51,7 @@ pub(crate) struct Decided {
 /// Approve or deny a tool call that waits for a person.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/approvals/{call}", tag = "runs", request_body = Decide,
-    params(("run_id" = String, Path, description = "The run"), ("call" = String, Path, description = "The call")),
+    params(("run_id" = inline(IdForm), Path, description = "The run"), ("call" = inline(IdForm), Path, description = "The call")),
     responses(
         (status = 200, description = "The decision is on record", body = Decided),
         (status = 409, description = "Nothing waits for this decision", body = ProblemForm, content_type = "application/problem+json"),

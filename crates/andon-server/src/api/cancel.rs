@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use super::forms::{ForceForm, OutcomeForm, ReceiptForm, StateForm, how};
+use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, how};
 use super::runs;
 use crate::Shared;
 use crate::admission::Remembered;
@@ -33,9 +33,10 @@ pub(crate) struct CancelRun {
     /// How hard; `graceful` unless told otherwise.
     force: Option<ForceForm>,
     /// The grace for running tools in milliseconds, in place of each tool's own.
+    #[schema(format = "uint64")]
     grace_ms: Option<u64>,
     /// Why: `requested`, or `operator`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the receipt.
     note: Option<String>,
@@ -51,9 +52,10 @@ pub(crate) struct CancelCall {
     /// How hard; `graceful` unless told otherwise.
     force: Option<ForceForm>,
     /// The grace in milliseconds, in place of the tool's own.
+    #[schema(format = "uint64")]
     grace_ms: Option<u64>,
     /// Why: `requested`, or `operator`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the record.
     note: Option<String>,
@@ -78,6 +80,9 @@ pub(crate) struct Cancelled {
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<CallId>,
+    /// What went on after the run, by name: of one that has settled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leaked: Vec<String>,
     /// The account of its end, if it was waited for.
     #[schema(value_type = Option<ReceiptForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +95,7 @@ pub(crate) struct Cancelled {
 /// an id that has not arrived yet is remembered for a while.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/cancel", tag = "stop", request_body = Option<CancelRun>,
-    params(("run_id" = String, Path, description = "The run")),
+    params(("run_id" = inline(IdForm), Path, description = "The run")),
     responses(
         (status = 202, description = "The run is stopping, and the request is on record", body = Cancelled),
         (status = 200, description = "The run has settled", body = Cancelled),
@@ -126,7 +131,7 @@ pub(super) async fn stop(core: &Shared, principal: &Principal, id: &RunId, how: 
 /// Stop one tool call alone. The run goes on, and its model is told.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/calls/{call}/cancel", tag = "stop", request_body = Option<CancelCall>,
-    params(("run_id" = String, Path, description = "The run"), ("call" = String, Path, description = "The call")),
+    params(("run_id" = inline(IdForm), Path, description = "The run"), ("call" = inline(IdForm), Path, description = "The call")),
     responses(
         (status = 202, description = "The call is stopping, and the request is on record", body = Cancelled),
         (status = 200, description = "The call, or its run, is over", body = Cancelled),
@@ -256,13 +261,16 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
 
 /// What a reply says, and how the run stands now.
 pub(crate) fn told(run: &Run, reply: &Reply) -> Cancelled {
-    let outcome = run.try_outcome().map(|outcome| Arc::clone(&outcome.ending));
+    let outcome = run.try_outcome();
+    let leaked = outcome.as_ref().map(|outcome| outcome.receipt.leaked.clone()).unwrap_or_default();
+    let outcome = outcome.map(|outcome| Arc::clone(&outcome.ending));
     Cancelled {
         run_id: run.id().clone(),
         reply: reply.kind().as_str(),
         state: run.state(),
         outcome: outcome.map(|ending| (*ending).clone()),
         call: None,
+        leaked,
         receipt: None,
     }
 }

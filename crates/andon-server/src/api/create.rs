@@ -16,8 +16,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::events;
-use super::forms::RunView;
+use super::events::{self, EventForm, Wanted};
+use super::forms::{IdForm, RunView};
 use crate::Shared;
 use crate::admission::{Applicant, Refused};
 use crate::apps::App;
@@ -31,12 +31,16 @@ use crate::problem::{Problem, ProblemForm};
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateRun {
     /// The app: `GET /v1/apps` lists them.
+    #[schema(value_type = IdForm)]
     app: String,
     /// Whose run it is; `local` unless told otherwise.
+    #[schema(value_type = Option<IdForm>)]
     user: Option<String>,
     /// The conversation, which is begun if it is new; one of its own unless told otherwise.
+    #[schema(value_type = Option<IdForm>)]
     session: Option<String>,
     /// The run's id, so that the request can be repeated, and cancelled before it arrives.
+    #[schema(value_type = Option<IdForm>)]
     run_id: Option<String>,
     /// What is asked.
     input: Input,
@@ -92,16 +96,16 @@ enum WhenBusyForm {
 #[serde(deny_unknown_fields)]
 struct LimitsForm {
     /// How long the run may take in all, in milliseconds.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, format = "uint64")]
     deadline_ms: Option<u64>,
     /// How long the model may send nothing, in milliseconds.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, format = "uint64")]
     silence_ms: Option<u64>,
     /// How many answers the model may give.
     #[schema(minimum = 1)]
     turns: Option<u32>,
     /// How many tokens may be read and written.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, format = "uint64")]
     tokens: Option<u64>,
 }
 
@@ -112,7 +116,8 @@ struct LimitsForm {
     post, path = "/v1/runs", tag = "runs", request_body = CreateRun,
     responses(
         (status = 201, description = "The run, on record", body = RunView),
-        (status = 200, description = "The run of this id, which was started before by the same request; or the feed", body = RunView),
+        (status = 200, description = "The run of this id, which was started before by the same request; or the feed",
+         content((RunView = "application/json"), (EventForm = "text/event-stream"))),
         (status = "4XX", description = "What is wrong", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
@@ -126,12 +131,17 @@ pub(crate) async fn create(
     let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
     let _permit = core.creating.try_acquire().map_err(too_many)?;
     let order = Order::new(&core, &principal, request)?;
+    // If the feed cannot be had, nothing is started.
+    let wanted = match events::wants_feed(&headers) {
+        true => Some(Wanted::new(&core, order.agent.session_key(), &headers, None)?),
+        false => None,
+    };
     let (run, status) = match known(&core, &order).await? {
         Some(run) => (run, StatusCode::OK),
         None => start(&core, &principal, &order).await?,
     };
-    if events::wants_feed(&headers) {
-        return events::feed(&core, &run, &headers, None);
+    if let Some(wanted) = wanted {
+        return Ok(events::feed(&core, &run, wanted));
     }
     // Beside the path that was asked for, wherever the router is mounted.
     let location = format!("runs/{}", events::encoded(run.id()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Cursor, Run, RunId};
+use andon::{Cursor, Run, RunId, SessionKey};
 use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
@@ -11,11 +11,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
+use super::forms::IdForm;
 use super::{runs, socket};
 use crate::Shared;
-use crate::feeds::{NoPlace, Reading, SseBody};
+use crate::feeds::{NoPlace, Place, Reading, SseBody};
 use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
@@ -32,6 +33,17 @@ pub(crate) struct From {
     after: Option<String>,
 }
 
+/// One event of a feed. Only for the description of the API.
+#[derive(Debug, ToSchema)]
+#[schema(as = FeedEvent)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct EventForm {
+    /// The place behind it, for `Last-Event-ID`.
+    id: String,
+    /// An event of the run or a live piece of an answer, as JSON.
+    data: String,
+}
+
 /// A run's feed, as Server-Sent Events or over a WebSocket.
 ///
 /// With `Last-Event-ID`, or `after`, it goes on exactly there, also in the middle of an answer. With `Upgrade: websocket`
@@ -40,12 +52,12 @@ pub(crate) struct From {
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
     params(
-        ("run_id" = String, Path, description = "The run"),
+        ("run_id" = inline(IdForm), Path, description = "The run"),
         From,
         ("Last-Event-ID" = Option<String>, Header, description = "Go on behind this id, such as 12 or 12.340"),
     ),
     responses(
-        (status = 200, description = "The feed", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The feed", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The feed, over a WebSocket"),
         (status = 204, description = "There is nothing behind the run's last event"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
@@ -66,13 +78,13 @@ pub(crate) async fn events(
         place(&headers, from.after.as_deref())?;
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
     }
+    let wanted = Wanted::new(&core, run.session(), &headers, from.after.as_deref())?;
     if !wants_socket(&headers) {
-        return feed(&core, &run, &headers, from.after.as_deref());
+        return Ok(feed(&core, &run, wanted));
     }
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
-    let from = place(&headers, from.after.as_deref())?;
-    let reading = reading(&core, &run)?;
-    let feed = run.feed_from(from);
+    let feed = run.feed_from(wanted.from);
+    let reading = wanted.reading(&core, &run);
     Ok(socket::upgrade(&core, principal, upgrade, run, feed, reading))
 }
 
@@ -91,13 +103,51 @@ pub(crate) fn wants_feed(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A run's feed as a response.
-pub(crate) fn feed(core: &Shared, run: &Run, headers: &HeaderMap, after: Option<&str>) -> Result<Response, Problem> {
-    let from = place(headers, after)?;
-    if is_behind_the_end(run, from) {
-        return Ok(StatusCode::NO_CONTENT.into_response());
+/// A feed that can be given out: where it begins, and room for it. Who starts a run and wants its feed has this first.
+pub(crate) struct Wanted {
+    from: Cursor,
+    place: Place,
+}
+
+impl Wanted {
+    pub(crate) fn new(
+        core: &Shared,
+        session: &SessionKey,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> Result<Self, Problem> {
+        let from = place(headers, after)?;
+        let user = (Arc::clone(&session.tenant), Arc::clone(&session.user));
+        let options = &core.options;
+        let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user);
+        Ok(Self { from, place: place? })
     }
-    let reading = reading(core, run)?;
+
+    /// The run is there: it knows of its reader from now on.
+    fn reading(self, core: &Shared, run: &Run) -> Reading {
+        Reading { _place: self.place, _watcher: core.presence.watch(run.id()) }
+    }
+}
+
+impl std::convert::From<NoPlace> for Problem {
+    fn from(none: NoPlace) -> Self {
+        match none {
+            NoPlace::InAll => {
+                let detail = "too many feeds are open: try again later, or read the run without one";
+                Self::unavailable("too-many-feeds", detail)
+            }
+            NoPlace::OfUser => Self::too_many("too-many-feeds-of-user", "this user has too many feeds open: close one"),
+        }
+    }
+}
+
+/// A run's feed as a response.
+pub(crate) fn feed(core: &Shared, run: &Run, wanted: Wanted) -> Response {
+    let from = wanted.from;
+    if is_behind_the_end(run, from) {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let reading = wanted.reading(core, run);
     let body = SseBody::new(run.feed_from(from), reading, core.closing.clone(), core.options.heartbeat);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -109,26 +159,11 @@ pub(crate) fn feed(core: &Shared, run: &Run, headers: &HeaderMap, after: Option<
             HeaderValue::from_str(&encoded(run.id())).unwrap_or(HeaderValue::from_static("")),
         ),
     ];
-    Ok((headers, Body::new(body)).into_response())
-}
-
-/// A place among the feeds, and the run's knowledge of it.
-pub(crate) fn reading(core: &Shared, run: &Run) -> Result<Reading, Problem> {
-    let session = run.session();
-    let user = (Arc::clone(&session.tenant), Arc::clone(&session.user));
-    let options = &core.options;
-    let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user).map_err(|none| match none {
-        NoPlace::InAll => Problem::unavailable(
-            "too-many-feeds",
-            "too many feeds are open: try again later, or read the run without one",
-        ),
-        NoPlace::OfUser => Problem::too_many("too-many-feeds-of-user", "this user has too many feeds open: close one"),
-    })?;
-    Ok(Reading { _place: place, _watcher: core.presence.watch(run.id()) })
+    (headers, Body::new(body)).into_response()
 }
 
 /// The place behind which a reader goes on.
-pub(crate) fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
+fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, Problem> {
     let named = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?"));
     match named.filter(|id| !id.is_empty()).or(after) {
         None => Ok(Cursor::default()),
@@ -137,7 +172,7 @@ pub(crate) fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Cursor, 
 }
 
 /// Whether a reader has seen the run's last event.
-pub(crate) fn is_behind_the_end(run: &Run, from: Cursor) -> bool {
+fn is_behind_the_end(run: &Run, from: Cursor) -> bool {
     run.try_outcome().is_some() && from == Cursor { seq: run.seq(), byte: 0 }
 }
 

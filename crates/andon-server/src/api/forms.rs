@@ -121,6 +121,24 @@ fn awaited(progress: &andon::core::progress::Progress) -> Vec<AwaitedApproval> {
     told.collect()
 }
 
+/// A name that is part of a path: no slash, nothing that cannot be printed. Only for the description of the API.
+#[derive(Debug, ToSchema)]
+#[schema(as = Id, value_type = String, min_length = 1, max_length = 256, pattern = r"^[^/\x00-\x1f\x7f-\x9f]+$")]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct IdForm(String);
+
+/// Why something is stopped, as far as that is a client's to say. Only for the description of the API.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Reason)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) enum ReasonForm {
+    /// Somebody asked for it.
+    Requested,
+    /// Who runs the server asked for it.
+    Operator,
+}
+
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::cancel::within;
-use super::forms::{ForceForm, how};
+use super::forms::{ForceForm, IdForm, how};
 use super::selector::{CancelledMany, Selector, stop};
 use crate::Shared;
 use crate::body::Body;
@@ -46,8 +46,10 @@ pub(crate) struct ChangeLine {
     /// What it is to be.
     state: LineState,
     /// Only for this app.
+    #[schema(value_type = Option<IdForm>)]
     app: Option<String>,
     /// Only for this user.
+    #[schema(value_type = Option<IdForm>)]
     user: Option<String>,
     /// Why, for those who are turned away.
     reason: Option<String>,

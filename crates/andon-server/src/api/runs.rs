@@ -6,7 +6,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::forms::{ReceiptForm, RunView, StateForm};
+use super::forms::{IdForm, ReceiptForm, RunView, StateForm};
 use crate::Shared;
 use crate::path::Path;
 use crate::principal::Principal;
@@ -31,6 +31,7 @@ pub(crate) struct Which {
     /// Only those of sessions of this name.
     session: Option<String>,
     /// Only those that are older than this run: the last one of the page before.
+    #[param(value_type = Option<IdForm>, inline)]
     before: Option<String>,
     /// No more than this many.
     #[param(minimum = 1, maximum = 1000)]
@@ -94,7 +95,7 @@ async fn open(core: &Shared, filter: RunFilter, state: RunState, limit: usize) -
 
 /// One run.
 #[utoipa::path(
-    get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = String, Path, description = "The run")),
+    get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The run")),
     responses(
         (status = 200, body = RunView),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
@@ -111,7 +112,7 @@ pub(crate) async fn one(
 
 /// A run's receipt: of its end, once it has settled; as far as it has come, before.
 #[utoipa::path(
-    get, path = "/v1/runs/{run_id}/receipt", tag = "runs", params(("run_id" = String, Path, description = "The run")),
+    get, path = "/v1/runs/{run_id}/receipt", tag = "runs", params(("run_id" = inline(IdForm), Path, description = "The run")),
     responses(
         (status = 200, body = ReceiptForm),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use super::cancel::{Cancelled, carry_out, told, too_many, within};
-use super::forms::{ForceForm, how};
+use super::forms::{ForceForm, ReasonForm, how};
 use crate::Shared;
 use crate::body::Body;
 use crate::line::Scope;
@@ -37,9 +37,10 @@ pub(crate) struct CancelMany {
     /// How hard; `graceful` unless told otherwise.
     force: Option<ForceForm>,
     /// The grace for running tools in milliseconds, in place of each tool's own.
+    #[schema(format = "uint64")]
     grace_ms: Option<u64>,
     /// Why: `requested`, or `operator`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ReasonForm>)]
     reason: Option<Reason>,
     /// Free text for the receipts.
     note: Option<String>,
@@ -133,7 +134,10 @@ pub(crate) async fn stop(
         }
         Ok(())
     };
-    let recorded = within(core.options.record_patience, all_recorded).await;
+    // Who waits for the end of thousands waits for the disk, too.
+    let patience =
+        if wait { core.options.wait.max(core.options.record_patience) } else { core.options.record_patience };
+    let recorded = within(patience, all_recorded).await;
     recorded.map_err(|problem| problem.with("pulled", true).with("cancelled", stopped.len()))?;
     drop(permit);
     if wait && let Ok(_permit) = core.waiting.try_acquire() {

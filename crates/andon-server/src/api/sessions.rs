@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::forms::IdForm;
 use crate::Shared;
 use crate::path::Path;
 use crate::principal::Principal;
@@ -136,7 +137,7 @@ fn unknown() -> Problem {
 /// One session, with its state.
 #[utoipa::path(
     get, path = "/v1/sessions/{app}/{user}/{session}", tag = "sessions",
-    params(("app" = String, Path), ("user" = String, Path), ("session" = String, Path)),
+    params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 200, body = SessionState),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
@@ -155,7 +156,7 @@ pub(crate) async fn one(
 /// What was said in a session, by all runs that have settled.
 #[utoipa::path(
     get, path = "/v1/sessions/{app}/{user}/{session}/history", tag = "sessions",
-    params(("app" = String, Path), ("user" = String, Path), ("session" = String, Path)),
+    params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 200, body = History),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
@@ -174,7 +175,7 @@ pub(crate) async fn history(
 /// Delete a session so that nothing of it remains. Its runs in progress are cancelled first.
 #[utoipa::path(
     delete, path = "/v1/sessions/{app}/{user}/{session}", tag = "sessions",
-    params(("app" = String, Path), ("user" = String, Path), ("session" = String, Path)),
+    params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
     responses(
         (status = 204, description = "It is gone"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),

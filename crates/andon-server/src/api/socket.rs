@@ -56,6 +56,20 @@ enum Said {
 #[derive(Debug)]
 struct Close(u16, String);
 
+/// The end of a socket.
+enum Over {
+    /// The client is told why.
+    Because(Close),
+    /// The client is gone, or might as well be.
+    Gone,
+}
+
+impl Over {
+    fn because(code: u16, words: impl Into<String>) -> Self {
+        Self::Because(Close(code, words.into()))
+    }
+}
+
 /// What happened on a socket.
 enum Step {
     /// Something came in.
@@ -140,18 +154,23 @@ impl Talk {
         loop {
             let step = poll_fn(|cx| self.step(cx)).await;
             let done = match step {
-                Step::Came(message) => self.hear(message)?,
-                Step::Broken(close) => Err(close),
-                Step::Gone => return None,
-                Step::Taken => Ok(self.rest(self.core.options.heartbeat)),
-                Step::Item(Some(item)) => Ok(self.write_items(item)?),
-                Step::Item(None) => Err(Close(close_code::NORMAL, "the run has settled".into())),
-                Step::Answered(answer) => Ok(self.write(Message::Text(answer.to_string().into()))?),
-                Step::Closing => Err(Close(close_code::AWAY, "the server is shutting down".into())),
-                Step::Due => Ok(self.beat()?),
+                Step::Came(message) => self.hear(message),
+                Step::Broken(close) => Err(Over::Because(close)),
+                Step::Gone => Err(Over::Gone),
+                Step::Taken => {
+                    self.rest(self.core.options.heartbeat);
+                    Ok(())
+                }
+                Step::Item(Some(item)) => self.write_items(item),
+                Step::Item(None) => Err(Over::because(close_code::NORMAL, "the run has settled")),
+                Step::Answered(answer) => self.write(Message::Text(answer.to_string().into())),
+                Step::Closing => Err(Over::because(close_code::AWAY, "the server is shutting down")),
+                Step::Due => self.beat(),
             };
-            if let Err(close) = done {
-                return Some(close);
+            match done {
+                Ok(()) => {}
+                Err(Over::Because(close)) => return Some(close),
+                Err(Over::Gone) => return None,
             }
         }
     }
@@ -181,21 +200,18 @@ impl Talk {
         self.timer.as_mut().poll(cx).map(|()| Step::Due)
     }
 
-    /// Does what it is told. `None` if the client is gone.
-    fn hear(&mut self, message: Message) -> Option<Result<(), Close>> {
+    /// Does what it is told.
+    fn hear(&mut self, message: Message) -> Result<(), Over> {
         self.heard = Instant::now();
-        if let Err(close) = self.allowance.take(self.heard, self.core.options.frames_a_second) {
-            return Some(Err(close));
-        }
-        let told = match message {
-            Message::Close(_) => return None,
+        self.allowance.take(self.heard, self.core.options.frames_a_second)?;
+        match message {
+            Message::Close(_) => Err(Over::Gone),
             Message::Ping(_) | Message::Pong(_) => Ok(()),
-            Message::Binary(_) => Err(Close(close_code::UNSUPPORTED, "send JSON as text".into())),
+            Message::Binary(_) => Err(Over::because(close_code::UNSUPPORTED, "send JSON as text")),
             Message::Text(text) => self.obey(text.as_str()).map_err(|problem| {
-                Close(close_code::POLICY, format!("send {{\"type\": \"cancel\"}}: {}", problem.detail()))
+                Over::because(close_code::POLICY, format!("send {{\"type\": \"cancel\"}}: {}", problem.detail()))
             }),
-        };
-        Some(told)
+        }
     }
 
     fn obey(&self, text: &str) -> Result<(), Problem> {
@@ -211,31 +227,32 @@ impl Talk {
         Ok(())
     }
 
-    /// Writes all that is ready (invariant 1). `None` if the client is gone.
-    fn write_items(&mut self, first: FeedItem) -> Option<()> {
+    /// Writes all that is ready (invariant 1).
+    fn write_items(&mut self, first: FeedItem) -> Result<(), Over> {
         let (mut next, mut written) = (Some(first), 0);
         while let Some(item) = next {
-            let text = serde_json::to_string(&item).ok()?;
+            // An item is plain data, so this does not fail; if it did, the client would come again from where it was.
+            let text = serde_json::to_string(&item).map_err(|_| Over::Gone)?;
             written += text.len();
             self.write(Message::Text(text.into()))?;
             next = if written < FRAME { self.feed.try_next() } else { None };
         }
-        Some(())
+        Ok(())
     }
 
-    fn write(&mut self, message: Message) -> Option<()> {
+    fn write(&mut self, message: Message) -> Result<(), Over> {
         if !std::mem::replace(&mut self.is_writing, true) {
             self.rest(self.core.options.stalled);
         }
-        Pin::new(&mut self.socket).start_send(message).ok()
+        Pin::new(&mut self.socket).start_send(message).map_err(|_| Over::Gone)
     }
 
-    /// A sign of life is due; or else the client has stalled, which is `None`.
-    fn beat(&mut self) -> Option<()> {
+    /// A sign of life is due; or the client has been waited for long enough.
+    fn beat(&mut self) -> Result<(), Over> {
         let options = &self.core.options;
         let is_silent = self.heard.elapsed() >= options.heartbeat + options.stalled;
         if self.is_writing || is_silent {
-            return None;
+            return Err(Over::Gone);
         }
         self.write(Message::Ping(Bytes::new()))
     }
@@ -285,11 +302,11 @@ struct Allowance {
 }
 
 impl Allowance {
-    fn take(&mut self, now: Instant, a_second: u32) -> Result<(), Close> {
+    fn take(&mut self, now: Instant, a_second: u32) -> Result<(), Over> {
         if now.duration_since(self.since) >= Duration::from_secs(1) {
             *self = Self { since: now, left: a_second };
         }
-        let flood = || Close(close_code::POLICY, format!("send no more than {a_second} messages a second"));
+        let flood = || Over::because(close_code::POLICY, format!("send no more than {a_second} messages a second"));
         self.left = self.left.checked_sub(1).ok_or_else(flood)?;
         Ok(())
     }

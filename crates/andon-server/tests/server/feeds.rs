@@ -182,7 +182,24 @@ async fn a_feed_of_nothing_is_not_found() {
     let house = House::silent().await;
     let (status, problem) = house.get("/v1/runs/nobody/events").await;
     assert_eq!((status, problem["type"].as_str()), (StatusCode::NOT_FOUND, Some("urn:andon:no-such-run")));
-    assert!(house.runtime.runs().is_empty());
+    assert!(house.server.runtime().runs().is_empty());
+}
+
+#[tokio::test]
+async fn a_start_whose_feed_cannot_be_had_starts_nothing() {
+    let options = Options { max_feeds: 2, max_feeds_of_user: 1, ..Options::default() };
+    let house = House::build(Arc::new(MemoryJournal::new()), options, agent(vec![endless(); 5])).await;
+    let start = |user: &'static str| {
+        let request = house.request(Method::POST, "/v1/runs").header("accept", "text/event-stream");
+        request.json(&json!({"app": "shop", "input": "hello", "user": user}))
+    };
+    let wrong = start("ada").header("last-event-id", "x").send().await.unwrap();
+    assert_eq!(wrong.status(), StatusCode::BAD_REQUEST);
+    let ada = start("ada").send().await.unwrap();
+    assert_eq!(start("ada").send().await.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
+    let bob = start("bob").send().await.unwrap();
+    assert_eq!(start("eve").send().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!((ada.status(), bob.status(), house.runtime.runs().len()), (StatusCode::OK, StatusCode::OK, 2));
 }
 
 #[tokio::test]

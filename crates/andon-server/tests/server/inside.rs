@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime};
+use andon::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime, TestClock};
 use andon_server::{Options, Server};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, StatusCode};
@@ -17,6 +17,7 @@ use crate::house::{Answered, Event, parse};
 pub(crate) struct Inside {
     pub(crate) runtime: Runtime,
     pub(crate) server: Server,
+    router: axum::Router,
 }
 
 impl Inside {
@@ -25,11 +26,13 @@ impl Inside {
     }
 
     pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
-        let runtime = Runtime::builder().journal(journal).build();
+        // Everything is on the test's own thread and clock: while anything has work, time stands still.
+        let runtime = Runtime::builder().journal(journal).one_lane().clock(Arc::new(TestClock::new())).build();
         let server = Server::new(&runtime, options).await.unwrap();
         server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
-        Self { runtime, server }
+        let router = server.router();
+        Self { runtime, server, router }
     }
 
     pub(crate) async fn send(
@@ -45,7 +48,7 @@ impl Inside {
             Some(body) => request.header("content-type", "application/json").body(body.to_string().into()),
             None => request.body(Body::empty()),
         };
-        self.server.router().oneshot(request.unwrap()).await.unwrap()
+        self.router.clone().oneshot(request.unwrap()).await.unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answered {

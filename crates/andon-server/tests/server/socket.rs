@@ -1,16 +1,17 @@
 //! Feeds over WebSockets.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, MemoryJournal};
+use andon::{MemoryJournal, RunId};
 use andon_server::Options;
-use andon_testkit::Act;
 use andon_testkit::tools::{ToolLog, slow};
+use andon_testkit::{Act, TestJournal};
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
@@ -25,7 +26,15 @@ pub(crate) async fn open(
     run: &str,
     query: &str,
 ) -> Result<(Socket, tokio_tungstenite::tungstenite::handshake::client::Response), Error> {
-    let address = format!("ws://{}/v1/runs/{run}/events{query}", house.address());
+    open_at(house.address(), run, query).await
+}
+
+async fn open_at(
+    address: SocketAddr,
+    run: &str,
+    query: &str,
+) -> Result<(Socket, tokio_tungstenite::tungstenite::handshake::client::Response), Error> {
+    let address = format!("ws://{address}/v1/runs/{run}/events{query}");
     timeout(Duration::from_secs(10), tokio_tungstenite::connect_async(address)).await.unwrap()
 }
 
@@ -110,6 +119,16 @@ async fn the_cord_is_pulled_over_the_socket_and_the_answer_comes_before_the_end(
     assert_eq!(house.settled(&run).await["note"], "stop button");
 }
 
+/// Waits until a tool is at work: that it starts is on record before it does.
+async fn until_running(log: &ToolLog) {
+    let begun = async {
+        while log.running() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), begun).await.expect("no tool begins");
+}
+
 #[tokio::test]
 async fn a_harder_cancel_over_the_socket_hardens() {
     let log = ToolLog::new();
@@ -119,12 +138,16 @@ async fn a_harder_cancel_over_the_socket_hardens() {
     let house = House::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
     let run = house.start(json!({})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();
-    until(&mut socket, "tool_started").await;
-    for (force, reply) in [("graceful", "accepted"), ("graceful", "already_cancelling"), ("now", "hardened")] {
+    until_running(&log).await;
+    for (force, reply) in [("graceful", "accepted"), ("graceful", "already_cancelling")] {
         say(&mut socket, json!({"type": "cancel", "force": force})).await;
         assert_eq!(until(&mut socket, "cancel_reply").await["reply"], reply);
     }
-    assert_eq!(until(&mut socket, "run_settled").await["outcome"]["kind"], "cancelled");
+    say(&mut socket, json!({"type": "cancel", "force": "now"})).await;
+    let (items, _) = rest(&mut socket).await;
+    let one = |kind: &str| items.iter().find(|item| item["type"] == kind).unwrap();
+    assert_eq!(one("cancel_reply")["reply"], "hardened");
+    assert_eq!(one("run_settled")["outcome"]["kind"], "cancelled");
 }
 
 #[tokio::test]
@@ -194,7 +217,7 @@ async fn a_silent_socket_is_pinged_and_a_client_that_never_answers_is_gone() {
 /// More than a connection's buffers hold.
 fn torrent() -> Vec<Act> {
     let piece: &'static str = "0123456789".repeat(1000).leak();
-    vec![Act::Flood(piece, 3_000), Act::Silence]
+    vec![Act::Flood(piece, 2_000), Act::Silence]
 }
 
 #[tokio::test]
@@ -208,29 +231,50 @@ async fn a_socket_that_is_not_read_is_closed_when_it_has_stalled_for_too_long() 
 }
 
 #[tokio::test]
+async fn a_socket_that_is_not_read_is_closed_also_where_the_routes_are_mounted_elsewhere() {
+    let options = Options { stalled: Duration::from_millis(300), ..Options::default() };
+    let house = house_with(options, vec![torrent()]).await;
+    let run = house.start(json!({"on_disconnect": "cancel"})).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mounted = axum::serve(listener, house.server.router()).into_future();
+    let reads_nothing = async {
+        let (socket, _) = open_at(address, &run, "").await.unwrap();
+        assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
+        drop(socket);
+    };
+    tokio::select! {
+        ended = mounted => panic!("{ended:?}"),
+        () = reads_nothing => {}
+    }
+}
+
+#[tokio::test]
 async fn a_cancel_from_a_client_that_does_not_read_is_carried_out() {
     let house = house_with(Options::default(), vec![torrent()]).await;
     let run = house.start(json!({})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();
     // By now more was streamed than the connection takes.
-    house.feed(&run, None).await.until(|event| event.id.split_once('.').is_some_and(|(_, byte)| byte.len() > 7)).await;
+    let mut feed = house.runtime.find(&RunId::new(&*run).unwrap()).await.unwrap().unwrap().feed();
+    while feed.cursor().byte < 18_000_000 {
+        feed.next().await.unwrap();
+    }
     say(&mut socket, json!({"type": "cancel"})).await;
     assert_eq!(house.settled(&run).await["reason"], "requested");
 }
 
 #[tokio::test]
-async fn shutting_down_closes_sockets_and_waits_for_them() {
-    // The disk is too slow for the run to settle in time.
-    let journal = andon_testkit::TestJournal::slow(None, Duration::from_millis(500));
-    let shop = Agent::builder().model(andon_testkit::ScriptedModel::new([endless()]));
+async fn shutting_down_closes_a_socket_whose_run_has_no_end_yet() {
+    // A disk on which no run settles in time.
+    let journal = TestJournal::slow(None, Duration::from_millis(600));
     let options = Options { drain: Duration::ZERO, settle: Duration::from_millis(50), ..Options::default() };
-    let house = House::build(Arc::new(journal), options, shop).await;
+    let house = House::build(Arc::new(journal), options, agent([endless()])).await;
     let run = house.start(json!({})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();
-    until(&mut socket, "delta").await;
-    let (down, (_, end)) = tokio::join!(house.serving.shut_down(), rest(&mut socket));
+    until(&mut socket, "run_accepted").await;
+    let (_, (_, end)) = tokio::join!(house.serving.shut_down(), rest(&mut socket));
     assert_eq!(end, (1001, "the server is shutting down".to_owned()));
-    assert_eq!(down.cancelled + down.unsettled, 1);
+    assert_eq!(down.cancelled + down.unsettled, 1, "it may settle while the last connections close");
 }
 
 #[tokio::test]

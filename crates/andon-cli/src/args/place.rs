@@ -1,0 +1,78 @@
+//! Where a command works, as the command line says it.
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::typed::{Source, Typed};
+use super::{Args, DbArgs};
+use crate::db::quoted;
+
+/// A server, or a database.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct PlaceArgs {
+    #[command(flatten)]
+    typed: Typed,
+    /// Ask the server at this address. Unless told otherwise it is the one that holds the database, if there is one.
+    // An empty text is as good as none.
+    #[arg(long, value_name = "URL", env = "ANDON_SERVER", hide_env_values = true)]
+    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+}
+
+impl PlaceArgs {
+    /// The server that is named, and what a command needs on its line to find it again. What is on the line comes before what
+    /// is in a variable, and that before what is in a file.
+    pub(crate) fn server(&self) -> Option<(&str, String)> {
+        let server = self.server.as_deref().filter(|server| !server.is_empty())?;
+        let db = self.db.db.as_ref().filter(|db| !db.is_empty()).map(|_| self.typed.source("db"));
+        match (self.typed.source("server"), db) {
+            (Source::Line, Some(Source::Line)) => {
+                let why = "--server and --db name two places: a server has its own database";
+                Args::command().error(ErrorKind::ArgumentConflict, why).exit()
+            }
+            (source, Some(db)) if db > source => None,
+            (Source::Line, _) => Some((server, format!(" --server {}", quoted(server)))),
+            (Source::Variable | Source::File, _) => Some((server, String::new())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Command;
+    use clap::{FromArgMatches, Parser};
+
+    /// What a command line means where a file names a server or a database.
+    fn server(file: Option<(&str, &'static str)>, words: &[&str]) -> Option<String> {
+        let command = Args::command().mut_subcommand("runs", |runs| match file {
+            Some((flag, value)) => runs.mut_arg(flag, |arg| arg.default_value(value)),
+            None => runs,
+        });
+        let matches = command.try_get_matches_from([&["andon", "runs"], words].concat()).unwrap();
+        let Some(Command::Runs(args)) = Args::from_arg_matches(&matches).unwrap().command else { panic!("runs") };
+        args.place.server().map(|(server, _)| server.to_owned())
+    }
+
+    #[test]
+    fn the_command_line_comes_before_the_file() {
+        // Whoever runs the tests may have these: then they would come before the file, too.
+        if std::env::var_os("ANDON_DB").is_some() || std::env::var_os("ANDON_SERVER").is_some() {
+            return;
+        }
+        assert_eq!(server(None, &[]), None);
+        assert_eq!(server(Some(("server", "f:1")), &[]).as_deref(), Some("f:1"));
+        assert_eq!(server(Some(("server", "f:1")), &["--db", "x.db"]), None);
+        assert_eq!(server(Some(("server", "f:1")), &["--server", "l:1"]).as_deref(), Some("l:1"));
+        assert_eq!(server(Some(("db", "f.db")), &["--server", "l:1"]).as_deref(), Some("l:1"));
+    }
+
+    #[test]
+    fn an_empty_server_is_none() {
+        let Some(Command::Runs(args)) = Args::try_parse_from(["andon", "runs", "--server", ""]).unwrap().command else {
+            panic!("runs");
+        };
+        assert_eq!(args.place.server(), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! Where the value of a flag comes from.
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+
+/// Where the values of a command's flags come from. It has to stand before the flags that it is asked about: they are taken
+/// away as they are read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Typed(Vec<(String, Source)>);
+
+/// Where a value comes from; the later ones win.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// The configuration file, or nobody said anything.
+    File,
+    /// A variable.
+    Variable,
+    /// The command line.
+    Line,
+}
+
+impl Typed {
+    /// Where the value of a flag comes from, by the name of its field.
+    pub(crate) fn source(&self, field: &str) -> Source {
+        self.0.iter().find(|(id, _)| id == field).map_or(Source::File, |(_, source)| *source)
+    }
+
+    /// Whether it is on the command line.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.source(field) == Source::Line
+    }
+}
+
+impl clap::FromArgMatches for Typed {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let sources = matches.ids().map(|id| {
+            let source = match matches.value_source(id.as_str()) {
+                Some(ValueSource::CommandLine) => Source::Line,
+                Some(ValueSource::EnvVariable) => Source::Variable,
+                _ => Source::File,
+            };
+            (id.to_string(), source)
+        });
+        Ok(Self(sources.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl clap::Args for Typed {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}

@@ -1,0 +1,265 @@
+//! What a server is asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::core::id::LOCAL;
+use andon::{
+    CallId, Digest, Message, Receipt, RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey, State,
+};
+use anyhow::bail;
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::forms::{
+    AppList, AppView, Cancelled, CancelledMany, History, LineView, Models, RunPage, RunView, SessionList,
+};
+use super::{ANSWER, Client, ClientError, Order};
+use crate::how::How;
+
+/// How long a server is waited for that is said to be there.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
+/// The most that a server lists at once.
+const PAGE: usize = 1_000;
+/// How many runs are named when more than one is meant.
+const NAMED: usize = 5;
+
+/// Which runs a cancel is meant for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Selector {
+    pub(crate) app: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) session: Option<String>,
+}
+
+impl Client {
+    /// Whether somebody is there, who answers soon.
+    pub(crate) async fn is_there(&self) -> Result<(), ClientError> {
+        self.ask::<Value>(self.request(Method::GET, &["healthz"]).timeout(SIGN_OF_LIFE)).await.map(drop)
+    }
+
+    pub(crate) async fn apps(&self) -> Result<Vec<AppView>, ClientError> {
+        Ok(self.get::<AppList>(&["v1", "apps"], &[]).await?.apps)
+    }
+
+    /// Starts a run; the same order again gives the same run.
+    pub(super) async fn create(&self, order: &Order) -> Result<RunView, ClientError> {
+        self.ask(self.request(Method::POST, &["v1", "runs"]).json(order).timeout(ANSWER)).await
+    }
+
+    pub(crate) async fn run(&self, run: &RunId) -> Result<RunView, ClientError> {
+        self.get(&["v1", "runs", run.as_str()], &[]).await
+    }
+
+    pub(crate) async fn receipt(&self, run: &RunId) -> Result<Receipt, ClientError> {
+        self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await
+    }
+
+    /// A run's feed behind a place; nothing if there is nothing behind it.
+    pub(super) async fn events(&self, run: &RunId, after: &str) -> Result<Option<Response>, ClientError> {
+        let request = self.request(Method::GET, &["v1", "runs", run.as_str(), "events"]);
+        let sent = self.send(request.header("last-event-id", after));
+        // Only the head of it: the feed itself takes as long as the run.
+        let Ok(response) = timeout(ANSWER, sent).await else {
+            return Err(self.unheard("it took too long to answer"));
+        };
+        let response = response?;
+        Ok((response.status() != StatusCode::NO_CONTENT).then_some(response))
+    }
+
+    /// Runs, the newest first: those that match, up to the filter's limit.
+    pub(crate) async fn list_runs(&self, which: RunFilter) -> Result<Vec<RunInfo>, ClientError> {
+        if which.settled != Some(false) {
+            let state = which.settled.map(|_| "settled");
+            return self.runs_in(state, &which).await;
+        }
+        let mut open = Vec::new();
+        for state in ["queued", "running", "waiting", "cancelling"] {
+            open.extend(self.runs_in(Some(state), &which).await?);
+        }
+        // One that moved on meanwhile was seen twice.
+        open.sort_by(|a, b| b.accepted_at.0.cmp(&a.accepted_at.0).then_with(|| b.run.cmp(&a.run)));
+        open.dedup_by(|a, b| a.run == b.run);
+        open.truncate(which.limit.unwrap_or(usize::MAX));
+        Ok(open)
+    }
+
+    /// Page after page of the runs that stand somewhere.
+    async fn runs_in(&self, state: Option<&str>, which: &RunFilter) -> Result<Vec<RunInfo>, ClientError> {
+        let wanted = which.limit.unwrap_or(usize::MAX);
+        let mut before = which.before.as_ref().map(ToString::to_string);
+        let mut found = Vec::new();
+        loop {
+            let limit = (wanted - found.len()).min(PAGE).to_string();
+            let query = [
+                ("state", state),
+                ("app", which.app.as_deref()),
+                ("user", which.user.as_deref()),
+                ("session", which.session.as_deref()),
+                ("before", before.as_deref()),
+                ("limit", Some(limit.as_str())),
+            ];
+            let page: RunPage = self.get(&["v1", "runs"], &query).await?;
+            found.extend(page.runs.into_iter().filter_map(RunView::info));
+            before = page.next;
+            if before.is_none() || found.len() >= wanted {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The run of this id, or the one whose id begins so; nothing if there is none.
+    pub(crate) async fn find(&self, text: &str) -> anyhow::Result<Option<RunView>> {
+        let Ok(id) = RunId::new(text) else { return Ok(None) };
+        match self.run(&id).await {
+            Err(error) if error.is_not_found() => {}
+            other => return Ok(Some(other?)),
+        }
+        match the_one(text, self.list_runs(RunFilter::default()).await?)? {
+            Some(run) => Ok(Some(self.run(&run).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Sessions, the last used first. A server lists a thousand at most.
+    pub(crate) async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, ClientError> {
+        let limit = which.limit.unwrap_or(PAGE).clamp(1, PAGE).to_string();
+        let query = [("app", which.app.as_deref()), ("user", which.user.as_deref()), ("limit", Some(limit.as_str()))];
+        let list: SessionList = self.get(&["v1", "sessions"], &query).await?;
+        Ok(list.sessions.into_iter().filter_map(super::forms::SessionView::info).collect())
+    }
+
+    /// What was said in a session; nothing if there is no such session.
+    pub(crate) async fn history(&self, key: &SessionKey) -> Result<Option<Vec<Arc<Message>>>, ClientError> {
+        let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str(), "history"];
+        let said = self.get::<History>(&path, &[]).await;
+        some(said.map(|history| history.messages))
+    }
+
+    /// Deletes a session; says whether there was one.
+    pub(crate) async fn delete(&self, key: &SessionKey) -> Result<bool, ClientError> {
+        let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str()];
+        // Its runs are stopped first, which takes as long as their tools' grace.
+        Ok(some(self.send(self.request(Method::DELETE, &path)).await)?.is_some())
+    }
+
+    /// Stops one run.
+    pub(crate) async fn cancel(&self, run: &RunId, how: &How, wait: bool) -> Result<Cancelled, ClientError> {
+        self.stop(&["v1", "runs", run.as_str(), "cancel"], how.body(), wait).await
+    }
+
+    /// Stops one call of a run alone.
+    pub(crate) async fn cancel_call(&self, run: &RunId, call: &CallId, how: &How) -> Result<Cancelled, ClientError> {
+        self.stop(&["v1", "runs", run.as_str(), "calls", call.as_str(), "cancel"], how.body(), false).await
+    }
+
+    /// Stops all that a selector names; everything if it names nothing.
+    pub(crate) async fn cancel_many(
+        &self,
+        which: &Selector,
+        how: &How,
+        wait: bool,
+    ) -> Result<CancelledMany, ClientError> {
+        let mut body = how.body();
+        let Selector { app, user, session } = which;
+        for (name, value) in [("app", app), ("user", user), ("session", session)] {
+            if let Some(value) = value {
+                body.insert(name.to_owned(), value.as_str().into());
+            }
+        }
+        if app.is_none() && user.is_none() && session.is_none() {
+            body.insert("all".to_owned(), true.into());
+        }
+        self.stop(&["v1", "cancel"], body, wait).await
+    }
+
+    async fn stop<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &[&str],
+        mut body: Map<String, Value>,
+        wait: bool,
+    ) -> Result<T, ClientError> {
+        let request = self.request(Method::POST, path);
+        if wait {
+            body.insert("wait".to_owned(), true.into());
+            // The server says how long it waits.
+            return self.ask(request.json(&body)).await;
+        }
+        self.ask(request.json(&body).timeout(ANSWER)).await
+    }
+
+    /// Says yes to exactly these arguments.
+    pub(crate) async fn approve(&self, run: &RunId, call: &CallId, digest: Digest) -> Result<(), ClientError> {
+        self.decide(run, call, json!({ "decision": "approve", "digest": digest })).await
+    }
+
+    /// Says no.
+    pub(crate) async fn deny(&self, run: &RunId, call: &CallId, why: Option<&str>) -> Result<(), ClientError> {
+        let body = match why {
+            Some(why) => json!({ "decision": "deny", "why": why }),
+            None => json!({ "decision": "deny" }),
+        };
+        self.decide(run, call, body).await
+    }
+
+    async fn decide(&self, run: &RunId, call: &CallId, body: Value) -> Result<(), ClientError> {
+        let path = ["v1", "runs", run.as_str(), "approvals", call.as_str()];
+        self.ask::<Value>(self.request(Method::POST, &path).json(&body).timeout(ANSWER)).await.map(drop)
+    }
+
+    pub(crate) async fn line(&self) -> Result<LineView, ClientError> {
+        self.get(&["v1", "line"], &[]).await
+    }
+
+    pub(crate) async fn change_line(&self, body: &Map<String, Value>) -> Result<LineView, ClientError> {
+        // With `wait` it takes as long as the runs take to settle.
+        self.ask(self.request(Method::PUT, &["v1", "line"]).json(body)).await
+    }
+
+    /// What is kept of each model's estimates.
+    pub(crate) async fn usage(&self) -> Result<Map<String, Value>, ClientError> {
+        Ok(self.get::<Models>(&["v1", "usage"], &[]).await?.models)
+    }
+
+    /// The runs of a session that have not settled, the oldest first.
+    pub(crate) async fn open_runs(&self, key: &SessionKey) -> Result<Vec<RunInfo>, ClientError> {
+        let which = RunFilter { settled: None, limit: Some(100), ..crate::records::runs_of(key) };
+        let mut runs = self.list_runs(which).await?;
+        runs.retain(|run| run.state != State::Settled);
+        runs.reverse();
+        Ok(runs)
+    }
+
+    /// Whether there is such a session.
+    pub(crate) async fn has_session(&self, key: &SessionKey) -> Result<bool, ClientError> {
+        debug_assert_eq!(&*key.tenant, LOCAL);
+        let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str()];
+        Ok(some(self.get::<Value>(&path, &[]).await)?.is_some())
+    }
+}
+
+/// Nothing where there is no such thing.
+fn some<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The one run whose id begins so; nothing if there is none.
+pub(crate) fn the_one(beginning: &str, runs: Vec<RunInfo>) -> anyhow::Result<Option<RunId>> {
+    let meant: Vec<RunId> =
+        runs.into_iter().map(|run| run.run).filter(|run| run.as_str().starts_with(beginning)).collect();
+    match meant.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one.clone())),
+        _ => {
+            let named: Vec<&str> = meant.iter().take(NAMED).map(RunId::as_str).collect();
+            let more =
+                if meant.len() > NAMED { format!("\n  and {} more", meant.len() - NAMED) } else { String::new() };
+            bail!("{} runs begin with {beginning}:\n  {}{more}", meant.len(), named.join("\n  "))
+        }
+    }
+}

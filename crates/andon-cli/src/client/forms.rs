@@ -1,0 +1,177 @@
+//! What a server answers, as far as it matters here.
+
+use std::sync::Arc;
+
+use andon::core::time::Wall;
+use andon::{CallId, Digest, Ending, Message, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What is wrong with a request, and what to do.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Problem {
+    pub(crate) status: u16,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) detail: String,
+    pub(crate) remembered_for_ms: Option<u64>,
+}
+
+impl Problem {
+    /// Whether it is of a kind, such as `session-busy`.
+    pub(crate) fn is(&self, kind: &str) -> bool {
+        self.kind.strip_prefix("urn:andon:") == Some(kind)
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct RunView {
+    pub(crate) run_id: RunId,
+    app: String,
+    user: String,
+    session: String,
+    pub(crate) state: State,
+    outcome: Option<Ending>,
+    accepted_at: Wall,
+    settled_at: Option<Wall>,
+    pub(crate) title: String,
+    /// Calls that wait for a person's yes.
+    #[serde(default)]
+    pub(crate) approvals: Vec<Awaited>,
+}
+
+impl RunView {
+    /// The session that it is in.
+    pub(crate) fn key(&self) -> Option<SessionKey> {
+        SessionKey::new(&self.app, &self.user, &self.session).ok()
+    }
+
+    /// As a database lists it.
+    pub(super) fn info(self) -> Option<RunInfo> {
+        let session = self.key()?;
+        let Self { run_id: run, state, outcome: ending, accepted_at, settled_at, title, .. } = self;
+        Some(RunInfo { run, session, state, accepted_at, settled_at, ending, title })
+    }
+}
+
+/// A call that waits for a person's yes.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Awaited {
+    pub(crate) call: CallId,
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+    pub(crate) digest: Digest,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RunPage {
+    pub(super) runs: Vec<RunView>,
+    pub(super) next: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SessionList {
+    pub(super) sessions: Vec<SessionView>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SessionView {
+    app: String,
+    user: String,
+    session: String,
+    created_at: Wall,
+    updated_at: Wall,
+    runs: u64,
+    title: Option<String>,
+}
+
+impl SessionView {
+    pub(super) fn info(self) -> Option<SessionInfo> {
+        let Self { app, user, session, created_at, updated_at, runs, title } = self;
+        let key = SessionKey::new(&app, &user, &session).ok()?;
+        Some(SessionInfo { key, created_at, updated_at, runs, title })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct History {
+    pub(super) messages: Vec<Arc<Message>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Models {
+    pub(super) models: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct AppList {
+    pub(super) apps: Vec<AppView>,
+}
+
+/// An app of a server.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct AppView {
+    pub(crate) app: String,
+    pub(crate) model: Option<String>,
+}
+
+/// What a cancel did to one run.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub(crate) struct Cancelled {
+    pub(crate) run_id: RunId,
+    /// `accepted`, `hardened`, `already_cancelling`, `too_late` or `not_running`.
+    pub(crate) reply: String,
+    pub(crate) state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<Ending>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<CallId>,
+    /// What went on after the run, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leaked: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) receipt: Option<Box<Receipt>>,
+}
+
+/// What a cancel did to many.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub(crate) struct CancelledMany {
+    pub(crate) cancelled: usize,
+    pub(crate) settled: bool,
+    pub(crate) runs: Vec<Cancelled>,
+}
+
+/// The line.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub(crate) struct LineView {
+    /// `open`, or `held` for all.
+    pub(crate) state: String,
+    pub(crate) holds: Vec<Hold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stopped: Option<CancelledMany>,
+}
+
+/// A hold on the line.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub(crate) struct Hold {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) app: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    pub(crate) by: String,
+    pub(crate) since: Wall,
+}
+
+impl Hold {
+    /// What it is on, in words.
+    pub(crate) fn words(&self) -> String {
+        match (&self.app, &self.user) {
+            (Some(app), _) => format!("for the app {app}"),
+            (None, Some(user)) => format!("for the user {user}"),
+            (None, None) => "for all".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! A server, seen from here: one typed call for each thing that it can be asked.
+//!
+//! # Invariants
+//!
+//! 1. What went wrong is told in the server's own words where it has any, and else says what to do.
+//! 2. Nothing is sent again that could do something twice: a run is created under an id of our own, and a cancel is the same
+//!    however often it comes.
+
+pub(crate) mod calls;
+mod feed;
+pub(crate) mod forms;
+mod place;
+mod run;
+
+pub(crate) use feed::{RemoteFeed, Step};
+pub(crate) use place::Place;
+pub(crate) use run::{Order, OrderLimits, RemoteRun};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use serde::de::DeserializeOwned;
+
+use self::forms::Problem;
+use crate::show::plain;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take that waits for no run.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// A server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    base: Url,
+    shown: Arc<str>,
+    /// What a command needs on its line to find the same server again.
+    flag: String,
+    http: reqwest::Client,
+}
+
+/// Why a server did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    /// Nobody is there.
+    #[error("no server answers at {0}: start one with `andon serve`")]
+    NoServer(Arc<str>),
+    /// Somebody may be there, but the connection did not work.
+    #[error("the server at {server} cannot be reached: {why}")]
+    Broken { server: Arc<str>, why: String },
+    /// It said no.
+    #[error("{}", .0.detail)]
+    Refused(Box<Problem>),
+    /// It answered something else.
+    #[error("{server} does not answer as an Andon server does ({why}): is the address right?")]
+    Strange { server: Arc<str>, why: String },
+}
+
+impl ClientError {
+    /// The problem, if the server had one.
+    pub(crate) fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Refused(problem) => Some(problem),
+            Self::NoServer(_) | Self::Broken { .. } | Self::Strange { .. } => None,
+        }
+    }
+
+    /// Whether what was asked for is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.problem().is_some_and(|problem| problem.status == StatusCode::NOT_FOUND.as_u16())
+    }
+
+    /// Whether it may work a little later.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::NoServer(_) | Self::Broken { .. } => true,
+            Self::Refused(problem) => matches!(problem.status, 408 | 429 | 502..=504),
+            Self::Strange { .. } => false,
+        }
+    }
+}
+
+impl Client {
+    /// The server at an address such as `http://127.0.0.1:8000` or `127.0.0.1:8000`.
+    pub(crate) fn at(address: &str) -> anyhow::Result<Self> {
+        let wrong = || anyhow::anyhow!("{address:?} is no address of a server: write it as http://127.0.0.1:8000");
+        let whole = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+        let base = Url::parse(&whole).map_err(|_| wrong())?;
+        if !matches!(base.scheme(), "http" | "https") || !base.has_host() || base.query().is_some() {
+            return Err(wrong());
+        }
+        let builder = reqwest::Client::builder().connect_timeout(CONNECT);
+        // What is on this machine is not looked for elsewhere.
+        let builder = if is_here(&base) { builder.no_proxy() } else { builder };
+        let shown = base.as_str().trim_end_matches('/').into();
+        Ok(Self { base, shown, flag: String::new(), http: builder.build()? })
+    }
+
+    /// Its address, for people.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The same, found again by this on a command's line.
+    fn with_flag(self, flag: String) -> Self {
+        Self { flag, ..self }
+    }
+
+    /// A command that asks this same server, for people to type.
+    pub(crate) fn command(&self, words: &str) -> String {
+        format!("andon {words}{}", self.flag)
+    }
+
+    /// An address at this server.
+    fn url(&self, path: &[&str], query: &[(&str, Option<&str>)]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        let given = query.iter().filter_map(|(name, value)| value.map(|value| (name, value)));
+        for (name, value) in given {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        url
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.http.request(method, self.url(path, &[]))
+    }
+
+    /// Sends, and takes an answer that is a yes.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let response = request.send().await.map_err(|error| self.broken(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| self.broken(&error))?;
+        match serde_json::from_slice::<Problem>(&body) {
+            // It is shown in a terminal, and who knows who wrote it.
+            Ok(problem) => {
+                let detail = plain(&problem.detail);
+                Err(ClientError::Refused(Box::new(Problem { detail, ..problem })))
+            }
+            Err(_) => Err(self.strange(format!("status {status}"))),
+        }
+    }
+
+    /// Sends, and reads the answer.
+    async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let response = self.send(request).await?;
+        let body = response.bytes().await.map_err(|error| self.broken(&error))?;
+        serde_json::from_slice(&body).map_err(|error| self.strange(error.to_string()))
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &[&str], query: &[(&str, Option<&str>)]) -> Result<T, ClientError> {
+        self.ask(self.http.get(self.url(path, query)).timeout(ANSWER)).await
+    }
+
+    fn strange(&self, why: String) -> ClientError {
+        ClientError::Strange { server: Arc::clone(&self.shown), why: plain(&why) }
+    }
+
+    /// The connection gave nothing, for a reason of our own.
+    fn unheard(&self, why: &str) -> ClientError {
+        ClientError::Broken { server: Arc::clone(&self.shown), why: why.to_owned() }
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> ClientError {
+        let server = Arc::clone(&self.shown);
+        if error.is_connect() && cause(error).is_some_and(|cause| cause.kind() == std::io::ErrorKind::ConnectionRefused)
+        {
+            return ClientError::NoServer(server);
+        }
+        let why = match cause(error) {
+            _ if error.is_timeout() => "it took too long to answer".to_owned(),
+            Some(cause) => cause.to_string(),
+            None => deepest(error),
+        };
+        ClientError::Broken { server, why }
+    }
+}
+
+/// Whether an address is of this machine.
+fn is_here(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// What the system said.
+fn cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a std::io::Error> {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
+        }
+        source = error.source();
+    }
+    None
+}
+
+/// The words at the bottom of an error: those above it are about how it came up.
+fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut deepest = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
+}
+
+/// Begins something that nobody waits for: reading a feed, or telling a server to stop.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no run is driven here: what is lost with the task is lost to this screen only"
+)]
+fn spawn(work: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(work));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_with_and_without_its_scheme_and_anything_else_is_refused() {
+        let shown = |address: &str| Client::at(address).map(|client| client.shown().to_owned()).ok();
+        assert_eq!(shown("127.0.0.1:8000").as_deref(), Some("http://127.0.0.1:8000"));
+        assert_eq!(shown("https://andon.example/base/").as_deref(), Some("https://andon.example/base"));
+        for wrong in ["", "http://", "ftp://x", "http://x/?a=b", "a b"] {
+            assert_eq!(shown(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_odd_letters_is_one_part_of_a_path() {
+        let client = Client::at("http://127.0.0.1:8000/base").unwrap();
+        let url = client.url(&["v1", "runs", "a/b c?%"], &[("app", Some("x&y")), ("user", None)]);
+        assert_eq!(url.as_str(), "http://127.0.0.1:8000/base/v1/runs/a%2Fb%20c%3F%25?app=x%26y");
+    }
+
+    #[test]
+    fn what_is_on_this_machine_is_known() {
+        let here = |text: &str| is_here(&Url::parse(text).unwrap());
+        assert!(here("http://localhost:1") && here("http://127.0.0.2:1") && here("http://[::1]:1"));
+        assert!(!here("http://andon.example:1"));
+    }
+}

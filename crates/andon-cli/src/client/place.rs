@@ -1,0 +1,79 @@
+//! Where a command works: at a server that is named, at the one that holds the database, or here.
+
+use anyhow::bail;
+
+use super::Client;
+use crate::args::PlaceArgs;
+use crate::db::Db;
+
+/// Where a command works.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// At a server.
+    There(Client),
+    /// Here, on a database.
+    Here(Db),
+}
+
+impl Place {
+    /// The server that is named; else the database, whoever holds it. For what only looks: a file can be read beside its
+    /// holder.
+    pub(crate) fn named(args: &PlaceArgs) -> anyhow::Result<Self> {
+        match args.server() {
+            Some((address, flag)) => Ok(Self::There(Client::at(address)?.with_flag(flag))),
+            None => Ok(Self::Here(Db::named(&args.db)?)),
+        }
+    }
+
+    /// The server that is named, else the one that holds the database, else the database.
+    pub(crate) async fn find(args: &PlaceArgs) -> anyhow::Result<Self> {
+        let db = match Self::named(args)? {
+            Self::Here(db) => db,
+            there => return Ok(there),
+        };
+        let Some(owner) = db.owner() else { return Ok(Self::Here(db)) };
+        let Some(address) = &owner.address else { return Ok(Self::Here(db)) };
+        let client = Client::at(address)?.with_flag(db.flag().to_owned());
+        match client.is_there().await {
+            Ok(()) => Ok(Self::There(client)),
+            // It has ended since.
+            Err(_) if db.owner().is_none_or(|now| now.pid != owner.pid) => Ok(Self::Here(db)),
+            Err(error) => bail!(
+                "{} is held by {owner}, and that does not answer ({error}): wait for it or end it, or name another file with --db",
+                db.shown()
+            ),
+        }
+    }
+
+    /// The place, for people.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::There(client) => format!("the server at {}", client.shown()),
+            Self::Here(db) => db.shown(),
+        }
+    }
+
+    /// A command that works in this same place, for people to type.
+    pub(crate) fn command(&self, words: &str) -> String {
+        match self {
+            Self::There(client) => client.command(words),
+            Self::Here(db) => db.command(words),
+        }
+    }
+
+    /// Whether what is said outlives the program.
+    pub(crate) fn is_kept(&self) -> bool {
+        match self {
+            Self::There(_) => true,
+            Self::Here(db) => db.is_kept(),
+        }
+    }
+
+    /// Whether a process is there that goes on with what is open.
+    pub(crate) fn is_held(&self) -> bool {
+        match self {
+            Self::There(_) => true,
+            Self::Here(db) => db.is_held(),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A run at a server.
+//!
+//! # Invariants
+//!
+//! 1. Nothing here waits for the server in the way of who asks: stops and decisions are sent by tasks of their own, and what
+//!    becomes of them is told on the feed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use andon::{CallId, Cursor, Digest, Event, FeedItem, Limits, Message, Outcome, Role, RunId};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::sleep;
+
+use super::forms::RunView;
+use super::{Client, ClientError, RemoteFeed, Step, feed, spawn};
+use crate::how::How;
+
+/// How often a request is sent when the connection breaks, and the wait before the second time.
+const TRIES: u32 = 5;
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// How many items may be on their way to the screen.
+const AHEAD: usize = 256;
+
+/// What to run, in the words of a server.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Order {
+    pub(crate) app: String,
+    pub(crate) user: String,
+    pub(crate) session: String,
+    pub(crate) run_id: RunId,
+    pub(crate) input: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) when_busy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) on_disconnect: Option<Value>,
+    pub(crate) limits: OrderLimits,
+}
+
+/// What a run may use.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct OrderLimits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    silence_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+}
+
+impl From<Limits> for OrderLimits {
+    fn from(limits: Limits) -> Self {
+        // Less than a millisecond is not nothing.
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+        Self {
+            deadline_ms: limits.deadline.map(millis),
+            silence_ms: limits.silence.map(millis),
+            turns: limits.turns,
+            tokens: limits.tokens,
+        }
+    }
+}
+
+/// A run at a server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct RemoteRun {
+    client: Client,
+    id: RunId,
+    tell: Sender<Step>,
+    told: Arc<Mutex<Option<Receiver<Step>>>>,
+}
+
+impl RemoteRun {
+    /// The run of this id, whether it is there yet or not.
+    pub(crate) fn new(client: &Client, id: RunId) -> Self {
+        let (tell, told) = channel(AHEAD);
+        Self { client: client.clone(), id, tell, told: Arc::new(Mutex::new(Some(told))) }
+    }
+
+    pub(crate) fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Starts it. The same order gives the same run: it is sent again when the connection breaks.
+    pub(crate) async fn create(&self, order: &Order) -> Result<RunView, ClientError> {
+        again_if_broken(|| self.client.create(order)).await
+    }
+
+    /// Its feed, from a place in it. There is one for each handle.
+    pub(crate) fn feed(&self, from: Cursor) -> RemoteFeed {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if told.is_some() {
+            spawn(feed::read(self.client.clone(), self.id.clone(), from, self.tell.clone()));
+        }
+        RemoteFeed(told.unwrap_or_else(|| channel(1).1))
+    }
+
+    /// Tells the server to stop it; does not wait (invariant 1).
+    pub(crate) fn pull(&self, how: How) {
+        let run = self.clone();
+        spawn(async move {
+            let stopped = again_if_broken(|| run.client.cancel(&run.id, &how, false)).await;
+            match stopped {
+                Ok(_) => {}
+                // It has not arrived: the server remembers, and stops it when it does.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => run.note(format!("The run could not be stopped: {error}")).await,
+            }
+        });
+    }
+
+    /// Says yes to exactly these arguments; does not wait.
+    pub(crate) fn approve(&self, call: &CallId, digest: Digest) {
+        let (run, call) = (self.clone(), call.clone());
+        spawn(async move {
+            let decided = again_if_broken(|| run.client.approve(&run.id, &call, digest)).await;
+            run.decided(decided).await;
+        });
+    }
+
+    /// Says no; does not wait.
+    pub(crate) fn deny(&self, call: &CallId, why: Option<&str>) {
+        let (run, call, why) = (self.clone(), call.clone(), why.map(str::to_owned));
+        spawn(async move {
+            let decided = again_if_broken(|| run.client.deny(&run.id, &call, why.as_deref())).await;
+            run.decided(decided).await;
+        });
+    }
+
+    async fn decided(&self, decided: Result<(), ClientError>) {
+        match decided {
+            Ok(()) => {}
+            // It came too late, and the feed tells why.
+            Err(error) if error.problem().is_some_and(|problem| problem.is("not-awaited")) => {}
+            Err(error) => self.note(format!("The decision did not reach the run: {error}")).await,
+        }
+    }
+
+    async fn note(&self, words: String) {
+        // Nobody listens to one that is over.
+        let _ = self.tell.send(Step::Note(words)).await;
+    }
+
+    /// How it ended, once it has; `answer` is the last one that its feed told.
+    pub(crate) async fn outcome(&self, answer: Option<Arc<Message>>) -> anyhow::Result<Arc<Outcome>> {
+        let receipt = again_if_broken(|| self.client.receipt(&self.id)).await?;
+        let ending = receipt.outcome.clone();
+        let ending = ending.ok_or_else(|| anyhow::anyhow!("run {} has not settled yet", self.id))?;
+        Ok(Arc::new(Outcome { ending, message: answer, usage: receipt.usage, receipt }))
+    }
+
+    /// As [`outcome`](Self::outcome), where nobody has read the feed: it is read for the last answer.
+    pub(crate) async fn whole_outcome(&self) -> anyhow::Result<Arc<Outcome>> {
+        let mut feed = self.feed(Cursor::default());
+        let mut answer = None;
+        loop {
+            match feed.next().await {
+                Step::End(end) => break end?,
+                Step::Note(_) => {}
+                Step::Item(item) => {
+                    if let FeedItem::Fact(record) = *item
+                        && let Event::Message { message } = &record.event
+                        && message.role == Role::Assistant
+                    {
+                        answer = Some(Arc::clone(message));
+                    }
+                }
+            }
+        }
+        self.outcome(answer).await
+    }
+}
+
+/// Sends something that may be sent twice, again if the connection broke on the way.
+async fn again_if_broken<T, F: Future<Output = Result<T, ClientError>>>(
+    mut send: impl FnMut() -> F,
+) -> Result<T, ClientError> {
+    let mut wait = FIRST_WAIT;
+    for _ in 1..TRIES {
+        match send().await {
+            Err(ClientError::Broken { .. }) => sleep(wait).await,
+            other => return other,
+        }
+        wait *= 2;
+    }
+    send().await
+}

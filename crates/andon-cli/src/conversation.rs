@@ -1,0 +1,218 @@
+//! A session to talk in: of this program, or at a server.
+
+use std::sync::Arc;
+
+use andon::core::id::LOCAL;
+use andon::{Agent, Event, Message, Outcome, RunFilter, RunId, SessionFilter, SessionInfo, SessionKey, State};
+use anyhow::{Context, anyhow};
+use uuid::Uuid;
+
+use crate::client::{Client, ClientError, Order, OrderLimits, RemoteRun};
+use crate::follow::Subject;
+use crate::records;
+use crate::start::stop_the_rest;
+
+/// A session to talk in.
+pub(crate) enum Conversation {
+    /// Of this program.
+    Here(Agent),
+    /// At a server.
+    There(Box<Remote>),
+}
+
+/// A session at a server, and how its runs are ordered.
+pub(crate) struct Remote {
+    pub(crate) client: Client,
+    pub(crate) key: SessionKey,
+    pub(crate) manner: Manner,
+}
+
+/// What is said of each run beside its prompt.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Manner {
+    pub(crate) when_busy: Option<&'static str>,
+    pub(crate) on_disconnect: Option<serde_json::Value>,
+    pub(crate) limits: OrderLimits,
+}
+
+/// A run that was there before.
+pub(crate) struct Earlier {
+    pub(crate) run: Subject,
+    pub(crate) state: State,
+    /// What was asked.
+    pub(crate) prompt: String,
+}
+
+impl Conversation {
+    /// The session.
+    pub(crate) fn key(&self) -> &SessionKey {
+        match self {
+            Self::Here(agent) => agent.session_key(),
+            Self::There(remote) => &remote.key,
+        }
+    }
+
+    pub(crate) async fn history(&self) -> anyhow::Result<Vec<Arc<Message>>> {
+        match self {
+            Self::Here(agent) => Ok(agent.history().await?),
+            // One in which nothing was said yet is none.
+            Self::There(remote) => Ok(remote.client.history(&remote.key).await?.unwrap_or_default()),
+        }
+    }
+
+    /// The run in progress, if there is one.
+    pub(crate) async fn current(&self) -> anyhow::Result<Option<Earlier>> {
+        match self {
+            Self::Here(agent) => Ok(agent.current().map(|run| {
+                let prompt = run.records().first().and_then(|record| match &record.event {
+                    Event::RunAccepted { accepted } => Some(accepted.input.text()),
+                    _ => None,
+                });
+                Earlier { state: run.state(), prompt: prompt.unwrap_or_default(), run: Subject::Here(run) }
+            })),
+            Self::There(remote) => {
+                let Remote { client, key, .. } = &**remote;
+                let open = client.open_runs(key).await?.into_iter().next();
+                Ok(open.map(|info| {
+                    let run = Subject::There(RemoteRun::new(client, info.run));
+                    Earlier { run, state: info.state, prompt: info.title }
+                }))
+            }
+        }
+    }
+
+    /// Starts a run. `aim` sees it before the server does: a signal that comes first stops it as it arrives.
+    pub(crate) async fn start<T>(
+        &self,
+        prompt: &str,
+        run_id: Option<RunId>,
+        aim: impl FnOnce(&Subject) -> T,
+    ) -> anyhow::Result<(Subject, T)> {
+        match self {
+            Self::Here(agent) => {
+                let prompt = agent.prompt(prompt);
+                let prompt = match run_id {
+                    Some(id) => prompt.run_id(id),
+                    None => prompt,
+                };
+                let run = Subject::Here(prompt.start()?);
+                let aimed = aim(&run);
+                Ok((run, aimed))
+            }
+            Self::There(remote) => {
+                let run_id = match run_id {
+                    Some(id) => id,
+                    None => RunId::new(Uuid::now_v7().to_string())?,
+                };
+                let run = RemoteRun::new(&remote.client, run_id.clone());
+                let aimed = aim(&Subject::There(run.clone()));
+                run.create(&remote.order(prompt, run_id)).await.map_err(|error| remote.explain(error))?;
+                Ok((Subject::There(run), aimed))
+            }
+        }
+    }
+
+    /// Sessions of the same agent and user, the last used first.
+    pub(crate) async fn sessions(&self, limit: usize) -> anyhow::Result<Vec<SessionInfo>> {
+        let key = self.key();
+        let which = SessionFilter {
+            tenant: Some(key.tenant.to_string()),
+            app: Some(key.app.to_string()),
+            user: Some(key.user.to_string()),
+            limit: Some(limit),
+        };
+        match self {
+            Self::Here(agent) => Ok(agent.runtime().list_sessions(which).await?),
+            Self::There(remote) => Ok(remote.client.list_sessions(which).await?),
+        }
+    }
+
+    /// How the last run of this session ended, by an earlier program.
+    pub(crate) async fn last_outcome(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
+        let which = RunFilter { settled: Some(true), limit: Some(1), ..records::runs_of(self.key()) };
+        match self {
+            Self::Here(agent) => {
+                let runtime = agent.runtime();
+                let Some(last) = runtime.list_runs(which).await?.pop() else { return Ok(None) };
+                Ok(runtime.find(&last.run).await?.and_then(|run| run.try_outcome()))
+            }
+            Self::There(remote) => {
+                let Some(last) = remote.client.list_runs(which).await?.pop() else { return Ok(None) };
+                Ok(Some(RemoteRun::new(&remote.client, last.run).whole_outcome().await?))
+            }
+        }
+    }
+
+    /// Stops what would end with this program. What is at a server does not.
+    pub(crate) async fn leave(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Here(agent) => stop_the_rest(agent.runtime()).await,
+            Self::There(_) => Ok(()),
+        }
+    }
+}
+
+impl Remote {
+    fn order(&self, prompt: &str, run_id: RunId) -> Order {
+        let Manner { when_busy, on_disconnect, limits } = self.manner.clone();
+        Order {
+            app: self.key.app.to_string(),
+            user: self.key.user.to_string(),
+            session: self.key.session.to_string(),
+            run_id,
+            input: prompt.to_owned(),
+            when_busy,
+            on_disconnect,
+            limits,
+        }
+    }
+
+    /// What is wrong, in the words of the command line.
+    fn explain(&self, error: ClientError) -> anyhow::Error {
+        match error.problem() {
+            Some(problem) if problem.is("session-busy") => {
+                let session = &self.key.session;
+                anyhow!(
+                    "a run is in progress in session {session}: wait for its end, cancel it (`{}`), or say --when-busy queue or \
+                     --when-busy supersede",
+                    self.client.command(&format!("cancel --session {}", crate::db::quoted(session.as_str())))
+                )
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// A session at a server: the one that is named, the last used, or a new one.
+    pub(crate) async fn choose_session(
+        client: &Client,
+        app: &str,
+        user: &str,
+        talk: &crate::args::TalkArgs,
+    ) -> anyhow::Result<SessionKey> {
+        if let Some(session) = &talk.session {
+            return Ok(SessionKey::new(app, user, session.0.as_str())?);
+        }
+        if !talk.continue_last {
+            return loop {
+                let key = SessionKey::new(app, user, crate::names::session_name())?;
+                if !client.has_session(&key).await? {
+                    break Ok(key);
+                }
+            };
+        }
+        let which = SessionFilter {
+            tenant: Some(LOCAL.to_owned()),
+            app: Some(app.to_owned()),
+            user: Some(user.to_owned()),
+            limit: Some(1),
+        };
+        let last = client.list_sessions(which).await?.pop();
+        last.map(|last| last.key).with_context(|| {
+            format!(
+                "there is no session to continue at {}: begin one with `{}`",
+                client.shown(),
+                client.command("chat")
+            )
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! How a stop is asked for: the same words for a run here and for one at a server.
+
+use std::time::Duration;
+
+use andon::{Cancel, Force, Reason};
+use serde_json::{Map, Value};
+
+/// How to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct How {
+    pub(crate) force: Force,
+    pub(crate) reason: Reason,
+    /// Who asks, if it is asked here: a server knows who asks it.
+    pub(crate) by: String,
+    pub(crate) note: Option<String>,
+    /// The grace for running tools, in place of each tool's own.
+    pub(crate) grace: Option<Duration>,
+}
+
+impl How {
+    /// A stop that a person asks for.
+    pub(crate) fn asked(force: Force, note: Option<String>) -> Self {
+        Self { force, reason: Reason::Requested, by: who(), note, grace: None }
+    }
+
+    /// For a run of this program.
+    pub(crate) fn cancel(&self) -> Cancel {
+        let cancel = match self.force {
+            Force::AfterTurn => Cancel::after_turn(),
+            Force::Graceful => Cancel::graceful(),
+            Force::Now => Cancel::now(),
+        };
+        let cancel = cancel.reason(self.reason).by(self.by.as_str());
+        let cancel = match &self.note {
+            Some(note) => cancel.note(note.as_str()),
+            None => cancel,
+        };
+        match self.grace {
+            Some(grace) => cancel.grace(grace),
+            None => cancel,
+        }
+    }
+
+    /// For a server, to which the run belongs: that this program goes away is no reason that is ours to give.
+    pub(crate) fn body(&self) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("force".to_owned(), self.force.as_str().into());
+        if let Some(note) = &self.note {
+            body.insert("note".to_owned(), note.as_str().into());
+        }
+        if let Some(grace) = self.grace {
+            body.insert("grace_ms".to_owned(), u64::try_from(grace.as_millis()).unwrap_or(u64::MAX).into());
+        }
+        body
+    }
+}
+
+/// Who sits at the terminal, as far as the system says.
+pub(crate) fn who() -> String {
+    std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "terminal".to_owned())
+}

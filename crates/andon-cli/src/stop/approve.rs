@@ -1,0 +1,87 @@
+//! `andon approve`.
+//!
+//! # Invariants
+//!
+//! 1. A yes is to the arguments that were shown, and to no others: it goes with their digest.
+
+use std::io::{BufRead, IsTerminal, Write, stdin};
+
+use andon::State;
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::server;
+use crate::Exit;
+use crate::args::ApproveArgs;
+use crate::client::forms::{Awaited, RunView};
+use crate::client::{Client, Place};
+use crate::records::no_run;
+use crate::show::{Style, plain, session_shown, write_line};
+
+/// Says yes or no to a call.
+pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
+    let client = server(&args.place).await?;
+    let run = client.find(&args.run).await?;
+    let run = run.with_context(|| no_run(&Place::There(client.clone()), &args.run))?;
+    let call = choose(&client, &run, args.call.as_deref())?;
+    show(&run, call);
+    let is_yes = match (args.yes, args.deny) {
+        (true, _) => true,
+        (_, true) => false,
+        _ => ask(call)?,
+    };
+    match is_yes {
+        true => client.approve(&run.run_id, &call.call, call.digest).await?,
+        false => client.deny(&run.run_id, &call.call, args.why.as_deref()).await?,
+    }
+    let (decision, word) = if is_yes { ("approve", "approved") } else { ("deny", "denied") };
+    match args.json {
+        true => write_line(&json!({"run_id": run.run_id, "call": call.call, "decision": decision}).to_string())?,
+        false => anstream::println!("Call {} of run {} is {word}.", plain(call.call.as_str()), run.run_id),
+    }
+    Ok(Exit::Completed)
+}
+
+/// The call that is meant.
+fn choose<'a>(client: &Client, run: &'a RunView, named: Option<&str>) -> anyhow::Result<&'a Awaited> {
+    let (id, waiting) = (&run.run_id, &run.approvals);
+    let listed: Vec<&str> = waiting.iter().map(|call| call.call.as_str()).collect();
+    match (named, waiting.as_slice()) {
+        (_, []) if run.state == State::Settled => bail!("run {id} is over: nothing in it waits for a yes"),
+        (_, []) => bail!("nothing in run {id} waits for a yes: `{}` shows it", client.command(&format!("watch {id}"))),
+        (None, [only]) => Ok(only),
+        (None, _) => bail!("{} calls of run {id} wait for a yes: name one of {}", waiting.len(), listed.join(", ")),
+        (Some(named), _) => waiting
+            .iter()
+            .find(|call| call.call.as_str() == named)
+            .with_context(|| format!("no call {named} of run {id} waits for a yes; these do: {}", listed.join(", "))),
+    }
+}
+
+/// Shows what it is about: whoever decides has seen it (invariant 1).
+fn show(run: &RunView, call: &Awaited) {
+    let (tool, dim) = (Style::TOOL, Style::DIM);
+    let session = run.key().map_or_else(String::new, |key| format!(", session {}", session_shown(&key)));
+    anstream::eprintln!("{dim}run {}{session}: “{}”{dim:#}", run.run_id, plain(&run.title));
+    anstream::eprintln!("{tool}→ {}{tool:#} {}", plain(&call.tool), plain(&call.arguments));
+}
+
+fn ask(call: &Awaited) -> anyhow::Result<bool> {
+    if !stdin().is_terminal() {
+        bail!("nobody can be asked here: say --yes or --deny");
+    }
+    let stop = Style::STOP;
+    loop {
+        anstream::eprint!("{stop}?{stop:#} May {} run? [y/n] ", plain(&call.tool));
+        anstream::stderr().flush()?;
+        let mut answer = String::new();
+        if stdin().lock().read_line(&mut answer)? == 0 {
+            bail!("nothing was decided: the call waits on");
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "n" | "no" => return Ok(false),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `andon line`.
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{server, told, waiting};
+use crate::Exit;
+use crate::args::{HoldArgs, LineArgs, LineCommand, LineScope, LineStatus};
+use crate::client::Client;
+use crate::client::forms::{Hold, LineView};
+use crate::show::{Style, plain, when, write_line};
+
+/// Holds the line, opens it, or tells how it stands.
+pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
+    match &args.command {
+        LineCommand::Hold(args) => hold(args).await,
+        LineCommand::Open(scope) => {
+            let client = server(&scope.status.place).await?;
+            tell(&client.change_line(&body("open", scope)).await?, &scope.status, &client)
+        }
+        LineCommand::Status(status) => {
+            let client = server(&status.place).await?;
+            tell(&client.line().await?, status, &client)
+        }
+    }
+}
+
+async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
+    let scope = &args.scope;
+    let client = server(&scope.status.place).await?;
+    let mut body = body("held", scope);
+    if let Some(reason) = &args.reason {
+        body.insert("reason".to_owned(), json!(reason));
+    }
+    if args.cancel {
+        body.insert("cancel".to_owned(), json!(true));
+        body.insert("force".to_owned(), json!(if args.now { "now" } else { "graceful" }));
+        body.insert("wait".to_owned(), json!(args.wait));
+    }
+    let began = Instant::now();
+    let holding = async {
+        let mut line = client.change_line(&body).await?;
+        if let Some(stopped) = line.stopped.as_mut().filter(|_| args.wait) {
+            waiting::until_settled(&client, &mut stopped.runs).await?;
+            stopped.settled = true;
+        }
+        anyhow::Ok(line)
+    };
+    let line = if args.wait { waiting::while_waiting("Stopping", holding).await? } else { holding.await? };
+    let took = args.wait.then(|| waiting::micros(began.elapsed()));
+    if let Some(stopped) = line.stopped.as_ref().filter(|_| !scope.status.json) {
+        anstream::print!("{}", told::many(&stopped.runs, took));
+    }
+    tell(&line, &scope.status, &client)
+}
+
+fn body(state: &str, scope: &LineScope) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert("state".to_owned(), json!(state));
+    for (name, value) in [("app", &scope.app), ("user", &scope.user)] {
+        if let Some(value) = value {
+            body.insert(name.to_owned(), json!(value));
+        }
+    }
+    body
+}
+
+fn tell(line: &LineView, status: &LineStatus, client: &Client) -> anyhow::Result<Exit> {
+    if status.json {
+        write_line(&serde_json::to_string(line)?)?;
+        return Ok(Exit::Completed);
+    }
+    let good = Style::GOOD;
+    if line.holds.is_empty() {
+        anstream::println!("{good}●{good:#} The line is open: {} takes new runs.", client.shown());
+    }
+    for hold in &line.holds {
+        anstream::println!("{}", words(hold));
+    }
+    if !line.holds.is_empty() && line.state == "open" {
+        anstream::println!("{good}●{good:#} For all others the line is open.");
+    }
+    Ok(Exit::Completed)
+}
+
+fn words(hold: &Hold) -> String {
+    let stop = Style::STOP;
+    let why = hold.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", plain(reason)));
+    let (on, by, since) = (plain(&hold.words()), plain(&hold.by), when::ago(hold.since));
+    format!("{stop}■{stop:#} The line is held {on} (by {by}, {since}){why}")
+}

@@ -1,0 +1,113 @@
+//! What a cancel did, in a sentence for each run.
+
+use andon::{Ending, State};
+
+use crate::client::forms::Cancelled;
+use crate::show::{Style, time};
+
+/// How many runs have a sentence of their own.
+const TOLD: usize = 20;
+
+/// One run.
+pub(super) fn one(run: &Cancelled) -> String {
+    let (stop, id) = (Style::STOP, &run.run_id);
+    if let Some(call) = &run.call {
+        return match run.reply.as_str() {
+            "accepted" => format!("{stop}■{stop:#} Call {call} of run {id} is stopping; the run goes on."),
+            "hardened" => format!("{stop}■{stop:#} Call {call} of run {id} is stopping, harder than before."),
+            "already_cancelling" => format!("Call {call} of run {id} was stopping already."),
+            "too_late" => format!("Too late: run {id} {}.", ended(run.outcome.as_ref())),
+            _ => format!("Call {call} of run {id} is not running: nothing was stopped."),
+        };
+    }
+    let is_over = run.state == State::Settled;
+    match run.reply.as_str() {
+        "too_late" => format!("Too late: run {id} {}.", ended(run.outcome.as_ref())),
+        "already_cancelling" if !is_over => format!("Run {id} was stopping already."),
+        "hardened" if !is_over => format!("{stop}■{stop:#} Run {id} is stopping, harder than before."),
+        "not_running" => format!("Run {id} is not running: nothing was stopped."),
+        _ if is_over => format!("{stop}■{stop:#} Run {id} is stopped."),
+        _ => format!("{stop}■{stop:#} Run {id} is stopping."),
+    }
+}
+
+fn ended(outcome: Option<&Ending>) -> &'static str {
+    match outcome {
+        Some(Ending::Completed { .. }) => "had completed",
+        Some(Ending::Cancelled { .. }) => "had been stopped",
+        Some(Ending::Failed(_)) => "had failed",
+        Some(Ending::Lost) => "was lost: the program that ran it ended",
+        None => "had ended",
+    }
+}
+
+/// Many: a sentence each for the first, and then all of them together. `took` is how long they were waited for.
+pub(super) fn many(runs: &[Cancelled], took: Option<u64>) -> String {
+    if runs.is_empty() {
+        return "Nothing was running.\n".to_owned();
+    }
+    let mut text: String = runs.iter().take(TOLD).map(|run| format!("{}\n", one(run))).collect();
+    if runs.len() > TOLD {
+        text.push_str(&format!("  and {} more\n", runs.len() - TOLD));
+    }
+    if runs.len() > 1 || took.is_some() {
+        text.push_str(&format!("{}\n", summary(runs, took)));
+    }
+    text
+}
+
+fn summary(runs: &[Cancelled], took: Option<u64>) -> String {
+    let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+    let settled = runs.iter().filter(|run| run.state == State::Settled).count();
+    let took = took.map_or_else(String::new, |took| format!(" in {}", time(took)));
+    if settled < runs.len() {
+        return format!("{count} cancelled; {settled} have settled so far.");
+    }
+    let leaked: Vec<&str> = runs.iter().flat_map(|run| &run.leaked).map(String::as_str).collect();
+    let leaked = if leaked.is_empty() { "none".to_owned() } else { leaked.join(", ") };
+    format!("{count} cancelled, all settled{took}, leaked: {leaked}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use andon::{Reason, RunId};
+
+    fn run(reply: &str, state: State, outcome: Option<Ending>) -> Cancelled {
+        let run_id = RunId::new("r1").unwrap();
+        Cancelled { run_id, reply: reply.into(), state, outcome, call: None, leaked: Vec::new(), receipt: None }
+    }
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn each_reply_has_its_sentence() {
+        let cancelled = Some(Ending::Cancelled { reason: Reason::Requested });
+        let told = |reply: &str, state, outcome| plain(&one(&run(reply, state, outcome)));
+        assert_eq!(told("accepted", State::Cancelling, None), "■ Run r1 is stopping.");
+        assert_eq!(told("accepted", State::Settled, cancelled.clone()), "■ Run r1 is stopped.");
+        assert_eq!(told("already_cancelling", State::Cancelling, None), "Run r1 was stopping already.");
+        assert_eq!(told("too_late", State::Settled, cancelled), "Too late: run r1 had been stopped.");
+        assert_eq!(
+            told("too_late", State::Settled, Some(Ending::Lost)),
+            "Too late: run r1 was lost: the program that ran it ended."
+        );
+    }
+
+    #[test]
+    fn many_are_summed_up_and_what_leaked_is_named() {
+        let mut runs = vec![run("accepted", State::Settled, None); 25];
+        assert!(
+            plain(&many(&runs, Some(400_000)))
+                .ends_with("  and 5 more\n25 runs cancelled, all settled in 400 ms, leaked: none.\n")
+        );
+        runs[3].leaked.push("shell (c1)".into());
+        runs[4].state = State::Cancelling;
+        assert!(many(&runs, None).ends_with("25 runs cancelled; 24 have settled so far.\n"));
+        runs[4].state = State::Settled;
+        assert!(many(&runs, None).ends_with("all settled, leaked: shell (c1).\n"));
+        assert_eq!(many(&[], None), "Nothing was running.\n");
+    }
+}

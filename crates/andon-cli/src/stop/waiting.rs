@@ -1,0 +1,58 @@
+//! Waiting for runs to settle, with a sign of life for whoever watches the terminal.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::pin::pin;
+use std::time::Duration;
+
+use andon::State;
+use tokio::time::{Instant, interval};
+
+use crate::client::forms::Cancelled;
+use crate::client::{Client, RemoteRun};
+use crate::show::{Style, time};
+
+/// How often the sign of life moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Waits, and says so if a person looks.
+pub(super) async fn while_waiting<T>(what: &str, work: impl Future<Output = T>) -> T {
+    if !stderr().is_terminal() {
+        return work.await;
+    }
+    let (began, mut ticks, mut work) = (Instant::now(), interval(TICK), pin!(work));
+    loop {
+        tokio::select! {
+            biased;
+            done = work.as_mut() => {
+                show("");
+                return done;
+            }
+            _ = ticks.tick() => {
+                let (dim, so_far) = (Style::DIM, micros(began.elapsed()));
+                show(&format!("{dim}{what} … {}{dim:#}", time(so_far)));
+            }
+        }
+    }
+}
+
+/// Puts a text in the place of the last one. A terminal that is gone sees nothing.
+fn show(text: &str) {
+    let mut out = anstream::stderr();
+    let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
+}
+
+pub(super) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Waits for those that a server did not wait for any longer.
+pub(super) async fn until_settled(client: &Client, runs: &mut [Cancelled]) -> anyhow::Result<()> {
+    for run in runs.iter_mut().filter(|run| run.state != State::Settled) {
+        let outcome = RemoteRun::new(client, run.run_id.clone()).whole_outcome().await?;
+        run.state = State::Settled;
+        run.outcome = Some((*outcome.ending).clone());
+        run.leaked = outcome.receipt.leaked.clone();
+        run.receipt = Some(Box::new(outcome.receipt.clone()));
+    }
+    Ok(())
+}

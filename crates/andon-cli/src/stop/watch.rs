@@ -1,0 +1,63 @@
+//! `andon watch`.
+
+use andon::State;
+use anyhow::{Context, bail};
+
+use crate::Exit;
+use crate::args::WatchArgs;
+use crate::client::{Client, Place, RemoteRun};
+use crate::db::Db;
+use crate::follow::{Subject, watch as follow};
+use crate::interrupt::Interrupts;
+use crate::records::{find, no_run};
+use crate::run_once::{Output, exit};
+use crate::show::{JsonLines, Screen, Streams, Style};
+
+/// Shows a run as it happens; does nothing to it.
+pub(crate) async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
+    let place = Place::find(&args.place).await?;
+    let run = match &place {
+        Place::There(client) => find_there(client, &args.run).await?,
+        Place::Here(db) => find_here(db, &args.run).await?,
+    };
+    let run = run.with_context(|| no_run(&place, &args.run))?;
+    let mut interrupts = Interrupts::listen()?;
+    let mut output = if args.json { Output::Json(JsonLines) } else { Output::Text(Screen::new(Streams::Apart)) };
+    let approve = place.command(&format!("approve {}", run.id()));
+    let followed = tokio::select! {
+        biased;
+        _ = interrupts.while_idle() => None,
+        followed = follow(&run, args.after.unwrap_or_default(), output.listener(), approve) => Some(followed?),
+    };
+    let Some(outcome) = followed else {
+        let (dim, stop) = (Style::DIM, place.command(&format!("cancel {}", run.id())));
+        anstream::eprintln!("\n{dim}Left. The run goes on: `{stop}` stops it.{dim:#}");
+        return Ok(Exit::Interrupted);
+    };
+    output.end(&outcome)?;
+    Ok(exit(&outcome))
+}
+
+async fn find_there(client: &Client, text: &str) -> anyhow::Result<Option<Subject>> {
+    let found = client.find(text).await?;
+    Ok(found.map(|run| Subject::There(RemoteRun::new(client, run.run_id))))
+}
+
+/// A run on record, which no server has: it can be shown if it is over.
+async fn find_here(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
+    let Some(runtime) = db.open_to_read()? else { return Ok(None) };
+    let Some(run) = find(&runtime, text).await? else { return Ok(None) };
+    if run.state() == State::Settled {
+        return Ok(Some(Subject::Here(run)));
+    }
+    let id = run.id();
+    match db.owner() {
+        Some(owner) => {
+            bail!("run {id} is one of {owner}, which is no server: only the runs of a server can be watched")
+        }
+        None => bail!(
+            "run {id} was left open by a program that ended, and nobody goes on with it: `{}` settles it",
+            db.command(&format!("cancel {id}"))
+        ),
+    }
+}

@@ -1,0 +1,115 @@
+//! `andon cancel`.
+
+use serde_json::{Value, json};
+
+use crate::child::Database;
+use crate::served::Served;
+
+#[test]
+fn a_run_is_stopped_and_asking_again_changes_nothing() {
+    let served = Served::new();
+    let id = served.detach(&[], "tell me a long story");
+    let told = served.run(&["cancel", &id[..23], "--note", "wrong file", "--json"]).json();
+    assert_eq!((told.len(), &told[0]["reply"], &told[0]["run_id"]), (1, &json!("accepted"), &json!(id)));
+    served.start(&["watch", &id]).end();
+    let receipt = served.receipt(&id);
+    assert_eq!((&receipt["note"], &receipt["force"]), (&json!("wrong file"), &json!("graceful")));
+    let again = served.run(&["cancel", &id, "--now"]);
+    assert_eq!(again.stdout, format!("Too late: run {id} had been stopped.\n"));
+    assert_eq!(served.receipt(&id), receipt);
+    let done = served.run(&["run", "--json", "what time is it"]).receipt();
+    let late = served.run(&["cancel", done["run"].as_str().unwrap()]);
+    assert!(late.stdout.contains("had completed"), "{}", late.stdout);
+}
+
+#[test]
+fn with_wait_the_receipt_is_told_when_it_has_settled() {
+    let served = Served::new();
+    let id = served.detach(&[], "count stubbornly to 30");
+    served.wait_for(&id, "tool_started");
+    let told = served.run(&["cancel", &id, "--wait", "--grace", "10ms"]);
+    assert!(told.stdout.contains(&format!("■ Run {id} is stopped.\n■ Stopped by local")), "{}", told.stdout);
+    assert!(told.stdout.contains("slow_count") && told.stdout.contains("leaked  nothing"), "{}", told.stdout);
+    let id = served.detach(&[], "tell me a long story");
+    let json = served.run(&["cancel", &id, "--wait", "--json"]).json();
+    assert_eq!((&json[0]["state"], &json[0]["receipt"]["run"]), (&json!("settled"), &json!(id)));
+}
+
+#[test]
+fn one_call_is_stopped_alone_and_the_run_goes_on() {
+    let served = Served::new();
+    let id = served.detach(&[], "count slowly to 500");
+    let mut watch = served.start(&["watch", &id, "--json"]);
+    watch.wait_for("\"type\":\"tool_started\"");
+    // The line before is whole: it is the answer that asks for the call.
+    let asks = watch.seen.lines().find(|line| line.contains("\"type\":\"message\"")).unwrap();
+    let asks: Value = serde_json::from_str(asks).unwrap();
+    let call = asks["message"]["parts"].as_array().unwrap().iter().find_map(|part| part["id"].as_str()).unwrap();
+    assert!(served.db.refused(&["cancel", &id, "--call", "nope"]).contains("no such call"));
+    let told = served.run(&["cancel", &id, "--call", call]);
+    assert!(told.stdout.contains("is stopping; the run goes on."), "{}", told.stdout);
+    let ended = watch.end();
+    assert_eq!((ended.code, &ended.receipt()["outcome"]["kind"]), (Some(0), &json!("completed")));
+    let late = served.run(&["cancel", &id, "--call", call]).stdout;
+    assert!(late.contains("had completed"), "{late}");
+}
+
+#[test]
+fn a_session_a_user_or_all_are_stopped_queued_runs_included() {
+    let served = Served::new();
+    let start = |flags: &[&str]| served.detach(flags, "tell me a long story");
+    let otter = [start(&["--session", "otter"]), start(&["--session", "otter", "--when-busy", "queue"])];
+    let (ada, other) = (start(&["--user", "ada"]), start(&[]));
+    let told = served.run(&["cancel", "--session", "otter", "--wait", "--json"]).json();
+    let ids: Vec<&Value> = told[..2].iter().map(|run| &run["run_id"]).collect();
+    assert!(otter.iter().all(|id| ids.contains(&&json!(id))), "{told:?}");
+    assert_eq!((&told[2]["cancelled"], &told[2]["settled"]), (&json!(2), &json!(true)));
+    let told = served.run(&["cancel", "--user", "ada", "--wait"]).stdout;
+    assert!(told.starts_with(&format!("■ Run {ada} is stopped.\n1 run cancelled, all settled in ")), "{told}");
+    assert!(told.ends_with("leaked: none.\n"), "{told}");
+    let told = served.run(&["cancel", "--all", "--json"]).json();
+    assert_eq!((&told[0]["run_id"], told.len()), (&json!(other), 2));
+    served.start(&["watch", &other]).end();
+    assert_eq!(served.run(&["cancel", "--all"]).stdout, "Nothing was running.\n");
+}
+
+#[test]
+fn one_that_is_not_there_is_an_error_and_is_stopped_when_it_comes() {
+    let served = Served::new();
+    let why = served.db.refused(&["cancel", "early", "--note", "too soon"]);
+    assert!(why.contains("there is no run early") && why.contains("is stopped at once"), "{why}");
+    let ended = served.start(&["run", "--json", "--run-id", "early", "tell me a long story"]).end();
+    assert_eq!((ended.code, &ended.receipt()["note"]), (Some(3), &json!("too soon")));
+    assert_eq!(ended.streamed(), "");
+}
+
+#[test]
+fn a_command_line_that_names_nothing_or_two_things_is_refused() {
+    let db = Database::new();
+    for wrong in [&["cancel"][..], &["cancel", "x", "--all"], &["cancel", "--all", "--user", "ada"]] {
+        assert_eq!(db.start(wrong).end().code, Some(2), "{wrong:?}");
+    }
+    for wrong in [&["cancel", "--all", "--call", "c"][..], &["cancel", "x", "--now", "--after-turn"]] {
+        assert_eq!(db.start(wrong).end().code, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn without_a_server_what_a_dead_program_left_is_settled_and_what_waits_is_stopped() {
+    let db = Database::new();
+    let mut chat = db.start(&["chat", "--session", "otter"]);
+    chat.type_line("tell me a long story");
+    chat.wait_for("## 1. ");
+    chat.kill();
+    let mut chat = db.start(&["chat", "--session", "finch", "--db", &db.file("b.db")]);
+    chat.type_line("write a note: x");
+    chat.wait_for("[y/n]");
+    chat.kill();
+    let told = db.run(&["cancel", "--all"]);
+    assert_eq!(told.stdout, "Nothing was running.\n");
+    assert!(told.stderr.contains("1 run of an earlier program was left open and is settled now"), "{}", told.stderr);
+    let told = db.run(&["cancel", "--session", "finch", "--json", "--db", &db.file("b.db")]).json();
+    assert_eq!((&told[0]["reply"], &told[0]["state"]), (&json!("accepted"), &json!("settled")));
+    assert_eq!(told[0]["outcome"], json!({"kind": "cancelled", "reason": "requested"}));
+    assert!(db.refused(&["cancel", "nope"]).contains("there is no run nope in "));
+}

@@ -1,0 +1,114 @@
+//! The configuration file, and completions.
+
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::child::{Database, Program};
+use crate::server::Served;
+
+#[test]
+fn a_file_is_found_by_flag_variable_or_folder_and_the_command_line_wins() {
+    let db = Database::new();
+    let file = db.file("andon/andon.yaml");
+    std::fs::create_dir(db.file("andon")).unwrap();
+    std::fs::write(&file, "# Ours.\nbind: 127.0.0.1:0\nhost: andon.example\ninstant: true\ndrain: 3s\n").unwrap();
+    let folder = db.file("");
+    let ways = [
+        (None, vec!["--config", &file]),
+        (None, vec!["serve", "--config", &file]),
+        (Some(("ANDON_CONFIG", file.as_str())), vec![]),
+        (Some(("XDG_CONFIG_HOME", folder.as_str())), vec!["serve"]),
+    ];
+    for (variable, args) in ways {
+        let served = Served::of(Program::start_in("memory", variable.as_slice(), &args));
+        assert!(served.program.seen.contains("then have 3s to finish"), "{args:?}: {}", served.program.seen);
+        assert!(!served.url.ends_with(":8000"));
+        served.program.signal(Signal::TERM);
+        assert_eq!(served.program.end_without_closing().code, Some(0));
+    }
+    let served = Served::of(Program::start(&["serve", "--config", &file, "--drain", "4s"]));
+    assert!(served.program.seen.contains("then have 4s to finish"), "{}", served.program.seen);
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_a_path_is_beside_it() {
+    let db = Database::new();
+    let file = db.file("andon.yaml");
+    std::fs::write(&file, "db: other.db\nrun:\n  instant: true\n").unwrap();
+    // An empty variable is as good as none.
+    let ended = Program::start_in("", &[], &["run", "--config", &file, "hello"]).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!std::path::Path::new(&db.file("andon.db")).exists());
+    db.run(&["run", "--config", &file, "hello"]);
+    assert!(std::path::Path::new(&db.file("andon.db")).exists());
+}
+
+#[test]
+fn what_a_file_says_of_the_agent_or_the_place_is_no_error_where_a_command_says_more() {
+    let db = Database::new();
+    let file = db.file("andon.yaml");
+    std::fs::write(&file, "tool: [shell]\ninstant: true\ndb: andon.db\nbind: 127.0.0.1:0\n").unwrap();
+    let served = Served::of(Program::start_in("", &[], &["--config", &file]));
+    let ask = |args: &[&str]| Program::start_in("", &[], &[args, &["--config", &file]].concat()).end();
+    // It finds the server by the file's database, and the server has the tool already.
+    let ended = ask(&["run", "shell: echo $((6 * 7))", "--yes"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let refused = ask(&["run", "hello", "--tool", "shell"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("--tool"), "{}", refused.stderr);
+    // A server that is named wins over the file's database, and a database that is named over the file's server.
+    assert_eq!(ask(&["runs", "--server", &served.url]).code, Some(0));
+    std::fs::write(&file, "server: http://127.0.0.1:1\n").unwrap();
+    assert_eq!(ask(&["runs", "--db", &db.file("andon.db")]).code, Some(0));
+    assert_ne!(ask(&["runs"]).code, Some(0));
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_line_and_help_still_helps() {
+    let db = Database::new();
+    let file = db.file("andon.yaml");
+    let refused = |words: &[&str]| {
+        let ended = Program::start_in("memory", &[("ANDON_CONFIG", &file)], words).end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{}", ended.stderr);
+        ended.stderr
+    };
+    assert!(refused(&["runs"]).contains("cannot be read"));
+    std::fs::write(&file, "drain: 3s\nsettel: 3s\n").unwrap();
+    assert!(refused(&["runs"]).contains(&format!("{file}:2:1: there is no flag --settel")));
+    std::fs::write(&file, "drain: soon\n").unwrap();
+    let words = refused(&[]);
+    assert!(words.contains(&format!("{file}:1:8: invalid value 'soon' for '--drain <TIME>'")), "{words}");
+    let same = Program::run(&["--drain", "soon"]).stderr;
+    let said = words.split("invalid value").nth(1).unwrap().lines().next().unwrap();
+    assert!(same.contains(said), "{said} is not in {same}");
+    let help = Program::start_in("memory", &[("ANDON_CONFIG", &file)], &["serve", "--help"]).end();
+    assert!(help.code == Some(0) && help.stdout.contains("Limits:"), "{}", help.stderr);
+}
+
+#[test]
+fn an_example_is_printed_and_is_a_file_that_says_nothing() {
+    let db = Database::new();
+    let example = Program::run(&["config"]);
+    assert_eq!(example.code, Some(0));
+    for key in ["#bind: 127.0.0.1:8000", "#drain: 10s", "#run:", "#  json: false"] {
+        assert!(example.stdout.contains(key), "{key} is not in\n{}", example.stdout);
+    }
+    std::fs::write(db.file("andon.yaml"), &example.stdout).unwrap();
+    db.run(&["runs", "--config", &db.file("andon.yaml")]);
+}
+
+#[test]
+fn shells_take_their_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = Program::run(&["completions", shell]);
+        assert_eq!(ended.code, Some(0));
+        for word in ["serve", "--max-runs", "receipt", "completions"] {
+            assert!(ended.stdout.contains(word.trim_start_matches('-')), "{word} is not in that of {shell}");
+        }
+    }
+    let script = Program::run(&["completions", "bash"]).stdout;
+    let ask = "COMP_WORDS=(andon serve --max-r); COMP_CWORD=2; _andon andon --max-r serve; echo \"${COMPREPLY[@]}\"";
+    let bash = Command::new("bash").args(["-c", &format!("{script}\n{ask}")]).stderr(Stdio::null()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&bash.stdout).trim(), "--max-runs --max-runs-per-user");
+    assert_eq!(Program::run(&["completions", "tcsh"]).code, Some(2));
+}

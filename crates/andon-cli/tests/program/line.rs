@@ -1,0 +1,59 @@
+//! `andon line`.
+
+use serde_json::json;
+
+use crate::child::Database;
+use crate::served::Served;
+
+#[test]
+fn a_held_line_turns_runs_away_says_why_and_survives_a_restart() {
+    let mut served = Served::new();
+    assert!(served.run(&["line", "status"]).stdout.contains("The line is open"));
+    let held = served.run(&["line", "hold", "--reason", "upgrade at noon"]).stdout;
+    assert!(held.contains("The line is held for all (by local, just now): upgrade at noon"), "{held}");
+    assert!(served.db.refused(&["run", "hello"]).contains("upgrade at noon"));
+    served.kill();
+    served.start_again();
+    let status = served.run(&["line", "status", "--json"]).json().remove(0);
+    assert_eq!((&status["state"], &status["holds"][0]["reason"]), (&json!("held"), &json!("upgrade at noon")));
+    assert!(served.run(&["line", "open"]).stdout.contains("The line is open"));
+    served.run(&["run", "what time is it"]);
+}
+
+#[test]
+fn a_hold_is_on_an_app_or_a_user_alone() {
+    let served = Served::with(&["--instant"]);
+    let told = served.run(&["line", "hold", "--user", "ada"]).stdout;
+    assert!(told.contains("held for the user ada") && told.contains("For all others the line is open"), "{told}");
+    assert!(served.db.refused(&["run", "--user", "ada", "hello"]).contains("for the user ada"));
+    served.run(&["run", "hello"]);
+    served.run(&["line", "open", "--user", "ada"]);
+    served.run(&["line", "hold", "--app", "practice"]);
+    assert!(served.db.refused(&["run", "hello"]).contains("for the app practice"));
+    assert_eq!(served.start(&["line", "hold", "--app", "a", "--user", "b"]).end().code, Some(2));
+    assert_eq!(served.start(&["line", "hold", "--wait"]).end().code, Some(2));
+}
+
+#[test]
+fn holding_with_cancel_and_wait_proves_that_all_have_settled() {
+    let served = Served::new();
+    let runs: Vec<String> = (0..3).map(|_| served.detach(&[], "tell me a long story")).collect();
+    let told = served.run(&["line", "hold", "--cancel", "--now", "--wait", "--reason", "stop it all"]).stdout;
+    assert!(told.contains("3 runs cancelled, all settled in ") && told.contains("leaked: none."), "{told}");
+    for run in &runs {
+        let receipt = served.receipt(run);
+        assert_eq!((&receipt["reason"], &receipt["force"]), (&json!("operator"), &json!("now")));
+        assert_eq!(receipt["note"], "stop it all");
+    }
+    let again = served.run(&["line", "hold", "--cancel", "--wait", "--json"]).json().remove(0);
+    assert_eq!(again["stopped"], json!({"cancelled": 0, "settled": true, "runs": []}));
+}
+
+#[test]
+fn without_a_server_there_is_no_line() {
+    let db = Database::new();
+    for command in ["hold", "open", "status"] {
+        let why = db.refused(&["line", command]);
+        assert!(why.contains("no server has") && why.contains("andon serve"), "{why}");
+    }
+}

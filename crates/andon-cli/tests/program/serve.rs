@@ -1,0 +1,243 @@
+//! `andon serve`: what it prints, what it serves, and how it ends.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use andon_store::SqliteJournal;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::child::{Database, Program};
+use crate::server::Served;
+
+/// What a run's receipt says when its server is gone.
+fn receipt(db: &Database, run: &str) -> Value {
+    db.run(&["receipt", run, "--json"]).json().remove(0)
+}
+
+fn told(served: &Served) -> Vec<String> {
+    let lines = served.program.seen.lines();
+    lines.filter_map(|line| line.strip_prefix("  ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn andon_alone_serves_and_what_it_prints_can_be_pasted() {
+    let db = Database::new();
+    let served = Served::of(db.start(&["--bind", "127.0.0.1:0"]));
+    let lines = told(&served);
+    let [start, stop, others @ ..] = lines.as_slice() else { panic!("{lines:?}") };
+    let paste = |line: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env_remove("ANDON_DB").env("XDG_DATA_HOME", "/nonexistent");
+        shell.env("XDG_CONFIG_HOME", "/nonexistent").current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+        shell
+    };
+    let mut watching = paste(start).stdout(Stdio::piped()).spawn().unwrap();
+    let mut feed = watching.stdout.take().unwrap();
+    let (mut seen, mut buffer) = (String::new(), [0; 4096]);
+    while !seen.contains("\"text\"") {
+        let length = feed.read(&mut buffer).unwrap();
+        assert!(length > 0, "{seen}");
+        seen.push_str(&String::from_utf8_lossy(&buffer[..length]));
+    }
+    let stopped = paste(stop).output().unwrap();
+    let stopped: Value = serde_json::from_slice(&stopped.stdout).unwrap();
+    assert_eq!(stopped["cancelled"], 1, "{stopped}");
+    feed.read_to_string(&mut seen).unwrap();
+    assert!(watching.wait().unwrap().success());
+    assert!(seen.contains("run_settled") && seen.contains("requested"), "{seen}");
+
+    let ends = |line: &str| line.split(" --").next().unwrap().rsplit(" andon ").next().unwrap().to_owned();
+    let words: Vec<String> = others.iter().map(|line| ends(line)).collect();
+    let program = env!("CARGO_BIN_EXE_andon");
+    let expected = ["chat", "runs", "line hold", "line open"].map(|words| format!("{program} {words}"));
+    assert_eq!(words, expected);
+    for line in others {
+        let ended = paste(line).output().unwrap();
+        assert!(ended.status.success(), "{line}: {}", String::from_utf8_lossy(&ended.stdout));
+    }
+    assert_eq!(served.get("/openapi.json").0, 200);
+    served.program.interrupt();
+    assert_eq!(served.program.end_without_closing().code, Some(0));
+}
+
+#[test]
+fn nothing_has_to_be_recorded() {
+    let served = Served::of(Program::start(&["--bind", "127.0.0.1:0", "--instant"]));
+    assert!(told(&served).iter().any(|line| line.ends_with(&format!("chat --server {}", served.url))));
+    let run = served.run("roll 3 dice");
+    served.wait_for(&run, "run_settled");
+    served.program.signal(Signal::TERM);
+    let ended = served.program.end_without_closing();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert!(ended.stdout.contains("Shutting down: no run is in progress."), "{}", ended.stdout);
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_with_another_one() {
+    let db = Database::new();
+    let served = Served::start(&db, &[]);
+    let address = served.url.strip_prefix("http://").unwrap();
+    let ended = Program::run(&["serve", "--bind", address]);
+    let (host, port) = address.rsplit_once(':').unwrap();
+    let next = format!("--bind {host}:{}", port.parse::<u16>().unwrap().checked_add(1).unwrap_or(0));
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert!(ended.stderr.contains("is taken") && ended.stderr.contains(&next), "{}", ended.stderr);
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+        let ended = Program::run(&["--bind", address]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+        assert!(ended.stderr.contains("can be reached from other machines"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn the_address_stands_beside_the_database_while_it_serves() {
+    let db = Database::new();
+    let served = Served::start(&db, &[]);
+    let owner = SqliteJournal::owner(db.file("andon.db")).unwrap();
+    assert_eq!((owner.program.as_str(), owner.address.as_deref()), ("andon serve", Some(served.url.as_str())));
+    let why = db.refused(&["serve", "--bind", "127.0.0.1:0"]);
+    let holder = format!("process {} (andon serve", served.program.id());
+    for words in [&holder, &served.url, "--db PATH"] {
+        assert!(why.contains(words), "{words} is not in {why}");
+    }
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.end_without_closing().code, Some(0));
+    assert_eq!(SqliteJournal::owner(db.file("andon.db")), None);
+    assert!(!std::fs::read_to_string(db.file("andon.db.owner")).unwrap().contains("http"));
+}
+
+#[test]
+fn a_run_that_ends_within_the_drain_completes_and_nothing_new_begins() {
+    let db = Database::new();
+    let mut served = Served::start(&db, &["--drain", "1h"]);
+    let run = served.run("count slowly to 3");
+    served.wait_for(&run, "tool_started");
+    served.program.signal(Signal::TERM);
+    served.program.wait_for("Shutting down: 1 run is in progress, and has 1h to finish.");
+    let (status, problem) = served.post("/v1/runs", &json!({ "app": "practice", "input": "hello" }));
+    assert_eq!((status, &problem["status"]), (503, &json!(503)), "{problem}");
+    let ended = served.program.end_without_closing();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_eq!(receipt(&db, &run)["outcome"]["kind"], "completed");
+}
+
+#[test]
+fn a_run_that_goes_on_when_the_drain_is_over_is_cancelled_with_reason_shutdown() {
+    let db = Database::new();
+    let served = Served::start(&db, &["--drain", "50ms"]);
+    let run = served.run("tell me a long story");
+    served.wait_for(&run, "\"text\"");
+    served.program.signal(Signal::TERM);
+    let ended = served.program.end_without_closing();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert!(ended.stdout.contains("Ended: all is settled, and 1 run was stopped."), "{}", ended.stdout);
+    let receipt = receipt(&db, &run);
+    assert_eq!(receipt["outcome"], json!({ "kind": "cancelled", "reason": "shutdown" }));
+}
+
+#[test]
+fn a_second_signal_stops_what_would_have_gone_on() {
+    let db = Database::new();
+    let mut served = Served::start(&db, &["--drain", "1h"]);
+    let run = served.run("count stubbornly to 1000");
+    served.wait_for(&run, "tool_started");
+    served.program.signal(Signal::TERM);
+    served.program.wait_for("Shutting down: 1 run is in progress");
+    served.program.interrupt();
+    served.program.wait_for("Stopping all runs now.");
+    let ended = served.program.end_without_closing();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert!(ended.stdout.contains("1 run was stopped"), "{}", ended.stdout);
+    let receipt = receipt(&db, &run);
+    assert_eq!((&receipt["outcome"]["reason"], &receipt["force"]), (&json!("shutdown"), &json!("now")));
+}
+
+#[test]
+fn a_third_signal_leaves_at_once() {
+    let served = Served::of(Program::start(&["--bind", "127.0.0.1:0", "--drain", "1h"]));
+    // A request that never ends is waited for a little: there is something to leave.
+    let mut stream = TcpStream::connect(served.url.strip_prefix("http://").unwrap()).unwrap();
+    let head =
+        "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+    stream.write_all(head.as_bytes()).unwrap();
+    let run = served.run("tell me a long story");
+    served.wait_for(&run, "\"text\"");
+    assert_eq!(served.program.interrupt_until_gone(), Some(130));
+}
+
+#[test]
+fn what_did_not_settle_in_time_is_named() {
+    let db = Database::new();
+    let served = Served::start(&db, &["--drain", "0s", "--settle", "100ms"]);
+    let run = served.run("tell me a long story");
+    served.wait_for(&run, "\"text\"");
+    // A disk that takes nothing any more.
+    let disk = rusqlite::Connection::open(db.file("andon.db")).unwrap();
+    disk.execute_batch("BEGIN IMMEDIATE").unwrap();
+    served.program.signal(Signal::TERM);
+    let ended = served.program.end_without_closing();
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    for words in [&format!("run {run} of session"), "1 run did not settle in time: the next start"] {
+        assert!(ended.stderr.contains(words), "{words} is not in {}", ended.stderr);
+    }
+    drop(disk);
+    let served = Served::start(&db, &[]);
+    assert!(served.program.seen.contains("1 run of an earlier program was left open and is settled now"));
+    assert_eq!(served.get(&format!("/v1/runs/{run}")).1["state"], "settled");
+}
+
+#[test]
+fn a_killed_server_comes_back_with_the_line_held_and_its_run_settled() {
+    let db = Database::new();
+    let served = Served::start(&db, &[]);
+    let run = served.run("tell me a long story");
+    served.wait_for(&run, "\"text\"");
+    let held = served.put("/v1/line", &json!({ "state": "held", "reason": "repairs" }));
+    assert_eq!(held.0, 200, "{}", held.1);
+    served.program.kill();
+    assert_eq!(SqliteJournal::owner(db.file("andon.db")), None);
+
+    let served = Served::start(&db, &[]);
+    assert!(served.program.seen.contains("1 run of an earlier program was left open and is settled now: lost"));
+    assert_eq!(served.get(&format!("/v1/runs/{run}")).1["outcome"]["kind"], "lost");
+    let (_, line) = served.get("/v1/line");
+    assert_eq!((&line["state"], &line["holds"][0]["reason"]), (&json!("held"), &json!("repairs")));
+    let hello = json!({ "app": "practice", "input": "hello" });
+    let (status, refused) = served.post("/v1/runs", &hello);
+    assert!(status == 503 && refused["detail"].as_str().unwrap().contains("repairs"), "{refused}");
+    assert_eq!(served.put("/v1/line", &json!({ "state": "open" })).0, 200);
+    assert_eq!(served.post("/v1/runs", &hello).0, 201);
+}
+
+#[test]
+fn agents_of_a_folder_are_served_beside_the_practice_agent_and_may_take_its_place() {
+    let db = Database::new();
+    let write = |app: &str, text: &str| {
+        let folder = db.file(&format!("agents/{app}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(format!("{folder}/root_agent.yaml"), text).unwrap();
+    };
+    write("shop", "name: shop\nmodel: practice\ninstruction: Sell things.\ndescription: Sells.\n");
+    write("bad", "name: bad\nmodle: practice\n");
+    let served = Served::start(&db, &["--agents", &db.file("agents")]);
+    assert!(served.program.seen.contains("It serves practice, shop."), "{}", served.program.seen);
+    assert!(served.program.seen.contains("bad/root_agent.yaml:2:1: "), "{}", served.program.seen);
+    let (status, run) = served.post("/v1/runs", &json!({ "app": "shop", "input": "hello" }));
+    assert_eq!(status, 201, "{run}");
+    served.wait_for(run["run_id"].as_str().unwrap(), "run_settled");
+    assert_eq!(served.post("/v1/runs", &json!({ "app": "bad", "input": "hello" })).0, 503);
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.end_without_closing().code, Some(0));
+
+    write("practice", "name: other\nmodel: practice\ninstruction: Be another.\ndescription: Another one.\n");
+    let served = Served::start(&db, &["--agents", &db.file("agents")]);
+    let (_, apps) = served.get("/v1/apps");
+    let text = apps.to_string();
+    assert!(text.contains("Another one.") && !text.contains("comes with the program"), "{text}");
+}

@@ -1,0 +1,81 @@
+//! The program as a server, and a client of it.
+
+use std::time::Duration;
+
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::child::{Database, Program};
+
+/// Nothing that is waited for here takes so long, unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Served {
+    pub(crate) program: Program,
+    /// Where it is.
+    pub(crate) url: String,
+    runtime: Runtime,
+    http: reqwest::Client,
+}
+
+impl Served {
+    /// Starts a server at a port that is free.
+    pub(crate) fn start(db: &Database, args: &[&str]) -> Self {
+        Self::of(db.start(&[&["serve", "--bind", "127.0.0.1:0"], args].concat()))
+    }
+
+    /// A program that says where it serves.
+    pub(crate) fn of(mut program: Program) -> Self {
+        program.wait_for("Ctrl-C ends it");
+        let url = program.seen.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+        let url = url.trim_end_matches(',').to_owned();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { program, url, runtime, http: reqwest::Client::new() }
+    }
+
+    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {
+        let request = self.http.request(method, format!("{}{path}", self.url)).timeout(PATIENCE);
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        self.runtime.block_on(async { request.send().await }).unwrap()
+    }
+
+    fn answer(&self, response: Response) -> (u16, Value) {
+        let status = response.status().as_u16();
+        (status, self.runtime.block_on(response.json()).unwrap())
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        self.answer(self.send(Method::GET, path, None))
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.answer(self.send(Method::POST, path, Some(body)))
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.answer(self.send(Method::PUT, path, Some(body)))
+    }
+
+    /// Starts a run of the practice agent; gives its id.
+    pub(crate) fn run(&self, input: &str) -> String {
+        let (status, run) = self.post("/v1/runs", &json!({ "app": "practice", "input": input }));
+        assert_eq!(status, 201, "{run}");
+        run["run_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Reads a run's feed until it has this text in it.
+    pub(crate) fn wait_for(&self, run: &str, text: &str) {
+        let mut feed = self.send(Method::GET, &format!("/v1/runs/{run}/events"), None);
+        let mut seen = String::new();
+        while !seen.contains(text) {
+            match self.runtime.block_on(feed.chunk()).unwrap() {
+                Some(chunk) => seen.push_str(&String::from_utf8_lossy(&chunk)),
+                None => panic!("{text:?} did not come; there was:\n{seen}"),
+            }
+        }
+    }
+}

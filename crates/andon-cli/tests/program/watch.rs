@@ -1,0 +1,104 @@
+//! `andon watch`.
+
+use serde_json::json;
+
+use crate::served::{Bridge, Served};
+
+#[test]
+fn a_run_is_watched_from_its_beginning_and_from_a_place_in_the_middle() {
+    let served = Served::with(&["--instant"]);
+    let ran = served.run(&["run", "--json", "roll 3 dice"]);
+    let id = ran.receipt()["run"].as_str().unwrap().to_owned();
+    let watched = served.run(&["watch", &id[..30], "--json"]);
+    assert_eq!(watched.receipt(), ran.receipt());
+    assert_eq!(watched.streamed(), ran.streamed());
+    let (lines, delta) = (watched.json(), |line: &serde_json::Value| line["type"] == "delta");
+    let place = lines.iter().position(delta).unwrap();
+    let after = lines[place]["at"].as_str().unwrap();
+    let rest = served.run(&["watch", &id, "--json", "--after", after]);
+    assert_eq!(rest.json(), lines[place + 1..]);
+    let text = served.run(&["watch", &id]);
+    let letters = |text: &str| text.split_whitespace().collect::<String>();
+    assert_eq!(letters(&text.stdout), letters(&watched.streamed()));
+    assert!(text.stderr.contains("✓ Completed"), "{}", text.stderr);
+}
+
+#[test]
+fn ctrl_c_leaves_and_the_run_goes_on() {
+    let served = Served::new();
+    let id = served.detach(&[], "tell me a long story");
+    let mut watch = served.start(&["watch", &id]);
+    watch.wait_for("# ");
+    watch.interrupt();
+    let ended = watch.end();
+    assert_eq!(ended.code, Some(130));
+    assert!(ended.stderr.contains(&format!("The run goes on: `andon cancel {id}` stops it.")), "{}", ended.stderr);
+    assert_eq!(served.receipt(&id)["outcome"], json!(null));
+}
+
+#[test]
+fn it_tells_how_a_run_ended_that_another_program_stopped() {
+    let served = Served::new();
+    let id = served.detach(&[], "tell me a long story");
+    let mut watch = served.start(&["watch", &id, "--json"]);
+    watch.wait_for("\"type\":\"delta\"");
+    served.run(&["cancel", &id]);
+    let ended = watch.end();
+    assert_eq!((ended.code, &ended.receipt()["reason"]), (Some(3), &json!("requested")));
+}
+
+#[test]
+fn a_broken_connection_goes_on_exactly_where_it_was() {
+    let served = Served::with(&["--instant"]);
+    let ran = served.run(&["run", "--json", "think, then use both, and count to 1"]);
+    let id = ran.receipt()["run"].as_str().unwrap().to_owned();
+    let whole = served.run(&["watch", &id, "--json"]);
+    let bridge = Bridge::new(&served.address, 3, 1_500);
+    let broken = served.run(&["watch", &id, "--json", "--server", &bridge.address]);
+    assert_eq!(bridge.broken(), 3);
+    assert_eq!((broken.stdout.as_str(), broken.code), (whole.stdout.as_str(), Some(0)));
+    for told in ["The connection is broken", "Connected again"] {
+        assert!(broken.stderr.contains(told), "{}", broken.stderr);
+    }
+}
+
+#[test]
+fn a_live_answer_that_breaks_in_the_middle_is_whole_on_the_screen() {
+    let served = Served::new();
+    let bridge = Bridge::new(&served.address, 2, 2_000);
+    let args = ["run", "--json", "--server", &bridge.address, "roll 3 dice"];
+    let ended = served.run(&args);
+    assert_eq!(bridge.broken(), 2);
+    let receipt = ended.receipt();
+    let said: String = ended.json().iter().filter(|line| line["type"] == "message").map(text_of).collect();
+    assert_eq!(ended.streamed(), said);
+    assert_eq!(receipt["outcome"]["kind"], "completed");
+}
+
+fn text_of(line: &serde_json::Value) -> String {
+    let parts = line["message"]["parts"].as_array().unwrap();
+    parts.iter().filter_map(|part| part["text"].as_str()).collect()
+}
+
+#[test]
+fn a_server_that_was_killed_and_comes_back_tells_what_became_of_the_run() {
+    let mut served = Served::new();
+    let id = served.detach(&[], "tell me a long story");
+    let mut watch = served.start(&["watch", &id, "--json"]);
+    watch.wait_for_times("\"type\":\"delta\"", 2);
+    served.kill();
+    served.start_again();
+    let ended = watch.end();
+    assert_eq!((ended.code, &ended.receipt()["outcome"]), (Some(1), &json!({"kind": "lost"})));
+    assert!(ended.stderr.contains("The connection is broken"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_unknown_run_and_one_of_many_are_told() {
+    let served = Served::with(&["--instant"]);
+    assert!(served.db.refused(&["watch", "nope"]).contains("there is no run nope at the server"));
+    for id in ["run-1", "run-2"] {
+        served.run(&["run", "--run-id", id, "hello"]);
+    }
+    assert!(served.db.refused(&["watch", "run-"]).contains("2 runs begin with run-"));
+}

@@ -1,0 +1,110 @@
+//! A client that does no more than it must: it shares two cores with the server that is measured.
+
+use std::net::SocketAddr;
+
+use memchr::memmem;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A connection that is kept.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    /// What has come and has not been taken.
+    buffer: Vec<u8>,
+}
+
+/// An answer's head.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    /// The length of its body; nothing if that comes in chunks.
+    length: Option<usize>,
+}
+
+impl Connection {
+    pub(crate) async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        stream.set_nodelay(true).expect("a connection");
+        Self { stream, buffer: Vec::new() }
+    }
+
+    /// Sends a request, and reads the head of its answer.
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Head {
+        self.stream.write_all(request).await.expect("a server that takes the request");
+        let end = self.until(b"\r\n\r\n").await;
+        let head = self.buffer.get(..end).unwrap_or_default().to_ascii_lowercase();
+        self.buffer.drain(..end);
+        let after = |name: &str| memmem::find(&head, name.as_bytes()).and_then(|at| head.get(at + name.len()..));
+        let number = |text: &[u8]| {
+            let digits = text.iter().copied().skip_while(|byte| *byte == b' ').take_while(u8::is_ascii_digit);
+            digits.fold(0_usize, |number, digit| number * 10 + usize::from(digit - b'0'))
+        };
+        let status = after("http/1.1").map(number).expect("a status");
+        Head { status: u16::try_from(status).unwrap_or_default(), length: after("\r\ncontent-length:").map(number) }
+    }
+
+    /// Asks, and reads the whole answer.
+    pub(crate) async fn whole(&mut self, request: &[u8]) -> (u16, Vec<u8>) {
+        let head = self.ask(request).await;
+        let length = head.length.expect("an answer of known length");
+        while self.buffer.len() < length {
+            self.read().await;
+        }
+        (head.status, self.buffer.drain(..length).collect())
+    }
+
+    /// Asks for a feed, which begins.
+    pub(crate) async fn feed(&mut self, request: &[u8]) {
+        let head = self.ask(request).await;
+        assert_eq!((head.status, head.length), (200, None), "the answer is a feed");
+    }
+
+    /// The next chunk of a feed; nothing at its end. The server writes whole events.
+    pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
+        let line = self.until(b"\r\n").await;
+        let size = self.buffer.get(..line - 2).and_then(|size| std::str::from_utf8(size).ok());
+        let size = size.and_then(|size| usize::from_str_radix(size, 16).ok()).expect("a chunk's size");
+        while self.buffer.len() < line + size + 2 {
+            self.read().await;
+        }
+        let chunk = self.buffer.get(line..line + size).unwrap_or_default().to_vec();
+        self.buffer.drain(..line + size + 2);
+        (size > 0).then_some(chunk)
+    }
+
+    /// The place behind the first occurrence of something, which may have to come first.
+    async fn until(&mut self, mark: &[u8]) -> usize {
+        loop {
+            if let Some(at) = memmem::find(&self.buffer, mark) {
+                return at + mark.len();
+            }
+            self.read().await;
+        }
+    }
+
+    async fn read(&mut self) {
+        let read = self.stream.read_buf(&mut self.buffer).await.expect("an answer");
+        assert_ne!(read, 0, "the server has closed the connection");
+    }
+}
+
+/// Starts a run; the answer is the run, or its feed.
+pub(crate) fn create(app: &str, wants_feed: bool) -> Vec<u8> {
+    let accept = if wants_feed { "text/event-stream" } else { "application/json" };
+    let body = format!(r#"{{"app":"{app}","input":"Go."}}"#);
+    with_body("POST /v1/runs", accept, &body)
+}
+
+/// A request with a body.
+pub(crate) fn with_body(what: &str, accept: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "{what} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// A request without one.
+pub(crate) fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
+}

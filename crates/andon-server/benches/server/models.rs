@@ -1,0 +1,115 @@
+//! Models that cost as little as a model can, each behind an app.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use andon::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
+use tokio::time::{Sleep, sleep};
+
+/// How many pieces an answer has that is streamed.
+pub(crate) const PIECES: u32 = 50_000;
+/// How many pieces an answer has that comes at its own pace.
+pub(crate) const PACED: u32 = 200;
+/// The bytes of a piece.
+pub(crate) const PIECE: usize = 5;
+
+/// What there is to run.
+pub(crate) const APPS: [(&str, Does); 6] = [
+    ("hello", Does::Stream { pieces: 1, before: Before::Nothing }),
+    ("silent", Does::Silence),
+    ("slow", Does::Stream { pieces: u32::MAX, before: Before::Pause(Duration::from_millis(100)) }),
+    ("flood", Does::Stream { pieces: PIECES, before: Before::Nothing }),
+    ("drip", Does::Stream { pieces: PIECES, before: Before::Yield }),
+    ("paced", Does::Stream { pieces: PACED, before: Before::Pause(Duration::from_millis(20)) }),
+];
+
+/// What a bench model does.
+#[derive(Clone, Copy)]
+pub(crate) enum Does {
+    /// Sends numbered pieces.
+    Stream { pieces: u32, before: Before },
+    /// Is silent for ever.
+    Silence,
+}
+
+/// What comes before each piece.
+#[derive(Clone, Copy)]
+pub(crate) enum Before {
+    /// All pieces are ready.
+    Nothing,
+    /// Others get a turn.
+    Yield,
+    /// A while passes.
+    Pause(Duration),
+}
+
+impl Model for Does {
+    fn name(&self) -> &str {
+        "bench"
+    }
+
+    fn call(&self, _: Request) -> Box<dyn Answer> {
+        match *self {
+            Self::Stream { pieces, before } => {
+                let pause = match before {
+                    Before::Pause(pause) => Some(Box::pin(sleep(pause))),
+                    Before::Nothing | Before::Yield => None,
+                };
+                Box::new(Stream { sent: 0, pieces, before, yielded: false, pause })
+            }
+            Self::Silence => Box::new(Silence),
+        }
+    }
+}
+
+/// The text of a piece: its number, so that what was lost or doubled is seen.
+pub(crate) fn piece(number: u32) -> String {
+    format!("{:04} ", number % 10_000)
+}
+
+struct Stream {
+    sent: u32,
+    pieces: u32,
+    before: Before,
+    yielded: bool,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Answer for Stream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        if self.sent == self.pieces {
+            return Poll::Ready(Some(Ok(Piece::End(ModelStop::EndTurn))));
+        }
+        match (self.before, &mut self.pause) {
+            (Before::Yield, _) => {
+                self.yielded = !self.yielded;
+                if self.yielded {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+            (Before::Pause(pause), Some(timer)) => {
+                ready!(timer.as_mut().poll(cx));
+                let next = timer.deadline() + pause;
+                timer.as_mut().reset(next);
+            }
+            (Before::Nothing | Before::Pause(_), _) => {}
+        }
+        let piece = piece(self.sent);
+        self.sent += 1;
+        Poll::Ready(Some(Ok(Piece::Text(piece))))
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        Usage::UNKNOWN
+    }
+}
+
+struct Silence;
+
+impl Answer for Silence {
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        Poll::Pending
+    }
+}

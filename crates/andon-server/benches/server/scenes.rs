@@ -1,0 +1,139 @@
+//! What is measured: trivial runs, and what a live run takes. Streams and stops have files of their own.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use andon_testkit::bench::{Goal, Line, Scene, median, now, quantile};
+use tokio::task::{JoinHandle, spawn_local};
+
+use crate::client::{Connection, create, get};
+use crate::house::{House, folder, on_one_thread};
+use crate::{reading, stops, streams};
+
+/// All of them.
+pub(crate) const ALL: [Scene; 6] = [
+    Scene { name: "disk", measure: disk },
+    Scene { name: "live", measure: stops::live },
+    Scene { name: "selector", measure: stops::selector },
+    Scene { name: "cancel", measure: stops::cancel },
+    Scene { name: "pieces", measure: streams::pieces },
+    Scene { name: "trivial", measure: trivial },
+];
+
+/// How many clients ask at one time where there are many.
+pub(crate) const CLIENTS: usize = 64;
+
+/// What the disk can do: a page is written and made durable, one after the other.
+fn disk() -> Vec<Line> {
+    const WRITES: u32 = 500;
+    let reached = median(3, || {
+        let folder = folder();
+        let mut file = std::fs::File::create(folder.path().join("file")).expect("a file");
+        let began = now();
+        for _ in 0..WRITES {
+            file.write_all(&[7; 8192]).expect("a page");
+            file.sync_data().expect("a durable page");
+        }
+        began.elapsed().as_secs_f64() * 1e3 / f64::from(WRITES)
+    });
+    vec![Line { what: "the disk alone: a page of 8 KiB, made durable", reached, unit: "ms", goal: Goal::None }]
+}
+
+/// Milliseconds.
+pub(crate) fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// The results of all of them.
+pub(crate) async fn all<T: 'static>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
+    let mut results = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        results.push(task.await.expect("a client that comes to its end"));
+    }
+    results
+}
+
+/// Starts runs, so many at a time, each with its feed on a connection of its own. `read` gets the first chunk, and goes on.
+pub(crate) async fn with_feeds<T: 'static, F: Future<Output = T> + 'static>(
+    house: &House,
+    app: &str,
+    runs: usize,
+    read: impl Fn(Connection, Vec<u8>) -> F,
+) -> Vec<JoinHandle<T>> {
+    let mut readers = Vec::with_capacity(runs);
+    while readers.len() < runs {
+        let starting: Vec<_> = (readers.len()..runs.min(readers.len() + CLIENTS))
+            .map(|_| {
+                let (address, request) = (house.address, create(app, true));
+                spawn_local(async move {
+                    let mut connection = Connection::open(address).await;
+                    connection.feed(&request).await;
+                    let first = connection.chunk().await.expect("a feed with something in it");
+                    (connection, first)
+                })
+            })
+            .collect();
+        readers.extend(all(starting).await.into_iter().map(|(connection, first)| spawn_local(read(connection, first))));
+    }
+    readers
+}
+
+/// A run that says one word.
+fn trivial() -> Vec<Line> {
+    const ALONE: usize = 1_500;
+    const MANY: usize = 12_000;
+    let house = House::new();
+    let at = house.address;
+    let (by_feed, by_get, rate, cpu) = on_one_thread(async {
+        drop(rounds(at, 200, Way::Feed).await);
+        let mut fed = rounds(at, ALONE, Way::Feed).await;
+        let mut got = rounds(at, ALONE, Way::PostAndGet).await;
+        let (began, before) = (now(), house.cpu());
+        let clients = (0..CLIENTS).map(|_| spawn_local(rounds(at, MANY / CLIENTS, Way::Feed))).collect();
+        drop(all(clients).await);
+        let runs = (MANY / CLIENTS * CLIENTS) as f64;
+        let cpu = (house.cpu() - before) * 1e6 / runs;
+        (quantile(&mut fed, 0.5), quantile(&mut got, 0.5), runs / began.elapsed().as_secs_f64(), cpu)
+    });
+    let line = |what, reached, unit, goal| Line { what, reached, unit, goal };
+    vec![
+        line("trivial run, POST to the end of its feed, one client, p50", ms(by_feed), "ms", Goal::AtMost(1.5)),
+        line("trivial run, POST, then GET its feed to the end, p50", ms(by_get), "ms", Goal::AtMost(1.5)),
+        line("trivial runs a second, 64 clients", rate, "runs/s", Goal::AtLeast(4_000.0)),
+        line("… CPU time of the server for each", cpu, "µs", Goal::None),
+    ]
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    /// The answer to the request is the feed.
+    Feed,
+    /// The run is created, and its feed is asked for.
+    PostAndGet,
+}
+
+/// Trivial runs, one after the other, and how long each took.
+async fn rounds(at: std::net::SocketAddr, runs: usize, way: Way) -> Vec<Duration> {
+    let mut connection = Connection::open(at).await;
+    let request = create("hello", matches!(way, Way::Feed));
+    let mut took = Vec::with_capacity(runs);
+    for _ in 0..runs {
+        let began = now();
+        match way {
+            Way::Feed => connection.feed(&request).await,
+            Way::PostAndGet => {
+                let (status, run) = connection.whole(&request).await;
+                assert_eq!(status, 201, "the run is created");
+                let run = reading::text(&run, "run_id").expect("a run's id");
+                connection.feed(&get(&format!("/v1/runs/{run}/events"))).await;
+            }
+        }
+        let mut settled = false;
+        while let Some(chunk) = connection.chunk().await {
+            settled |= reading::has(&chunk, "run_settled");
+        }
+        assert!(settled, "the feed tells the run's end");
+        took.push(began.elapsed());
+    }
+    took
+}

@@ -1,0 +1,163 @@
+//! Live runs: what they take, and how soon they stop.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use andon_testkit::bench::{Goal, Line, median, now, quantile};
+use tokio::task::spawn_local;
+
+use crate::client::{Connection, create, with_body};
+use crate::house::{House, on_one_thread};
+use crate::reading;
+use crate::scenes::{CLIENTS, all, ms, with_feeds};
+
+/// How many runs are live where it is about all of them.
+const LIVE: usize = 10_000;
+
+/// Reads a feed until its run has settled, and says when that was.
+async fn to_the_end(mut connection: Connection) -> Instant {
+    let mut seen = None;
+    while let Some(chunk) = connection.chunk().await {
+        if reading::has(&chunk, "run_settled") {
+            seen = Some(now());
+        }
+    }
+    seen.expect("the feed tells the run's end")
+}
+
+/// Stops everything, and waits until all of it has settled; the time that it took.
+async fn stop_all(house: &House, runs: usize) -> Duration {
+    let mut connection = Connection::open(house.address).await;
+    let request = with_body("POST /v1/cancel", "application/json", r#"{"all":true,"wait":true}"#);
+    let began = now();
+    let (status, answer) = connection.whole(&request).await;
+    let took = began.elapsed();
+    assert_eq!(status, 200, "all have settled");
+    let told = format!(r#"{{"cancelled":{runs},"settled":true"#);
+    assert!(answer.starts_with(told.as_bytes()), "all {runs} were stopped");
+    took
+}
+
+/// The memory of live runs with their feeds, and how soon all of them stop.
+pub(crate) fn live() -> Vec<Line> {
+    const WARM: usize = 500;
+    let house = House::new();
+    let (each, took, told) = on_one_thread(async {
+        // The first ones pay for threads and tables.
+        let warm = with_feeds(&house, "silent", WARM, |connection, _| to_the_end(connection)).await;
+        let before = house.memory();
+        let readers = with_feeds(&house, "silent", LIVE, |connection, _| to_the_end(connection)).await;
+        let each = (house.memory() - before) as f64 / LIVE as f64 / 1024.0;
+        let began = now();
+        let took = stop_all(&house, LIVE + WARM).await;
+        let last = all(readers).await.into_iter().chain(all(warm).await).max().expect("a reader");
+        (each, took, last - began)
+    });
+    let settled = house.kill_and_count_settled();
+    assert_eq!(settled, LIVE + WARM, "all were on disk when the answer came");
+    let line = |what, reached, unit, goal| Line { what, reached, unit, goal };
+    vec![
+        line("memory of a live run and its feed, 10,000 of them", each, "KiB", Goal::AtMost(40.0)),
+        line("… all stopped by one selector and settled on disk", took.as_secs_f64(), "s", Goal::AtMost(1.0)),
+        line("… until the last of 10,000 readers has seen the end", told.as_secs_f64(), "s", Goal::None),
+    ]
+}
+
+/// How soon 10,000 runs that nobody watches stop.
+pub(crate) fn selector() -> Vec<Line> {
+    let reached = median(3, || {
+        let house = House::new();
+        let took = on_one_thread(async {
+            let address = house.address;
+            let start = move || async move {
+                let mut connection = Connection::open(address).await;
+                for _ in 0..LIVE / CLIENTS + 1 {
+                    let (status, _) = connection.whole(&create("silent", false)).await;
+                    assert_eq!(status, 201, "the run is created");
+                }
+            };
+            all((0..CLIENTS).map(|_| spawn_local(start())).collect()).await;
+            stop_all(&house, (LIVE / CLIENTS + 1) * CLIENTS).await
+        });
+        assert!(house.kill_and_count_settled() >= LIVE, "all were on disk when the answer came");
+        took.as_secs_f64()
+    });
+    let what = "10,000 runs without feeds, one selector, settled on disk";
+    vec![Line { what, reached, unit: "s", goal: Goal::AtMost(1.0) }]
+}
+
+/// How soon one of a thousand live runs stops.
+pub(crate) fn cancel() -> Vec<Line> {
+    let mut lines = Vec::new();
+    let kinds = [
+        ("silent", 1, "cancel to 202, 1,000 silent runs, one at a time, p50"),
+        ("silent", 16, "cancel to 202, 1,000 silent runs, 16 at a time, p50"),
+        ("slow", 1, "cancel to 202, 1,000 with a piece every 100 ms, p50"),
+    ];
+    for (app, at_a_time, what) in kinds {
+        let mut rounds: Vec<Stopped> = (0..3).map(|_| stop_each(app, at_a_time)).collect();
+        rounds.sort();
+        let Stopped { to_202, to_end, median } = rounds.get(1).copied().unwrap_or_default();
+        let line = |what, reached, goal| Line { what, reached: ms(reached), unit: "ms", goal };
+        lines.push(line(what, median, Goal::None));
+        lines.push(line("… p99", to_202, Goal::AtMost(10.0)));
+        lines.push(line("… to the last event at the client, p99", to_end, Goal::AtMost(25.0)));
+    }
+    lines
+}
+
+/// How long a thousand cancels took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Stopped {
+    /// To the answer, p99.
+    to_202: Duration,
+    /// To the end of the feed, p99.
+    to_end: Duration,
+    /// To the answer, p50.
+    median: Duration,
+}
+
+/// Stops a thousand live runs, each with a request of its own: the time to the answer, and to the end of the feed.
+fn stop_each(app: &str, at_a_time: usize) -> Stopped {
+    const RUNS: usize = 1_000;
+    let house = House::new();
+    on_one_thread(async {
+        let ids = Rc::new(RefCell::new(Vec::with_capacity(RUNS)));
+        let readers = with_feeds(&house, app, RUNS, |connection, first| {
+            let number = ids.borrow().len();
+            ids.borrow_mut().push(reading::text(&first, "run").expect("a run's id").to_owned());
+            async move { (number, to_the_end(connection).await) }
+        })
+        .await;
+        let address = house.address;
+        let stopping = (0..at_a_time).map(|first| {
+            let ids = Rc::clone(&ids);
+            spawn_local(async move {
+                let mut connection = Connection::open(address).await;
+                let mut stopped = Vec::new();
+                for number in (first..RUNS).step_by(at_a_time) {
+                    let run = ids.borrow().get(number).cloned().unwrap_or_default();
+                    let request = with_body(&format!("POST /v1/runs/{run}/cancel"), "application/json", "{}");
+                    let began = now();
+                    let (status, _) = connection.whole(&request).await;
+                    // It may have settled by the time at which its cancel is on record.
+                    assert!(status == 202 || status == 200, "it is stopping: {status}");
+                    stopped.push((number, began, began.elapsed()));
+                }
+                stopped
+            })
+        });
+        let mut stopped: Vec<_> = all(stopping.collect()).await.into_iter().flatten().collect();
+        stopped.sort_by_key(|(number, ..)| *number);
+        let ends = all(readers).await;
+        let mut to_202: Vec<Duration> = stopped.iter().map(|(_, _, took)| *took).collect();
+        let both = stopped.iter().zip(&ends);
+        let mut to_end: Vec<Duration> = both.map(|((_, began, _), (_, end))| *end - *began).collect();
+        Stopped {
+            to_202: quantile(&mut to_202, 0.99),
+            to_end: quantile(&mut to_end, 0.99),
+            median: quantile(&mut to_202, 0.5),
+        }
+    })
+}

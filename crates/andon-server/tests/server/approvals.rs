@@ -1,0 +1,79 @@
+//! A person's yes or no, over HTTP.
+
+use std::sync::Arc;
+
+use andon::{Agent, Digest, MemoryJournal};
+use andon_server::Options;
+use andon_testkit::tools::{ToolLog, quick};
+use andon_testkit::{Act, ScriptedModel};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::house::{Events, House};
+
+/// A server with a run that waits for a yes to the call `c1`.
+async fn waiting() -> (House, String, Events, ToolLog, ScriptedModel) {
+    let mut acts = Act::call(0, "c1", "pay", r#"{"n": 7}"#);
+    acts.push(Act::tool_use());
+    let (log, model) = (ToolLog::new(), ScriptedModel::new([acts]));
+    let shop = Agent::builder().model(model.clone()).tool(quick("pay", &log).needs_approval());
+    let house = House::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
+    let run = house.start(json!({})).await;
+    let mut feed = house.feed(&run, None).await;
+    feed.until_type("approval_requested").await;
+    (house, run, feed, log, model)
+}
+
+async fn decide(house: &House, run: &str, body: Value) -> (StatusCode, Value) {
+    house.post(&format!("/v1/runs/{run}/approvals/c1"), body).await
+}
+
+#[tokio::test]
+async fn a_yes_to_exactly_what_was_seen_lets_the_call_be_made() {
+    let (house, run, mut feed, log, _) = waiting().await;
+    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!((view["state"].as_str(), view["approvals"][0]["call"].as_str()), (Some("waiting"), Some("c1")));
+    let digest = &view["approvals"][0]["digest"];
+    let (status, told) = decide(&house, &run, json!({"decision": "approve", "digest": digest})).await;
+    assert_eq!((status, told["decision"].as_str()), (StatusCode::OK, Some("approve")), "{told}");
+    assert_eq!(feed.until_type("run_settled").await.json["outcome"]["kind"], "completed");
+    assert_eq!(log.started(), 1);
+    let (status, late) = decide(&house, &run, json!({"decision": "deny"})).await;
+    assert_eq!((status, late["type"].as_str()), (StatusCode::CONFLICT, Some("urn:andon:not-awaited")));
+}
+
+#[tokio::test]
+async fn a_no_tells_the_model_why_and_the_call_is_not_made() {
+    let (house, run, mut feed, log, model) = waiting().await;
+    let (status, _) = decide(&house, &run, json!({"decision": "deny", "why": "too dear"})).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(feed.until_type("run_settled").await.json["outcome"]["kind"], "completed");
+    assert_eq!(log.started(), 0);
+    assert!(format!("{:?}", model.requests()[1]).contains("too dear"));
+}
+
+#[tokio::test]
+async fn a_yes_to_other_arguments_or_another_call_is_none() {
+    let (house, run, _, log, _) = waiting().await;
+    let other = serde_json::to_value(Digest::of(br#"{"n": 8}"#)).unwrap();
+    let (status, problem) = decide(&house, &run, json!({"decision": "approve", "digest": other})).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{problem}");
+    let (status, _) = house.post(&format!("/v1/runs/{run}/approvals/c2"), json!({"decision": "approve"})).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    for wrong in [json!({}), json!({"decision": "maybe"}), json!({"decision": "approve", "digest": "x"})] {
+        assert_eq!(decide(&house, &run, wrong.clone()).await.0, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
+    }
+    let (status, _) = house.post("/v1/runs/nobody/approvals/c1", json!({"decision": "approve"})).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!((view["state"].as_str(), log.started()), (Some("waiting"), 0));
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_a_yes_is_cancelled_like_any_other_and_a_yes_is_then_too_late() {
+    let (house, run, _, log, _) = waiting().await;
+    let (status, told) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
+    assert_eq!((status, told["receipt"]["cut_in"].as_str()), (StatusCode::OK, Some("waiting")), "{told}");
+    assert_eq!(decide(&house, &run, json!({"decision": "approve"})).await.0, StatusCode::CONFLICT);
+    assert_eq!(log.started(), 0);
+}

@@ -1,0 +1,176 @@
+//! The line: holding and opening admission.
+
+use std::sync::Arc;
+
+use andon::MemoryJournal;
+use andon_server::Options;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::house::{House, agent, endless};
+use crate::inside::{Inside, order, reason};
+
+async fn create(inside: &Inside, more: Value) -> (StatusCode, Value) {
+    inside.post("/v1/runs", order(more)).await
+}
+
+#[tokio::test]
+async fn who_is_turned_away_is_told_by_whom_and_why() {
+    let inside = Inside::new(agent([])).await;
+    let (status, line) = inside.put("/v1/line", json!({"state": "held", "reason": "bad release"})).await;
+    assert_eq!((status, line["state"].as_str()), (StatusCode::OK, Some("held")));
+    let told = &inside.get("/v1/line").await.1;
+    let hold = &told["holds"][0];
+    assert_eq!((hold["reason"].as_str(), hold["by"].as_str()), (Some("bad release"), Some("local")));
+    assert!(hold["since"].is_string());
+    let (status, problem) = create(&inside, json!({})).await;
+    assert_eq!((status, problem["type"].as_str()), (StatusCode::SERVICE_UNAVAILABLE, Some("urn:andon:line-held")));
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(["local", "bad release", "for all"].iter().all(|word| detail.contains(word)), "{detail}");
+    assert!(inside.runtime.runs().is_empty());
+    let (status, line) = inside.put("/v1/line", json!({"state": "open"})).await;
+    assert_eq!((status, line), (StatusCode::OK, json!({"state": "open", "holds": []})));
+    assert_eq!(create(&inside, json!({})).await.0, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn an_app_or_a_user_is_held_alone_and_opened_alone() {
+    let inside = Inside::new(agent([])).await;
+    let more = andon::Agent::builder().model(andon_testkit::ScriptedModel::new([])).name("bank");
+    inside.server.apps().put(more.runtime(&inside.runtime).build().unwrap(), None);
+    inside.put("/v1/line", json!({"state": "held", "app": "bank"})).await;
+    let (_, line) = inside.put("/v1/line", json!({"state": "held", "user": "eve", "reason": "spam"})).await;
+    assert_eq!((line["state"].as_str(), line["holds"].as_array().unwrap().len()), (Some("open"), 2));
+    let held = StatusCode::SERVICE_UNAVAILABLE;
+    assert_eq!(create(&inside, json!({"app": "bank"})).await.0, held);
+    assert_eq!(create(&inside, json!({"user": "eve"})).await.0, held);
+    assert_eq!(create(&inside, json!({"user": "ada"})).await.0, StatusCode::CREATED);
+    inside.put("/v1/line", json!({"state": "open", "app": "bank"})).await;
+    assert_eq!(create(&inside, json!({"app": "bank"})).await.0, StatusCode::CREATED);
+    // Opening for all takes away the hold for all, of which there is none.
+    inside.put("/v1/line", json!({"state": "open"})).await;
+    assert_eq!(create(&inside, json!({"user": "eve"})).await.0, held);
+}
+
+#[tokio::test]
+async fn a_hold_survives_a_restart_and_so_does_opening() {
+    let journal = Arc::new(MemoryJournal::new());
+    let inside = Inside::build(journal.clone(), Options::default(), agent([])).await;
+    inside.put("/v1/line", json!({"state": "held", "reason": "night"})).await;
+    inside.put("/v1/line", json!({"state": "held", "user": "eve"})).await;
+    inside.put("/v1/line", json!({"state": "held", "app": "shop"})).await;
+    inside.put("/v1/line", json!({"state": "open", "app": "shop"})).await;
+    let before = inside.get("/v1/line").await;
+    drop(inside);
+    let again = Inside::build(journal, Options::default(), agent([])).await;
+    assert_eq!(again.get("/v1/line").await, before);
+    assert_eq!(before.1["holds"].as_array().unwrap().len(), 2);
+    let (status, problem) = create(&again, json!({})).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(problem["detail"].as_str().unwrap().contains("night"));
+}
+
+#[tokio::test]
+async fn holding_with_cancel_and_wait_is_the_proof_that_all_have_settled() {
+    const RUNS: usize = 500;
+    let inside = Inside::new(agent(std::iter::repeat_with(endless).take(RUNS))).await;
+    let mut runs = Vec::new();
+    for _ in 0..RUNS {
+        runs.push(inside.start(json!({})).await);
+    }
+    let request = json!({"state": "held", "reason": "stop everything", "cancel": true, "wait": true});
+    let (status, line) = inside.put("/v1/line", request).await;
+    assert_eq!((status, line["state"].as_str()), (StatusCode::OK, Some("held")));
+    let stopped = &line["stopped"];
+    assert_eq!((stopped["cancelled"].as_u64(), stopped["settled"].as_bool()), (Some(RUNS as u64), Some(true)));
+    assert_eq!(stopped["runs"].as_array().unwrap().len(), RUNS);
+    assert!(runs.iter().all(|run| run.try_outcome().is_some()));
+    assert!(inside.runtime.in_progress().is_empty());
+    let receipt = serde_json::to_value(runs[0].receipt().unwrap()).unwrap();
+    assert_eq!((receipt["reason"].as_str(), receipt["note"].as_str()), (Some("operator"), Some("stop everything")));
+}
+
+#[tokio::test]
+async fn holding_a_user_with_cancel_stops_only_theirs() {
+    let inside = Inside::new(agent([endless(), endless()])).await;
+    let (ada, bob) = (inside.start(json!({"user": "ada"})).await, inside.start(json!({"user": "bob"})).await);
+    let (_, line) = inside.put("/v1/line", json!({"state": "held", "user": "ada", "cancel": true, "wait": true})).await;
+    assert_eq!(line["stopped"]["cancelled"], 1);
+    assert_eq!((reason(&ada).await.as_str(), bob.try_outcome().is_none()), ("operator", true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_run_that_is_being_created_is_refused_or_counted_and_never_missed() {
+    let house = House::build(
+        Arc::new(MemoryJournal::new()),
+        Options::default(),
+        agent(std::iter::repeat_with(endless).take(400)),
+    )
+    .await;
+    let (mut refused, mut counted) = (0, 0);
+    for round in 0..25 {
+        let creates = (0..12).map(|_| house.post("/v1/runs", order(json!({}))));
+        let hold = async {
+            for _ in 0..round * 2 {
+                tokio::task::yield_now().await;
+            }
+            house.put("/v1/line", json!({"state": "held", "cancel": true, "wait": true})).await
+        };
+        let (created, (status, line)) = tokio::join!(futures_util::future::join_all(creates), hold);
+        assert_eq!(status, StatusCode::OK, "{line}");
+        assert!(house.runtime.in_progress().is_empty(), "round {round}: something runs behind the hold");
+        let stopped: Vec<&str> =
+            line["stopped"]["runs"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap()).collect();
+        for (status, told) in created {
+            match status {
+                StatusCode::SERVICE_UNAVAILABLE => refused += 1,
+                StatusCode::CREATED => {
+                    counted += 1;
+                    assert!(stopped.contains(&told["run_id"].as_str().unwrap()), "round {round}: {told}");
+                }
+                other => panic!("{other}: {told}"),
+            }
+        }
+        house.put("/v1/line", json!({"state": "open"})).await;
+    }
+    println!("{refused} refused, {counted} counted");
+    assert!(refused > 0 && counted > 0, "{refused} refused, {counted} counted");
+}
+
+#[tokio::test]
+async fn cancels_work_while_the_line_is_held() {
+    let inside = Inside::new(agent([endless(), endless()])).await;
+    let (one, two) = (inside.start(json!({})).await, inside.start(json!({})).await);
+    inside.put("/v1/line", json!({"state": "held"})).await;
+    assert!(one.try_outcome().is_none(), "holding alone stops nothing");
+    let (status, _) = inside.post(&format!("/v1/runs/{}/cancel", one.id()), json!({"wait": true})).await;
+    assert_eq!(status, StatusCode::OK);
+    let (status, told) = inside.post("/v1/cancel", json!({"all": true, "wait": true})).await;
+    assert_eq!((status, told["cancelled"].as_u64()), (StatusCode::OK, Some(1)));
+    assert_eq!(reason(&two).await, "requested");
+}
+
+#[tokio::test]
+async fn what_does_not_go_together_is_refused_and_changes_nothing() {
+    let inside = Inside::new(agent([])).await;
+    for wrong in [
+        json!({}),
+        json!({"state": "closed"}),
+        json!({"state": "held", "app": "a", "user": "u"}),
+        json!({"state": "held", "wait": true}),
+        json!({"state": "held", "force": "now"}),
+        json!({"state": "open", "cancel": true}),
+        json!({"state": "open", "wait": true}),
+        json!({"state": "open", "reason": "done"}),
+        json!({"state": "open", "force": "now"}),
+        json!({"state": "held", "until": "noon"}),
+        json!({"state": "held", "reason": "x".repeat(3000)}),
+    ] {
+        assert_eq!(inside.put("/v1/line", wrong.clone()).await.0, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
+    }
+    for id in ["", "a/b\u{0}", &"x".repeat(10_000)] {
+        let (status, problem) = inside.put("/v1/line", json!({"state": "held", "app": id})).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+    }
+    assert_eq!(inside.get("/v1/line").await.1, json!({"state": "open", "holds": []}));
+}
