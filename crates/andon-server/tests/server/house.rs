@@ -86,7 +86,7 @@ impl House {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Events { response, buffer: Vec::new() }
+        Events { response, buffer: Vec::new(), seen: 0 }
     }
 
     /// Waits until a run has settled, and gives its receipt.
@@ -119,6 +119,8 @@ pub(crate) async fn answered(response: Response) -> Answered {
 pub(crate) struct Events {
     response: Response,
     buffer: Vec<u8>,
+    /// How much of the buffer has no end of an event in it.
+    seen: usize,
 }
 
 /// One event of a feed: its id and what it says.
@@ -133,13 +135,15 @@ impl Events {
     /// The next event; nothing when the feed has ended.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
-                let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
+            if let Some(end) = self.buffer[self.seen..].windows(2).position(|two| two == b"\n\n") {
+                let block: Vec<u8> = self.buffer.drain(..self.seen + end + 2).collect();
+                self.seen = 0;
                 match parse(&String::from_utf8(block).unwrap()) {
                     Some(event) => return Some(event),
                     None => continue,
                 }
             }
+            self.seen = self.buffer.len().saturating_sub(1);
             let chunk = timeout(PATIENCE, self.response.chunk()).await.expect("the feed is silent").unwrap();
             self.buffer.extend_from_slice(&chunk?);
         }
