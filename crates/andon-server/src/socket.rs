@@ -23,7 +23,7 @@ use crate::seats::Seat;
 /// How much the kernel keeps for a client that does not read. It takes twice that, for its own accounts.
 const KERNEL_BUFFER: usize = 512 << 10;
 /// How long, and how much, a client may go on sending when it was answered already.
-const LINGER: Duration = Duration::from_millis(500);
+const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 4 << 20;
 
 /// A client's socket.
@@ -207,13 +207,16 @@ mod tests {
         let begun = Instant::now();
         let piece = vec![b'x'; 64 << 10];
         let writing = async {
+            let mut pieces = 0;
             loop {
                 if let Err(error) = socket.write_all(&piece).await {
-                    return error;
+                    return (error, pieces * piece.len());
                 }
+                pieces += 1;
             }
         };
-        let error = timeout(Duration::from_secs(20), writing).await.unwrap();
+        let (error, taken) = timeout(Duration::from_secs(20), writing).await.unwrap();
+        assert!(taken <= 4 * KERNEL_BUFFER, "{taken} bytes were taken for a client that does not read");
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(begun.elapsed() >= stalled);
     }

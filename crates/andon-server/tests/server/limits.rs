@@ -126,10 +126,12 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     // It says so, sends all the same, and can read the answer.
     let mut raw = Raw::open(house.address()).await;
     raw.send(format!("{POST_RUNS}content-length: 9999999999\r\n\r\n")).await;
-    for _ in 0..32 {
-        assert!(raw.send(vec![b' '; 64 << 10]).await, "it was cut off in the middle of a word");
-    }
+    raw.send(vec![b' '; 64 << 10]).await;
     assert_eq!(raw.answer().await.unwrap().problem(), "body-too-large");
+    for _ in 0..8 {
+        assert!(raw.send(vec![b' '; 64 << 10]).await, "it was cut off in the middle of a word");
+        tokio::task::yield_now().await;
+    }
     // It does not say so.
     let mut raw = Raw::open(house.address()).await;
     raw.send(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
