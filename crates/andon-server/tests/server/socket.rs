@@ -286,7 +286,7 @@ async fn shutting_down_closes_a_socket_whose_run_has_no_end_yet() {
     let run = house.start(json!({})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();
     until(&mut socket, "run_accepted").await;
-    let (down, (_, end)) = tokio::join!(house.serving.shut_down(), rest(&mut socket));
+    let (_, (_, end)) = tokio::join!(house.serving.shut_down(), rest(&mut socket));
     assert_eq!(end, (1001, "the server is shutting down".to_owned()));
 }
 
