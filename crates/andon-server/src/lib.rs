@@ -29,6 +29,7 @@ mod feeds;
 mod files;
 mod guard;
 mod idle;
+mod json;
 mod line;
 mod options;
 mod path;

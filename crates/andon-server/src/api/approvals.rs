@@ -1,7 +1,7 @@
 //! `POST /v1/runs/{run_id}/approvals/{call}`: a person's yes or no.
 
+use crate::json::Json;
 use andon::{CallId, Digest, Event, FeedItem, Run};
-use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! `GET /v1/apps`: what can be run.
 
-use axum::Json;
+use crate::json::Json;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;

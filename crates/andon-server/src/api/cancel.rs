@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::json::Json;
 use andon::core::time::Wall;
 use andon::{CallId, Ending, Reason, Receipt, Reply, ReplyKind, Run, RunId, State as RunState};
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::json::Json;
 use andon::core::event::Accepted;
 use andon::core::id::LOCAL;
 use andon::core::message::Image;
 use andon::{Agent, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, WhenBusy};
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,7 +1,7 @@
 //! `/v1/line`: hold and open admission.
 
+use crate::json::Json;
 use andon::Reason;
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
+use crate::json::Json;
 use andon::CALIBRATION;
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,7 +1,7 @@
 //! `GET /v1/runs`: what runs, and what ran.
 
+use crate::json::Json;
 use andon::{Receipt, Run, RunFilter, RunId, State as RunState};
-use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
+use crate::json::Json;
 use andon::{Reason, Reply, Run, RunId, SessionKey, State as RunState};
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

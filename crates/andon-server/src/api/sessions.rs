@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::json::Json;
 use andon::core::time::Wall;
 use andon::{Cancel, Message, SessionFilter, SessionInfo, SessionKey, StateMap};
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
