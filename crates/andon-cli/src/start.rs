@@ -11,6 +11,7 @@ use crate::client::{Client, Place};
 use crate::conversation::{Conversation, Manner, Remote};
 use crate::db::{Db, For};
 use crate::names;
+use crate::show::plain;
 
 /// A program that is ready to talk.
 pub(crate) struct Start {
@@ -93,7 +94,7 @@ async fn choose_app(client: &Client, named: Option<&str>) -> anyhow::Result<(Str
     };
     let Some(app) = found else {
         let names: Vec<&str> = apps.iter().map(|app| app.app.as_str()).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let names = if names.is_empty() { "none".to_owned() } else { plain(&names.join(", ")) };
         match named {
             Some(named) => bail!("the server at {} has no app {named}; it has: {names}", client.shown()),
             None => bail!("say which app with --app; the server at {} has: {names}", client.shown()),

@@ -40,6 +40,6 @@ async fn talk(address: &str) -> Result<(), Box<dyn Error>> {
     let stop = json!({"note": "stop button", "wait": true});
     let told = client.post(format!("{address}/agents/v1/runs/r1/cancel")).json(&stop).send().await?;
     let told: Value = told.json().await?;
-    println!("{}: {}", told["reply"], told["outcome"]);
+    println!("{:?}: {:?}", told.get("reply"), told.get("outcome"));
     Ok(())
 }

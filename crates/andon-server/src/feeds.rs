@@ -187,3 +187,15 @@ impl Drop for Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_with_nothing_to_say_costs_little() {
+        let own = size_of::<SseBody>();
+        let boxed = size_of::<Sleep>() + size_of::<WaitForCancellationFutureOwned>();
+        assert!(own + boxed < 512, "{own} and {boxed} bytes");
+    }
+}

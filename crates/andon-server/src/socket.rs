@@ -178,3 +178,43 @@ impl AsyncWrite for Socket {
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use andon::Runtime;
+    use rustix::net::sockopt;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+    use crate::seats::Room;
+    use crate::{Options, Server};
+
+    #[tokio::test]
+    async fn a_write_that_makes_no_progress_fails_in_time_and_little_was_kept() {
+        let server = Server::new(&Runtime::builder().build(), Options::default()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _deaf = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let seat = Seat::take(&server.core, Room::new(1, 0, 100)).unwrap();
+        let stalled = Duration::from_millis(300);
+        let mut socket = Socket::new(stream, seat, stalled);
+        assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
+        // The kernel would close it by itself; here it is not asked to.
+        #[cfg(target_os = "linux")]
+        sockopt::set_tcp_user_timeout(&socket.stream, 0).unwrap();
+        let begun = Instant::now();
+        let piece = vec![b'x'; 64 << 10];
+        let writing = async {
+            loop {
+                if let Err(error) = socket.write_all(&piece).await {
+                    return error;
+                }
+            }
+        };
+        let error = timeout(Duration::from_secs(20), writing).await.unwrap();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= stalled);
+    }
+}

@@ -282,6 +282,23 @@ mod tests {
     }
 
     #[test]
+    fn an_item_is_one_flat_object_with_its_type() {
+        let at = Cursor { seq: 3, byte: 9 };
+        let call = CallId::new("c1").unwrap();
+        let head = Arc::new(CallHead { index: 0, id: call.clone(), name: "dice".into() });
+        let delta = |kind| FeedItem::Delta(Delta { at, kind, text: "é\n".into() });
+        let told =
+            [delta(Kind::Text), delta(Kind::ToolInput(head)), delta(Kind::ToolOutput(call)), FeedItem::TextLost { at }];
+        let expected = [
+            r#"{"type":"delta","at":"3.9","text":"é\n"}"#,
+            r#"{"type":"delta","at":"3.9","tool_input":"é\n","call":"c1","tool":"dice"}"#,
+            r#"{"type":"delta","at":"3.9","tool_output":"é\n","call":"c1"}"#,
+            r#"{"type":"text_lost","at":"3.9"}"#,
+        ];
+        assert_eq!(told.map(|item| serde_json::to_string(&item).unwrap()), expected);
+    }
+
+    #[test]
     fn a_cursor_is_read_as_it_is_written_and_anything_else_is_refused() {
         for cursor in [Cursor { seq: 12, byte: 0 }, Cursor { seq: 12, byte: 340 }] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));

@@ -135,9 +135,9 @@ pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
-    pub(crate) served: ServedArgs,
-    #[command(flatten)]
     pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) served: ServedArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -161,9 +161,9 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
-    pub(crate) served: ServedArgs,
-    #[command(flatten)]
     pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) served: ServedArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ Examples:
   andon watch 019a8744-1f3c
   andon watch 019a8744-1f3c --json --after 12.340
 
-Ctrl-C leaves. The run goes on.")]
+Ctrl-C leaves with 130, and the run goes on. Else the exit code tells how the run ended, as that of `andon run` does.")]
 pub(crate) struct WatchArgs {
     /// The run's id, or enough of its beginning. `andon runs` lists them.
     #[arg(value_name = "RUN")]
@@ -58,7 +58,7 @@ pub(crate) struct CancelArgs {
     #[arg(long)]
     pub(crate) all: bool,
     /// Only this tool call of the run; the run goes on.
-    #[arg(long, value_name = "CALL", requires = "run", conflicts_with = "wait", value_parser = call_id)]
+    #[arg(long, value_name = "CALL", requires = "run", conflicts_with_all = ["session", "user", "app", "all", "wait"], value_parser = call_id)]
     pub(crate) call: Option<CallId>,
     /// Give running tools no time.
     #[arg(long, conflicts_with = "after_turn")]

@@ -10,6 +10,7 @@ use andon::{
 use anyhow::bail;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
 use super::forms::{
     AppList, AppView, Cancelled, CancelledMany, History, LineView, Models, RunPage, RunView, SessionList,
@@ -58,7 +59,12 @@ impl Client {
     /// A run's feed behind a place; nothing if there is nothing behind it.
     pub(super) async fn events(&self, run: &RunId, after: &str) -> Result<Option<Response>, ClientError> {
         let request = self.request(Method::GET, &["v1", "runs", run.as_str(), "events"]);
-        let response = self.send(request.header("last-event-id", after)).await?;
+        let sent = self.send(request.header("last-event-id", after));
+        // Only the head of it: the feed itself takes as long as the run.
+        let Ok(response) = timeout(ANSWER, sent).await else {
+            return Err(self.unheard("it took too long to answer"));
+        };
+        let response = response?;
         Ok((response.status() != StatusCode::NO_CONTENT).then_some(response))
     }
 

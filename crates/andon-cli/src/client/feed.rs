@@ -151,7 +151,7 @@ impl Reading {
     }
 
     fn early(&self, why: &str) -> Broken {
-        Broken::Early(ClientError::Broken { server: self.client.shown().into(), why: why.to_owned() })
+        Broken::Early(self.client.unheard(why))
     }
 
     /// Tells one item; something if nothing comes behind it.

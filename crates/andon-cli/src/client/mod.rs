@@ -23,6 +23,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use self::forms::Problem;
+use crate::show::plain;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -137,7 +138,11 @@ impl Client {
         let status = response.status();
         let body = response.bytes().await.map_err(|error| self.broken(&error))?;
         match serde_json::from_slice::<Problem>(&body) {
-            Ok(problem) => Err(ClientError::Refused(Box::new(problem))),
+            // It is shown in a terminal, and who knows who wrote it.
+            Ok(problem) => {
+                let detail = plain(&problem.detail);
+                Err(ClientError::Refused(Box::new(Problem { detail, ..problem })))
+            }
             Err(_) => Err(self.strange(format!("status {status}"))),
         }
     }
@@ -154,7 +159,12 @@ impl Client {
     }
 
     fn strange(&self, why: String) -> ClientError {
-        ClientError::Strange { server: Arc::clone(&self.shown), why }
+        ClientError::Strange { server: Arc::clone(&self.shown), why: plain(&why) }
+    }
+
+    /// The connection gave nothing, for a reason of our own.
+    fn unheard(&self, why: &str) -> ClientError {
+        ClientError::Broken { server: Arc::clone(&self.shown), why: why.to_owned() }
     }
 
     fn broken(&self, error: &reqwest::Error) -> ClientError {

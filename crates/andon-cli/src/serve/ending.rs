@@ -1,5 +1,9 @@
 //! The end of a server, signal by signal.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use andon_server::{Server, Serving, ShutDown};
 
 use super::{complain, say};
@@ -12,17 +16,23 @@ const NAMED: usize = 10;
 
 /// Shuts down: the first signal has come. A second one stops what runs now.
 pub(super) async fn end(server: &Server, serving: &Serving, interrupts: &mut Interrupts) -> Exit {
-    say(&beginning(server));
-    let mut shutting_down = std::pin::pin!(serving.shut_down());
-    let ended = loop {
-        tokio::select! {
-            biased;
-            ended = &mut shutting_down => break ended,
-            _ = interrupts.while_idle() => {
-                say("Stopping all runs now. Once more leaves at once.");
-                serving.harden();
+    let words = beginning(server);
+    let mut shutting_down = pin!(serving.shut_down());
+    // Said when it is so: from here on nothing is let in.
+    let begun = poll_fn(|context| Poll::Ready(shutting_down.as_mut().poll(context))).await;
+    say(&words);
+    let ended = match begun {
+        Poll::Ready(ended) => ended,
+        Poll::Pending => loop {
+            tokio::select! {
+                biased;
+                ended = &mut shutting_down => break ended,
+                _ = interrupts.while_idle() => {
+                    say("Stopping all runs now. Once more leaves at once.");
+                    serving.harden();
+                }
             }
-        }
+        },
     };
     account(server, ended)
 }

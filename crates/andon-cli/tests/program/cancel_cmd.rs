@@ -41,12 +41,17 @@ fn one_call_is_stopped_alone_and_the_run_goes_on() {
     let id = served.detach(&[], "count slowly to 500");
     let mut watch = served.start(&["watch", &id, "--json"]);
     watch.wait_for("\"type\":\"tool_started\"");
-    let call = served.receipt(&id)["calls"][0]["call"].as_str().unwrap().to_owned();
-    let told = served.run(&["cancel", &id, "--call", &call]);
+    // The line before is whole: it is the answer that asks for the call.
+    let asks = watch.seen.lines().find(|line| line.contains("\"type\":\"message\"")).unwrap();
+    let asks: Value = serde_json::from_str(asks).unwrap();
+    let call = asks["message"]["parts"].as_array().unwrap().iter().find_map(|part| part["id"].as_str()).unwrap();
+    assert!(served.db.refused(&["cancel", &id, "--call", "nope"]).contains("no such call"));
+    let told = served.run(&["cancel", &id, "--call", call]);
     assert!(told.stdout.contains("is stopping; the run goes on."), "{}", told.stdout);
     let ended = watch.end();
     assert_eq!((ended.code, &ended.receipt()["outcome"]["kind"]), (Some(0), &json!("completed")));
-    assert!(served.db.refused(&["cancel", &id, "--call", "nope"]).contains("no such call"));
+    let late = served.run(&["cancel", &id, "--call", call]).stdout;
+    assert!(late.contains("had completed"), "{late}");
 }
 
 #[test]

@@ -103,6 +103,19 @@ fn a_server_that_is_not_there_or_does_not_answer_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_server_is_named_by_a_variable_and_one_that_was_killed_is_not_asked() {
+    let mut served = Served::with(&["--instant"]);
+    let variables = [("ANDON_SERVER", served.address.as_str())];
+    let ended = Program::start_in("memory", &variables, &["run", "--run-id", "by-variable", "hello"]).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(served.receipt("by-variable")["outcome"]["kind"], "completed");
+    served.kill();
+    let here = served.run(&["run", "--instant", "--json", "hello"]);
+    assert_eq!(here.receipt()["outcome"]["kind"], "completed");
+    assert_eq!(served.run(&["runs", "--json"]).json().len(), 2);
+}
+
+#[test]
 fn an_unknown_app_is_told_with_those_that_are_there() {
     let served = Served::new();
     let why = served.db.refused(&["run", "--app", "shop", "hello"]);

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -68,10 +68,16 @@ pub(crate) async fn events(
     principal: Principal,
     Path(run): Path<String>,
     Query(from): Query<From>,
+    method: Method,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let run = runs::find(&core, &principal, &run).await?;
+    if method == Method::HEAD {
+        // Who only looks at the head reads nothing, and its going away is nobody's loss.
+        place(&headers, from.after.as_deref())?;
+        return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
+    }
     let wanted = Wanted::new(&core, run.session(), &headers, from.after.as_deref())?;
     if !wants_socket(&headers) {
         return Ok(feed(&core, &run, wanted));

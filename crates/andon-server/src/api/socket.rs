@@ -218,12 +218,14 @@ impl Talk {
         let Said::Cancel { force, grace_ms, note } = parse(text.as_bytes(), self.core.options.max_depth)?;
         let how = how(force, None, note, grace_ms)?;
         let (core, principal, id) = (Shared::clone(&self.core), self.principal.clone(), self.run.id().clone());
-        self.answers.push(Box::pin(async move {
+        // A task of its own: who hangs up right behind the cancel has cancelled all the same.
+        let stopping = self.core.spawn(async move {
             match cancel::stop(&core, &principal, &id, &how).await {
-                Ok((run, reply)) => reply_form(json!(cancel::told(&run, &reply))),
-                Err(problem) => reply_form(json!({"problem": problem.to_json()})),
+                Ok((run, reply)) => json!(cancel::told(&run, &reply)),
+                Err(problem) => json!({"problem": problem.to_json()}),
             }
-        }));
+        });
+        self.answers.push(Box::pin(async move { reply_form(stopping.await.unwrap_or(Value::Null)) }));
         Ok(())
     }
 

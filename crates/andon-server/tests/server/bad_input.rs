@@ -255,3 +255,16 @@ async fn good_answers_carry_sane_headers_too() {
         assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_look_at_the_head_of_a_feed_is_not_a_reader_that_goes_away() {
+    let house = House::silent().await;
+    let run = house.start(json!({"on_disconnect": "cancel"})).await;
+    let mut raw = Raw::open(house.address()).await;
+    raw.send(format!("HEAD /v1/runs/{run}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await;
+    assert!(String::from_utf8(raw.closed().await).unwrap().starts_with("HTTP/1.1 200 OK\r\n"));
+    // Time enough to be missed.
+    for _ in 0..50 {
+        assert_eq!(house.get(&format!("/v1/runs/{run}")).await.1["state"], "running");
+    }
+}

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod approvals;
-mod busy;
 mod bad_input;
+mod busy;
 mod cancel;
 mod create;
 mod described;
@@ -12,8 +12,8 @@ mod feeds;
 mod guard;
 mod house;
 mod inside;
-mod line;
 mod limits;
+mod line;
 mod raw;
 mod shutdown;
 mod socket;

@@ -141,8 +141,10 @@ async fn a_long_grace_does_not_cost_a_run_its_end_on_record() {
 async fn a_thread_that_never_ends_is_left_behind_and_its_run_has_settled() {
     let log = ToolLog::new();
     let house = with_tool(options(SHORT, Duration::from_secs(2)), tools::on_thread("tool", LONG, false, &log)).await;
-    let run = house.start(json!({})).await;
-    house.feed(&run, None).await.until_type("tool_started").await;
+    house.start(json!({})).await;
+    while log.running() == 0 {
+        tokio::task::yield_now().await;
+    }
     let ended = end(&house).await;
     assert_eq!((ended.cancelled, ended.unsettled), (1, 0));
     assert_eq!(log.running(), 1, "it ended after all");
@@ -153,7 +155,9 @@ async fn what_a_settled_run_left_behind_is_not_waited_for_as_a_run() {
     let log = ToolLog::new();
     let house = with_tool(options(LONG, SHORT), tools::on_thread("tool", LONG, false, &log)).await;
     let run = house.start(json!({})).await;
-    house.feed(&run, None).await.until_type("tool_started").await;
+    while log.running() == 0 {
+        tokio::task::yield_now().await;
+    }
     let (status, _) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(log.running(), 1, "nothing was left behind");
