@@ -32,10 +32,8 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
         args::refuse("run", "the prompt is empty: say what to ask");
     }
     let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
-    let wanted = Wanted { program: "andon run", options, talk, served, place };
-    if args.detach && matches!(Place::find(place).await?, Place::Here(_)) {
-        bail!("--detach leaves the run to a server, and there is none: start one with `andon serve`");
-    }
+    let needs_a_server = args.detach.then_some("--detach").or(served.needs_a_server());
+    let wanted = Wanted { program: "andon run", options, talk, served, place, needs_a_server };
     let Start { conversation, place, recovered: found, .. } = start(&wanted).await?;
     for line in recovered(&found, conversation.key(), &place) {
         anstream::eprintln!("{line}");

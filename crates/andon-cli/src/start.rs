@@ -35,6 +35,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) talk: &'a TalkArgs,
     pub(crate) served: &'a ServedArgs,
     pub(crate) place: &'a PlaceArgs,
+    /// A flag that says something only a server can do.
+    pub(crate) needs_a_server: Option<&'static str>,
 }
 
 /// Gets ready to talk.
@@ -46,7 +48,7 @@ pub(crate) async fn start(wanted: &Wanted<'_>) -> anyhow::Result<Start> {
 }
 
 async fn start_here(wanted: &Wanted<'_>, db: Db) -> anyhow::Result<Start> {
-    if let Some(flag) = wanted.served.needs_a_server() {
+    if let Some(flag) = wanted.needs_a_server {
         bail!("{flag} needs a server, and none has {}: start one with `{}`", db.shown(), db.command("serve"));
     }
     let runtime = db.open(wanted.program, For::Running)?;
