@@ -2,6 +2,7 @@
 
 mod bench;
 mod crash;
+mod debian;
 mod eval;
 mod fuzz;
 mod python;

@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::debian;
+
 /// What is installed, exactly.
 const PACKAGES: [&str; 3] = ["mcp==2.3.0", "schemathesis==4.32.5", "hypothesis==6.170.15"];
 
@@ -45,9 +47,7 @@ fn make(folder: &Path) -> Result<()> {
         command
     };
     let Err(missing) = run(&mut venv()) else { return Ok(()) };
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet", "python3-venv"]).env("DEBIAN_FRONTEND", "noninteractive");
-    if run(&mut install).is_err() {
+    if !debian::install("python3-venv") {
         let words = "tests need Python 3.10 or newer with its module `venv` (on Debian and Ubuntu: python3-venv)";
         return Err(missing.context(words));
     }

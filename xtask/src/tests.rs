@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::crash::crash_command;
+use crate::debian::ensure_programs;
 use crate::python::ensure_venv;
 use crate::stages::{Stages, cargo};
 use crate::surface;
@@ -18,6 +19,7 @@ pub(crate) enum Length {
 
 /// Everything.
 pub(crate) fn test(length: Length) -> Result<()> {
+    ensure_programs()?;
     let python = ensure_venv()?;
     let mut stages = Stages::default();
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
@@ -34,6 +36,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
             stages.run(&format!("example {example}"), &mut cargo(&words))?;
         }
     }
+    let own_router = ["run", "--quiet", "--package", "andon-server", "--example", "own_router"];
+    stages.run("example own_router", &mut cargo(&own_router))?;
     stages.run("server for the fuzzer", &mut surface::build_command())?;
     surface::run(&mut stages, length)?;
     let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];

@@ -7,6 +7,7 @@ mod child;
 mod client;
 mod commands;
 mod config;
+mod guide;
 mod in_use;
 mod kill;
 mod line;

@@ -1,0 +1,66 @@
+//! The pages that show the server with curl: every command in them is run, in order, as a reader would.
+
+use std::process::Command;
+
+use crate::child::Database;
+use crate::server::Served;
+
+/// The commands of a page: what stands behind `$` in its console blocks.
+fn commands(page: &str) -> String {
+    let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut is_console = false;
+    let mut commands = String::new();
+    for line in text.lines() {
+        match line {
+            "```console" => is_console = true,
+            "```" => is_console = false,
+            "$ andon serve" => {}
+            line if is_console => {
+                commands.push_str(line.strip_prefix("$ ").unwrap_or(line));
+                commands.push('\n');
+            }
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// Runs a page's commands against a server of its own; whatever they print.
+fn follow(page: &str) -> String {
+    let db = Database::new();
+    let served = Served::start(&db, &[]);
+    let address = served.url.strip_prefix("http://").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    // An answer that is no good ends the page there.
+    let script = format!(
+        "set -eu\ncurl() {{ command curl --fail-with-body --show-error \"$@\"; }}\n{}",
+        commands(page).replace("localhost:8000", address)
+    );
+    let run = Command::new("bash").arg("-c").arg(&script).current_dir(folder.path()).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{page} broke off with {}\n{script}\n{out}\n{err}", run.status);
+    out.into_owned()
+}
+
+#[test]
+fn every_command_of_the_servers_guide_works() {
+    let printed = follow("server.md");
+    for expected in [
+        r#""reply":"accepted","state":"settled","outcome":{"kind":"cancelled","reason":"requested"}"#,
+        r#""note":"stop button""#,
+        r#""cut":{"by":"cancelled","reason":"requested"}"#,
+        r#""decision":"approve""#,
+        r#""reason":"runaway loop""#,
+        r#""stopped":{"cancelled""#,
+        "andon_runs_total",
+    ] {
+        assert!(printed.contains(expected), "{expected} is not in what was printed:\n{printed}");
+    }
+}
+
+#[test]
+fn every_command_of_the_page_on_disconnects_works() {
+    let printed = follow("disconnects.md");
+    assert!(printed.contains(r#""reason":"client_disconnected""#), "{printed}");
+}
