@@ -10,7 +10,8 @@ const PROGRAMS: [&str; 2] = ["curl", "jq"];
 /// Installs what is missing, where that is permitted.
 pub(crate) fn ensure_programs() -> Result<()> {
     for program in PROGRAMS {
-        if !is_there(program) && !(install(program) && is_there(program)) {
+        let is_here = is_there(program) || (install(program) && is_there(program));
+        if !is_here {
             bail!(
                 "tests need `{program}`, and it could not be installed (on Debian and Ubuntu: apt-get install {program})"
             );
