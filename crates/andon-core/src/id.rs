@@ -17,6 +17,9 @@ pub enum IdError {
     /// The text is longer than [`MAX_ID_BYTES`].
     #[error("an id has at most {MAX_ID_BYTES} bytes, this one has {0}")]
     TooLong(usize),
+    /// The text is `.` or `..`, which paths take for places.
+    #[error("an id must not be {0:?}: an address takes it for a folder, so choose another")]
+    Dots(String),
     /// The text has a character that breaks paths and logs.
     #[error("an id must not contain {0:?}: use letters, digits and punctuation other than '/'")]
     BadCharacter(char),
@@ -28,6 +31,9 @@ fn check(text: &str) -> Result<(), IdError> {
     }
     if text.len() > MAX_ID_BYTES {
         return Err(IdError::TooLong(text.len()));
+    }
+    if matches!(text, "." | "..") {
+        return Err(IdError::Dots(text.to_owned()));
     }
     match text.chars().find(|c| c.is_control() || *c == '/') {
         Some(bad) => Err(IdError::BadCharacter(bad)),
@@ -154,6 +160,7 @@ mod tests {
         assert_eq!(RunId::new("a/b"), Err(IdError::BadCharacter('/')));
         assert_eq!(RunId::new("a\nb"), Err(IdError::BadCharacter('\n')));
         assert_eq!(RunId::new("x".repeat(10_000)), Err(IdError::TooLong(10_000)));
+        assert_eq!(RunId::new(".."), Err(IdError::Dots("..".to_owned())));
         assert_eq!(RunId::new("run-1").unwrap().as_str(), "run-1");
     }
 }
