@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, how};
 use super::runs;
 use crate::Shared;
-use crate::admission::Remembered;
+use crate::admission::{Remembered, forget_when_on_record};
 use crate::body::OptionalBody;
 use crate::path::Path;
 use crate::principal::Principal;
@@ -204,9 +204,9 @@ async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -
     let options = &core.options;
     let micros = u64::try_from(options.remember.as_micros()).unwrap_or(u64::MAX);
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
-    let stone = Tombstone::new(&principal.name, id, how.clone(), until);
+    let stone = Tombstone::new(principal, id, how.clone(), until);
     let full = |_| Problem::too_many("too-many-remembered", "too many cancels wait for runs that have not arrived");
-    let append = match core.admission.remember(&core.runtime, options, id, stone).map_err(full)? {
+    let append = match core.admission.remember(&core.runtime, options, stone).map_err(full)? {
         Remembered::Arrived(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
             return Ok((run, reply));
@@ -216,7 +216,7 @@ async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -
     within(core.options.record_patience, append).await.map_err(|problem| problem.with("pulled", false))?;
     // It may have come and gone between the look and the note.
     if let Some(found) = pull(core, principal, id, how).await? {
-        core.admission.forget(&core.runtime, &principal.name, id);
+        forget_when_on_record(core, principal, id);
         return Ok(found);
     }
     let millis = u64::try_from(options.remember.as_millis()).unwrap_or(u64::MAX);

@@ -15,5 +15,6 @@ mod inside;
 mod limits;
 mod line;
 mod raw;
+mod remembered;
 mod shutdown;
 mod socket;
