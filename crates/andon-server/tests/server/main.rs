@@ -17,4 +17,5 @@ mod line;
 mod raw;
 mod remembered;
 mod shutdown;
+mod slow_disk;
 mod socket;
