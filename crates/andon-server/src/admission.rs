@@ -11,7 +11,7 @@ use andon::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, Start
 use parking_lot::Mutex;
 
 use crate::Shared;
-use crate::line::{Hold, Line, Scope};
+use crate::line::{Hold, Line, Scope, TooManyHolds};
 use crate::options::Options;
 use crate::principal::Principal;
 use crate::problem::Problem;
@@ -104,12 +104,12 @@ impl Admission {
     }
 
     /// Holds the line: when this returns, nothing that it is on is let in.
-    pub(crate) fn hold(&self, runtime: &Runtime, hold: Hold) -> Append {
+    pub(crate) fn hold(&self, runtime: &Runtime, hold: Hold) -> Result<Append, TooManyHolds> {
         self.state.lock().line.hold(hold, runtime.shelf())
     }
 
-    /// Takes one hold away; nothing if there was none.
-    pub(crate) fn open(&self, runtime: &Runtime, scope: &Scope) -> Option<Append> {
+    /// Takes one hold away, if it is there.
+    pub(crate) fn open(&self, runtime: &Runtime, scope: &Scope) -> Append {
         self.state.lock().line.open(scope, runtime.shelf())
     }
 
@@ -145,6 +145,12 @@ pub(crate) enum Remembered {
     Waiting(Append),
     /// The run is there now.
     Arrived(Run),
+}
+
+impl From<TooManyHolds> for Problem {
+    fn from(_: TooManyHolds) -> Self {
+        Self::too_many("too-many-holds", "too many apps and users are held: open some, or hold the line for all")
+    }
 }
 
 impl From<Refused> for Problem {
