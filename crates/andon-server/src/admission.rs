@@ -7,20 +7,21 @@
 //!    that has not arrived is either seen by the run as it starts, or sees the run.
 //! 2. Cancelling never waits for this lock longer than it takes to start one run, and is never refused by it.
 
-use std::sync::Arc;
-
-use andon::core::time::Wall;
 use andon::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, StartError};
 use parking_lot::Mutex;
 
-use crate::line::{Hold, Line, Scope};
+use crate::Shared;
+use crate::line::{Hold, Line, Scope, TooManyHolds};
 use crate::options::Options;
+use crate::principal::Principal;
 use crate::problem::Problem;
 use crate::tombstones::{Full, Tombstone, Tombstones};
 
 /// Who may begin.
 pub(crate) struct Admission {
     state: Mutex<State>,
+    /// What was found on record and could not be read.
+    warnings: Vec<String>,
 }
 
 struct State {
@@ -33,7 +34,7 @@ struct State {
 /// What wants to begin.
 pub(crate) struct Applicant<'a> {
     pub(crate) session: &'a SessionKey,
-    pub(crate) principal: &'a Arc<str>,
+    pub(crate) principal: &'a Principal,
     /// The id that a client has chosen.
     pub(crate) run_id: Option<&'a RunId>,
 }
@@ -51,11 +52,17 @@ pub(crate) enum Refused {
 impl Admission {
     pub(crate) async fn read(runtime: &Runtime) -> Result<Self, JournalError> {
         let line = Line::read(runtime.shelf()).await?;
-        let tombstones = Tombstones::read(runtime.shelf()).await?;
-        Ok(Self { state: Mutex::new(State { line, tombstones, draining: false }) })
+        let (tombstones, warnings) = Tombstones::read(runtime.shelf()).await?;
+        Ok(Self { state: Mutex::new(State { line, tombstones, draining: false }), warnings })
     }
 
-    /// Starts a run, if it may begin (invariant 1). `start` is given the cancel that came before the run.
+    /// What was found on record and could not be read.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Starts a run, if it may begin (invariant 1). `start` is given the cancel that came before the run; it is to be
+    /// [forgotten](forget_when_on_record) once the run is on record, and not before.
     pub(crate) fn admit(
         &self,
         runtime: &Runtime,
@@ -64,7 +71,7 @@ impl Admission {
         start: impl FnOnce(Option<Cancel>) -> Result<Run, StartError>,
     ) -> Result<Run, Refused> {
         let Applicant { session, principal, run_id } = *applicant;
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         if state.draining {
             return Err(Refused::Draining);
         }
@@ -79,20 +86,16 @@ impl Admission {
             return Err(Refused::TooManyRunsOfUser { max: options.max_runs_of_user });
         }
         let now = runtime.now().wall;
-        let cancel = run_id.and_then(|run| state.tombstones.take(principal, run, now, runtime.shelf()));
+        let cancel = run_id.and_then(|run| state.tombstones.look(principal, run, now));
         start(cancel).map_err(Refused::Start)
     }
 
-    /// Remembers a cancel for a run that has not arrived, unless it has by now.
-    pub(crate) fn remember(
-        &self,
-        runtime: &Runtime,
-        options: &Options,
-        run: &RunId,
-        stone: Tombstone,
-    ) -> Result<Remembered, Full> {
+    /// Remembers a cancel for a run that has not arrived, unless it has by now. Somebody else's run of that id is no run
+    /// that this principal knows of.
+    pub(crate) fn remember(&self, runtime: &Runtime, options: &Options, stone: Tombstone) -> Result<Remembered, Full> {
         let mut state = self.state.lock();
-        if let Some(run) = runtime.find_in_progress(run) {
+        let arrived = runtime.find_in_progress(stone.run());
+        if let Some(run) = arrived.filter(|run| run.session().tenant == stone.principal().tenant) {
             return Ok(Remembered::Arrived(run));
         }
         let now = runtime.now().wall;
@@ -100,18 +103,13 @@ impl Admission {
         Ok(Remembered::Waiting(append))
     }
 
-    /// Takes a remembered cancel back: its run was there after all.
-    pub(crate) fn forget(&self, runtime: &Runtime, principal: &Arc<str>, run: &RunId) {
-        drop(self.state.lock().tombstones.take(principal, run, Wall(0), runtime.shelf()));
-    }
-
     /// Holds the line: when this returns, nothing that it is on is let in.
-    pub(crate) fn hold(&self, runtime: &Runtime, hold: Hold) -> Append {
+    pub(crate) fn hold(&self, runtime: &Runtime, hold: Hold) -> Result<Append, TooManyHolds> {
         self.state.lock().line.hold(hold, runtime.shelf())
     }
 
-    /// Takes one hold away; nothing if there was none.
-    pub(crate) fn open(&self, runtime: &Runtime, scope: &Scope) -> Option<Append> {
+    /// Takes one hold away, if it is there.
+    pub(crate) fn open(&self, runtime: &Runtime, scope: &Scope) -> Append {
         self.state.lock().line.open(scope, runtime.shelf())
     }
 
@@ -129,12 +127,30 @@ impl Admission {
     }
 }
 
+/// Forgets the cancel that came before a run once the run is on record, whether or not its client waits for that. If it
+/// never is, its next attempt finds the cancel.
+pub(crate) fn forget_when_on_record(core: &Shared, principal: &Principal, id: &RunId) {
+    let (task, principal, id) = (Shared::clone(core), principal.clone(), id.clone());
+    core.spawn(async move {
+        let Ok(Some(run)) = task.runtime.find(&id).await else { return };
+        if run.accepted().await.is_ok() {
+            task.admission.state.lock().tombstones.forget(&principal, &id, task.runtime.shelf());
+        }
+    });
+}
+
 /// What became of a cancel for a run that was not there.
 pub(crate) enum Remembered {
     /// It waits for the run.
     Waiting(Append),
     /// The run is there now.
     Arrived(Run),
+}
+
+impl From<TooManyHolds> for Problem {
+    fn from(_: TooManyHolds) -> Self {
+        Self::too_many("too-many-holds", "too many apps and users are held: open some, or hold the line for all")
+    }
 }
 
 impl From<Refused> for Problem {

@@ -142,6 +142,11 @@ impl Server {
         &self.core.runtime
     }
 
+    /// What an earlier server left on record and this one could not read, for whoever starts it to be told.
+    pub fn warnings(&self) -> &[String] {
+        self.core.admission.warnings()
+    }
+
     /// All of its routes, to be mounted in a router of one's own. Host, origin, sizes and times of bodies are checked; what
     /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s.
     pub fn router(&self) -> Router {

@@ -1,4 +1,8 @@
 //! The line: a server's readiness to take new runs, held or open for all, an app or a user.
+//!
+//! # Invariants
+//!
+//! 1. However many holds there are, the one for all can be made, and whether a run is held takes no longer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +14,9 @@ use utoipa::ToSchema;
 
 /// Where holds are kept.
 const KIND: &str = "line";
+
+/// How many apps and users may be held at one time.
+const MOST: usize = 10_000;
 
 /// What a hold is on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,15 +30,6 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// Whether it is about this session.
-    pub(crate) fn holds(&self, session: &SessionKey) -> bool {
-        match self {
-            Self::All => true,
-            Self::App(app) => **app == *session.app,
-            Self::User(user) => **user == *session.user,
-        }
-    }
-
     /// The name under which it is kept.
     fn name(&self) -> String {
         match self {
@@ -97,39 +95,97 @@ pub(crate) struct Line {
     holds: BTreeMap<Scope, Hold>,
 }
 
+/// There are as many holds as there may be.
+#[derive(Debug)]
+pub(crate) struct TooManyHolds;
+
 impl Line {
     /// The holds that outlived the process that made them.
     pub(crate) async fn read(shelf: &dyn Shelf) -> Result<Self, JournalError> {
-        let kept = shelf.kept(KIND).await?;
-        let holds = kept.into_iter().map(|(_, value)| serde_json::from_value::<Hold>(value));
-        let holds: Result<Vec<Hold>, _> = holds.collect();
-        // A hold that cannot be read is not taken for an open line.
-        let holds = holds.map_err(|error| JournalError::Unreadable(format!("a hold on the line: {error}")))?;
-        Ok(Self { holds: holds.into_iter().map(|hold| (hold.scope(), hold)).collect() })
+        let mut holds = BTreeMap::new();
+        for (name, value) in shelf.kept(KIND).await? {
+            // A hold that cannot be read is not taken for an open line.
+            let hold: Hold = serde_json::from_value(value).map_err(|error| {
+                let words = format!(
+                    "the hold {name:?} on the line ({error}): remove it (DELETE FROM shelf WHERE kind = '{KIND}' AND \
+                     name = '{name}') and hold the line anew if it is to be held"
+                );
+                JournalError::Unreadable(words)
+            })?;
+            holds.insert(hold.scope(), hold);
+        }
+        Ok(Self { holds })
     }
 
     /// Holds: from now on, and for ever once this is durable.
-    pub(crate) fn hold(&mut self, hold: Hold, shelf: &dyn Shelf) -> Append {
+    pub(crate) fn hold(&mut self, hold: Hold, shelf: &dyn Shelf) -> Result<Append, TooManyHolds> {
         let scope = hold.scope();
+        let is_new = !self.holds.contains_key(&scope);
+        if is_new && scope != Scope::All && self.holds.len() >= MOST {
+            return Err(TooManyHolds);
+        }
         let append = match serde_json::to_value(&hold) {
             Ok(value) => shelf.keep(KIND, &scope.name(), value),
             Err(error) => Append::ready(Err(JournalError::Storage(error.to_string()))),
         };
         self.holds.insert(scope, hold);
-        append
+        Ok(append)
     }
 
-    /// Opens what this hold was on; other holds stay. Nothing if there was none.
-    pub(crate) fn open(&mut self, scope: &Scope, shelf: &dyn Shelf) -> Option<Append> {
-        self.holds.remove(scope).map(|_| shelf.discard(KIND, &scope.name()))
+    /// Opens what this hold was on; other holds stay.
+    pub(crate) fn open(&mut self, scope: &Scope, shelf: &dyn Shelf) -> Append {
+        self.holds.remove(scope);
+        // Whether or not there was one: an earlier request to open may not have reached the disk.
+        shelf.discard(KIND, &scope.name())
     }
 
     /// The hold that keeps a run of this session out.
     pub(crate) fn holding(&self, session: &SessionKey) -> Option<&Hold> {
-        self.holds.iter().find(|(scope, _)| scope.holds(session)).map(|(_, hold)| hold)
+        if self.holds.is_empty() {
+            return None;
+        }
+        let about = [Scope::All, Scope::App(session.app.to_string()), Scope::User(session.user.to_string())];
+        about.iter().find_map(|scope| self.holds.get(scope))
     }
 
     pub(crate) fn holds(&self) -> Vec<Hold> {
         self.holds.values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use andon::MemoryJournal;
+
+    use super::*;
+
+    #[test]
+    fn there_are_only_so_many_holds_and_always_room_for_the_one_on_all() {
+        let (mut line, shelf) = (Line::default(), MemoryJournal::new());
+        let mut hold = |scope: &Scope| {
+            let hold = Hold::new(scope, None, "ada".into(), Wall(0));
+            line.hold(hold, &shelf).map(|append| append.now().unwrap().unwrap()).is_ok()
+        };
+        assert!((0..MOST).all(|n| hold(&Scope::User(format!("u{n}")))));
+        assert!(!hold(&Scope::User("more".to_owned())) && !hold(&Scope::App("more".to_owned())));
+        assert!(hold(&Scope::User("u7".to_owned())), "one that is there is changed");
+        assert!(hold(&Scope::All));
+        assert_eq!(line.holds().len(), MOST + 1);
+    }
+
+    #[test]
+    fn a_session_is_held_by_all_its_app_or_its_user_and_by_no_other() {
+        let shelf = MemoryJournal::new();
+        let session = SessionKey::new("shop", "ada", "s").unwrap();
+        let named = |name: &str| [Scope::App(name.to_owned()), Scope::User(name.to_owned())];
+        let scopes = [named("shop"), named("ada"), named("s")].into_iter().flatten().chain([Scope::All]);
+        let holding = scopes.filter(|scope| {
+            let mut line = Line::default();
+            drop(line.hold(Hold::new(scope, None, "eve".into(), Wall(0)), &shelf).unwrap());
+            line.holding(&session).is_some()
+        });
+        let expected = [Scope::App("shop".to_owned()), Scope::User("ada".to_owned()), Scope::All];
+        assert_eq!(holding.collect::<Vec<_>>(), expected);
     }
 }

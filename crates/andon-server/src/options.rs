@@ -37,7 +37,8 @@ pub struct Options {
     pub reserved_connections: usize,
     /// How many requests may be starting runs at one time. Cancelling has room of its own.
     pub max_creating: usize,
-    /// How many cancels may be waiting for the disk at one time.
+    /// How many cancels may be waiting for the disk at one time. One more stops its run all the same, and is answered
+    /// without waiting.
     pub max_cancelling: usize,
     /// How many cancels may be waiting for runs to settle at one time. One more is answered without waiting.
     pub max_waiting: usize,

@@ -126,7 +126,7 @@ impl From<JournalError> for Problem {
             | JournalError::Unreadable(_)
             | JournalError::Closed => {
                 // What the storage says may name files of this machine.
-                Self::unavailable("journal", "the journal cannot be used now: nothing was changed; try again later")
+                Self::unavailable("journal", "the journal cannot be used now: try again later")
             }
         }
     }

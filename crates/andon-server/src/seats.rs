@@ -4,13 +4,16 @@
 //!
 //! 1. However many connections are open, a few more are let in, and on those the cord can be pulled, the line be held and the
 //!    server's health be asked for. Nothing else is served there, so that nothing else fills them.
+//!    Nobody waits there for runs to settle, either.
 //! 2. A seat is given back when its socket is closed, however that came about.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::extract::Request;
+use axum::extract::{FromRequestParts, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -72,6 +75,17 @@ impl Drop for Seat {
 /// The mark of a request that came in over a reserved seat.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reserved;
+
+/// Whether a request may wait for runs to settle: not on a reserved seat (invariant 1).
+pub(crate) struct MayWait(pub(crate) bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for MayWait {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<Reserved>().is_none()))
+    }
+}
 
 /// Serves nothing but the cord, the line and health on reserved seats, and one request on each (invariant 1).
 pub(crate) async fn keep_the_reserve(request: Request, next: Next) -> Response {

@@ -1,4 +1,9 @@
 //! Cancels that came before their run: remembered for a while, so that the run is born cancelled.
+//!
+//! # Invariants
+//!
+//! 1. One that is on record stays there until its run is, or until it is too old: whatever becomes of an attempt to start
+//!    the run, the next attempt finds it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,6 +13,8 @@ use andon::core::time::Wall;
 use andon::{Append, Cancel, Force, JournalError, Reason, RunId, Shelf};
 use serde::{Deserialize, Serialize};
 
+use crate::principal::Principal;
+
 /// Where they are kept.
 const KIND: &str = "tombstone";
 
@@ -15,7 +22,7 @@ const KIND: &str = "tombstone";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tombstone {
     /// Who asked: only their run is meant.
-    principal: Arc<str>,
+    principal: Principal,
     run: RunId,
     force: Force,
     reason: Reason,
@@ -25,19 +32,32 @@ pub(crate) struct Tombstone {
 }
 
 impl Tombstone {
-    pub(crate) fn new(principal: &Arc<str>, run: &RunId, how: How, until: Wall) -> Self {
+    pub(crate) fn new(principal: &Principal, run: &RunId, how: How, until: Wall) -> Self {
         let How { force, reason, note, grace_ms } = how;
-        Self { principal: Arc::clone(principal), run: run.clone(), force, reason, note, grace_ms, until }
+        Self { principal: principal.clone(), run: run.clone(), force, reason, note, grace_ms, until }
+    }
+
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub(crate) fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    fn key(&self) -> Key {
+        (self.run.clone(), self.principal.clone())
     }
 
     fn name(&self) -> String {
-        // An id has no slash in it.
-        format!("{}/{}", self.run, self.principal)
+        // Neither an id nor a tenant has a slash in it.
+        format!("{}/{}/{}", self.run, self.principal.tenant, self.principal.name)
     }
 
-    fn cancel(self) -> Cancel {
-        let how = How { force: self.force, reason: self.reason, note: self.note, grace_ms: self.grace_ms };
-        how.cancel(&self.principal)
+    fn cancel(&self) -> Cancel {
+        let note = self.note.clone();
+        let how = How { force: self.force, reason: self.reason, note, grace_ms: self.grace_ms };
+        how.cancel(&self.principal.name)
     }
 }
 
@@ -70,10 +90,13 @@ impl How {
     }
 }
 
+/// Which run is meant, and whose.
+type Key = (RunId, Principal);
+
 /// The cancels that wait for their runs.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
-    waiting: HashMap<(RunId, Arc<str>), Tombstone>,
+    waiting: HashMap<Key, Tombstone>,
 }
 
 /// A principal has as many as it may have.
@@ -81,15 +104,20 @@ pub(crate) struct Tombstones {
 pub(crate) struct Full;
 
 impl Tombstones {
-    /// Those that outlived the process that took them.
-    pub(crate) async fn read(shelf: &dyn Shelf) -> Result<Self, JournalError> {
-        let kept = shelf.kept(KIND).await?;
-        let tombstones = kept.into_iter().map(|(_, value)| serde_json::from_value::<Tombstone>(value));
-        let tombstones: Result<Vec<Tombstone>, _> = tombstones.collect();
-        let tombstones =
-            tombstones.map_err(|error| JournalError::Unreadable(format!("a remembered cancel: {error}")))?;
-        let waiting = tombstones.into_iter().map(|stone| ((stone.run.clone(), Arc::clone(&stone.principal)), stone));
-        Ok(Self { waiting: waiting.collect() })
+    /// Those that outlived the process that took them, and in words those that cannot be read: a cancel that waits for a run
+    /// that may never come is no reason to keep everybody out, so they are dropped.
+    pub(crate) async fn read(shelf: &dyn Shelf) -> Result<(Self, Vec<String>), JournalError> {
+        let (mut waiting, mut dropped) = (HashMap::new(), Vec::new());
+        for (name, value) in shelf.kept(KIND).await? {
+            match serde_json::from_value::<Tombstone>(value) {
+                Ok(stone) => drop(waiting.insert(stone.key(), stone)),
+                Err(error) => {
+                    shelf.discard(KIND, &name).await?;
+                    dropped.push(format!("the remembered cancel {name} could not be read and was dropped: {error}"));
+                }
+            }
+        }
+        Ok((Self { waiting }, dropped))
     }
 
     /// Remembers a cancel; a second one for the same run takes the place of the first if it is harder.
@@ -101,7 +129,7 @@ impl Tombstones {
         shelf: &dyn Shelf,
     ) -> Result<Append, Full> {
         self.forget_old(now, shelf);
-        let key = (stone.run.clone(), Arc::clone(&stone.principal));
+        let key = stone.key();
         let stone = match self.waiting.get(&key) {
             Some(earlier) if earlier.force > stone.force => Tombstone { until: stone.until, ..earlier.clone() },
             Some(_) => stone,
@@ -118,15 +146,21 @@ impl Tombstones {
         Ok(append)
     }
 
-    /// Takes the cancel that waits for this run of this principal, if one does and it is not too old.
-    pub(crate) fn take(&mut self, principal: &Arc<str>, run: &RunId, now: Wall, shelf: &dyn Shelf) -> Option<Cancel> {
+    /// The cancel that waits for this run of this principal, if one does and it is not too old. It goes on waiting
+    /// (invariant 1).
+    pub(crate) fn look(&self, principal: &Principal, run: &RunId, now: Wall) -> Option<Cancel> {
         if self.waiting.is_empty() {
             return None;
         }
-        let stone = self.waiting.remove(&(run.clone(), Arc::clone(principal)))?;
-        // Once the run is on record so is its cancel; if the process dies between, the run never was.
-        drop(shelf.discard(KIND, &stone.name()));
+        let stone = self.waiting.get(&(run.clone(), principal.clone()))?;
         (stone.until > now).then(|| stone.cancel())
+    }
+
+    /// No cancel waits for this run any more: the run is on record.
+    pub(crate) fn forget(&mut self, principal: &Principal, run: &RunId, shelf: &dyn Shelf) {
+        if let Some(stone) = self.waiting.remove(&(run.clone(), principal.clone())) {
+            drop(shelf.discard(KIND, &stone.name()));
+        }
     }
 
     fn forget_old(&mut self, now: Wall, shelf: &dyn Shelf) {

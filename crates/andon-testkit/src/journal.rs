@@ -13,6 +13,7 @@ use andon::{
     Stored,
 };
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 /// A journal for tests. Clones are the same journal.
@@ -20,6 +21,9 @@ use tokio::time::{Instant, sleep_until};
 pub struct TestJournal {
     inner: Arc<Inner>,
 }
+
+/// Something that the disk is to take.
+type Write = Box<dyn FnOnce(&MemoryJournal) -> Append + Send>;
 
 struct Inner {
     memory: MemoryJournal,
@@ -34,8 +38,8 @@ struct State {
     crashed: Option<Arc<MemoryJournal>>,
     /// Every further append fails.
     failing: Option<JournalError>,
-    /// Batches that wait for the slow disk, and when each is due.
-    waiting: std::collections::VecDeque<(Instant, Batch, AppendDone)>,
+    /// Writes that wait for the slow disk, and when each is due.
+    waiting: std::collections::VecDeque<(Instant, Write, AppendDone)>,
     busy: bool,
 }
 
@@ -74,6 +78,11 @@ impl TestJournal {
         self.inner.state.lock().failing = Some(error);
     }
 
+    /// Appends succeed again.
+    pub fn heal(&self) {
+        self.inner.state.lock().failing = None;
+    }
+
     /// Whether the process has died.
     pub fn is_dead(&self) -> bool {
         self.inner.state.lock().crashed.is_some()
@@ -106,18 +115,26 @@ impl TestJournal {
         }
     }
 
-    fn append_now(&self, batch: Batch) -> Result<(), JournalError> {
+    /// Takes a write: at once, or when the slow disk is ready.
+    fn take(&self, write: impl FnOnce(&MemoryJournal) -> Append + Send + 'static) -> Append {
+        match self.inner.delay {
+            None => Append::ready(self.write_now(Box::new(write))),
+            Some(delay) => self.write_later(Box::new(write), delay),
+        }
+    }
+
+    fn write_now(&self, write: Write) -> Result<(), JournalError> {
         if let Some(error) = self.inner.state.lock().failing.clone() {
             return Err(error);
         }
         // A journal in memory is never pending.
-        self.inner.memory.append(batch).now().unwrap_or(Err(JournalError::Closed))
+        write(&self.inner.memory).now().unwrap_or(Err(JournalError::Closed))
     }
 
-    fn append_later(&self, batch: Batch, delay: Duration) -> Append {
+    fn write_later(&self, write: Write, delay: Duration) -> Append {
         let (append, done) = Append::pending();
         let mut state = self.inner.state.lock();
-        state.waiting.push_back((Instant::now() + delay, batch, done));
+        state.waiting.push_back((Instant::now() + delay, write, done));
         if !std::mem::replace(&mut state.busy, true) {
             let journal = self.clone();
             #[expect(clippy::disallowed_methods, reason = "the disk is no part of the runtime under test")]
@@ -126,11 +143,11 @@ impl TestJournal {
         append
     }
 
-    /// The slow disk: one batch after the other, each when it is due.
+    /// The slow disk: one write after the other, each when it is due.
     async fn write(&self) {
         loop {
             let next = self.inner.state.lock().waiting.pop_front();
-            let Some((due, batch, done)) = next else {
+            let Some((due, write, done)) = next else {
                 let mut state = self.inner.state.lock();
                 if state.waiting.is_empty() {
                     state.busy = false;
@@ -139,7 +156,7 @@ impl TestJournal {
                 continue;
             };
             sleep_until(due).await;
-            let result = self.append_now(batch);
+            let result = self.write_now(write);
             done.done(result);
         }
     }
@@ -148,10 +165,7 @@ impl TestJournal {
 impl Journal for TestJournal {
     fn append(&self, batch: Batch) -> Append {
         self.hit("journal: before append");
-        let append = match self.inner.delay {
-            None => Append::ready(self.append_now(batch)),
-            Some(delay) => self.append_later(batch, delay),
-        };
+        let append = self.take(move |memory| memory.append(batch));
         self.hit("journal: after append");
         append
     }
@@ -192,6 +206,22 @@ impl Journal for TestJournal {
     }
 
     fn shelf(&self) -> &dyn Shelf {
-        self.inner.memory.shelf()
+        self
+    }
+}
+
+impl Shelf for TestJournal {
+    fn keep(&self, kind: &str, name: &str, value: Value) -> Append {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.take(move |memory| memory.keep(&kind, &name, value))
+    }
+
+    fn discard(&self, kind: &str, name: &str) -> Append {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.take(move |memory| memory.discard(&kind, &name))
+    }
+
+    fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
+        self.inner.memory.kept(kind)
     }
 }

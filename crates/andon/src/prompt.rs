@@ -111,7 +111,12 @@ impl Prompt {
         if runtime.registry.add(core.id, &live).is_err() {
             return Err(StartError::RunIdTaken(live.id.clone()));
         }
-        let seat = session.enter(&live, self.when_busy).map_err(|turned| {
+        let when_busy = match self.when_busy {
+            // Who will not run is nobody's successor.
+            WhenBusy::Supersede if self.born_cancelled.is_some() => WhenBusy::Queue,
+            other => other,
+        };
+        let seat = session.enter(&live, when_busy).map_err(|turned| {
             runtime.registry.remove(&live.id);
             match turned {
                 Turned::Busy(run) => StartError::Busy { session: session.key.clone(), run },

@@ -34,6 +34,18 @@ async fn a_queued_run_that_is_born_cancelled_waits_for_nobody() {
     assert_eq!(seated.state(), State::Running);
 }
 
+/// Checks P9: what comes too late to run is nobody's successor.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_born_cancelled_supersedes_nobody() {
+    let model = ScriptedModel::new([says_and_hangs("Hm")]);
+    let agent = agent(&model).build().unwrap();
+    let seated = agent.start("Go.").unwrap();
+    until_shown(&seated, "Hm").await;
+    let prompt = agent.prompt("Instead.").when_busy(WhenBusy::Supersede).born_cancelled(Cancel::graceful());
+    assert!(prompt.run().await.unwrap().is_cancelled());
+    assert_eq!(seated.state(), State::Running);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_signal_can_say_how_and_why() {
     let model = ScriptedModel::new([says_and_hangs("Hm")]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::json::Json;
 use andon::core::time::Wall;
-use andon::{CallId, Ending, Reason, Receipt, Reply, ReplyKind, Run, RunId, State as RunState};
+use andon::{CallId, Cancel, Ending, JournalError, Reason, Receipt, Reply, ReplyKind, Run, RunId, State as RunState};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -19,11 +19,12 @@ use utoipa::ToSchema;
 use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, how};
 use super::runs;
 use crate::Shared;
-use crate::admission::Remembered;
+use crate::admission::{Remembered, forget_when_on_record};
 use crate::body::OptionalBody;
 use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
+use crate::seats::MayWait;
 use crate::tombstones::{How, Tombstone};
 
 /// How to stop.
@@ -106,6 +107,7 @@ pub(crate) struct Cancelled {
 pub(crate) async fn cancel_run(
     State(core): State<Shared>,
     principal: Principal,
+    MayWait(may_wait): MayWait,
     Path(run): Path<String>,
     OptionalBody(request): OptionalBody<CancelRun>,
 ) -> Result<Response, Problem> {
@@ -113,19 +115,33 @@ pub(crate) async fn cancel_run(
     let CancelRun { force, grace_ms, reason, note, wait } = request;
     let how = how(force, reason, note, grace_ms)?;
     let (run, reply) = stop(&core, &principal, &id, &how).await?;
-    Ok(answer(&core, run, reply, wait).await)
+    Ok(answer(&core, run, reply, wait && may_wait).await)
 }
 
 /// Pulls the cord of a run, and waits until that is on record.
 pub(super) async fn stop(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
-    let _permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
     core.counts.cancels.fetch_add(1, Ordering::Relaxed);
-    let (run, reply) = match pull(core, principal, id, how).await? {
-        Some(found) => found,
-        None => remember(core, principal, id, how).await?,
+    let (run, reply) = match in_progress(core, principal, id) {
+        Some(run) => {
+            let reply = run.cancel(how.cancel(&principal.name));
+            (run, reply)
+        }
+        None => {
+            let further = look_further(Shared::clone(core), principal.clone(), id.clone(), how.clone());
+            carried_out(core, further).await?
+        }
     };
     recorded(core, &run, &reply).await?;
     Ok((run, reply))
+}
+
+/// Does something to its end, whether or not the client waits for it.
+pub(super) async fn carried_out<T: Send + 'static>(
+    core: &Shared,
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    let broken = |_| Err(Problem::unavailable("journal", "it is not known how far the cancel came: send it again"));
+    core.spawn(work).await.unwrap_or_else(broken)
 }
 
 /// Stop one tool call alone. The run goes on, and its model is told.
@@ -145,7 +161,6 @@ pub(crate) async fn cancel_call(
     Path((run, call)): Path<(String, String)>,
     OptionalBody(request): OptionalBody<CancelCall>,
 ) -> Result<Response, Problem> {
-    let permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
     let CancelCall { force, grace_ms, reason, note } = request;
     let how = how(force, reason, note, grace_ms)?;
     let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
@@ -156,7 +171,6 @@ pub(crate) async fn cancel_call(
         return Err(Problem::not_found("no-such-call", "the run has no such call: its feed shows those that it has"));
     }
     recorded(&core, &run, &reply).await?;
-    drop(permit);
     let status = if reply.is_stopping() { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok((status, Json(Cancelled { call: Some(call), ..told(&run, &reply) })).into_response())
 }
@@ -166,37 +180,33 @@ fn has_call(run: &Run, call: &CallId) -> bool {
     receipt.is_some_and(|receipt| receipt.calls.iter().any(|account| account.call == *call))
 }
 
-pub(crate) fn too_many() -> Problem {
-    Problem::too_many("too-many-cancels", "too many cancels are waiting for the disk: send it again in a moment")
+/// A run that is in progress and that the principal may stop.
+fn in_progress(core: &Shared, principal: &Principal, id: &RunId) -> Option<Run> {
+    core.runtime.find_in_progress(id).filter(|run| run.session().tenant == principal.tenant)
+}
+
+/// Stops a run that may be in the journal alone, or remembers the cancel.
+async fn look_further(core: Shared, principal: Principal, id: RunId, how: How) -> Result<(Run, Reply), Problem> {
+    match pull(&core, &principal, &id, &how).await? {
+        Some(found) => Ok(found),
+        None => remember(&core, &principal, &id, &how).await,
+    }
 }
 
 /// Pulls the cord of a run that the principal may stop; nothing if there is none.
 async fn pull(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<Option<(Run, Reply)>, Problem> {
-    let cancel = how.cancel(&principal.name);
-    if let Some(run) = core.runtime.find_in_progress(id).filter(|run| run.session().tenant == principal.tenant) {
-        let reply = run.cancel(cancel);
-        return Ok(Some((run, reply)));
-    }
     let found = core.runtime.find(id).await?;
     let Some(run) = found.filter(|run| run.session().tenant == principal.tenant) else { return Ok(None) };
-    if run.try_outcome().is_some() {
-        let reply = run.cancel(cancel);
-        return Ok(Some((run, reply)));
-    }
-    let reply = carry_out(core, id, cancel).await?;
-    // Settled by the cancel itself, if nobody was driving it: what is told is how it stands now.
-    let run = core.runtime.find(id).await?.unwrap_or(run);
-    Ok(Some((run, reply)))
+    stop_found(core, run, how.cancel(&principal.name)).await.map(Some)
 }
 
-/// Cancels a run that may have no driver. It goes on to its end when the client is gone.
-pub(crate) async fn carry_out(core: &Shared, id: &RunId, cancel: andon::Cancel) -> Result<Reply, Problem> {
-    let (runtime, id) = (core.runtime.clone(), id.clone());
-    let cancelling = core.spawn(async move { runtime.cancel(&id, cancel).await });
-    match cancelling.await {
-        Ok(reply) => Ok(reply?),
-        Err(_) => Err(Problem::unavailable("journal", "the cancel was not carried out: send it again")),
-    }
+/// Stops a run that may have no driver.
+pub(super) async fn stop_found(core: &Shared, run: Run, cancel: Cancel) -> Result<(Run, Reply), Problem> {
+    let reply = core.runtime.cancel(run.id(), cancel).await?;
+    // Settled by the cancel itself, if nobody was driving it: what is told is how it stands now.
+    let found = core.runtime.find(run.id()).await;
+    let found = found.map_err(|error| Problem::from(error).with("pulled", reply.is_stopping()))?;
+    Ok((found.unwrap_or(run), reply))
 }
 
 /// Remembers a cancel for a run that is not there; it may have arrived just now.
@@ -204,40 +214,51 @@ async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -
     let options = &core.options;
     let micros = u64::try_from(options.remember.as_micros()).unwrap_or(u64::MAX);
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
-    let stone = Tombstone::new(&principal.name, id, how.clone(), until);
+    let stone = Tombstone::new(principal, id, how.clone(), until);
     let full = |_| Problem::too_many("too-many-remembered", "too many cancels wait for runs that have not arrived");
-    let append = match core.admission.remember(&core.runtime, options, id, stone).map_err(full)? {
+    let append = match core.admission.remember(&core.runtime, options, stone).map_err(full)? {
         Remembered::Arrived(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
             return Ok((run, reply));
         }
         Remembered::Waiting(append) => append,
     };
-    within(core.options.record_patience, append).await.map_err(|problem| problem.with("pulled", false))?;
+    let millis = u64::try_from(options.remember.as_millis()).unwrap_or(u64::MAX);
+    let remembered = |problem: Problem| problem.with("remembered_for_ms", millis);
+    on_record(core, append).await.map_err(|problem| remembered(problem).with("pulled", false))?;
     // It may have come and gone between the look and the note.
-    if let Some(found) = pull(core, principal, id, how).await? {
-        core.admission.forget(&core.runtime, &principal.name, id);
+    if let Some(found) = pull(core, principal, id, how).await.map_err(remembered)? {
+        forget_when_on_record(core, principal, id);
         return Ok(found);
     }
-    let millis = u64::try_from(options.remember.as_millis()).unwrap_or(u64::MAX);
-    Err(runs::unknown().with("reply", ReplyKind::NotFound.as_str()).with("remembered_for_ms", millis))
+    Err(remembered(runs::unknown()).with("reply", ReplyKind::NotFound.as_str()))
 }
 
 /// Waits until what a reply says is durable.
-pub(crate) async fn recorded(core: &Shared, run: &Run, reply: &Reply) -> Result<(), Problem> {
-    let recorded = within(core.options.record_patience, reply.recorded()).await;
-    recorded.map_err(|problem| problem.with("pulled", true).with("run_id", run.id().as_str()))
+async fn recorded(core: &Shared, run: &Run, reply: &Reply) -> Result<(), Problem> {
+    let recorded = on_record(core, reply.recorded()).await;
+    recorded.map_err(|problem| problem.with("pulled", reply.is_stopping()).with("run_id", run.id().as_str()))
+}
+
+/// Waits for the disk. Only so many do at one time: one more is told what is on record now, and has cancelled all the same.
+pub(super) async fn on_record(
+    core: &Shared,
+    recorded: impl Future<Output = Result<(), JournalError>>,
+) -> Result<(), Problem> {
+    let permit = core.cancelling.try_acquire();
+    let patience = if permit.is_ok() { core.options.record_patience } else { Duration::ZERO };
+    within(patience, recorded).await
 }
 
 /// Waits for the disk, but not for long.
 pub(crate) async fn within(
     patience: Duration,
-    recorded: impl Future<Output = Result<(), andon::JournalError>>,
+    recorded: impl Future<Output = Result<(), JournalError>>,
 ) -> Result<(), Problem> {
     if let Ok(Ok(())) = timeout(patience, recorded).await {
         return Ok(());
     }
-    let detail = "the disk has not taken the request: whatever it stopped stays stopped, and asking again is safe";
+    let detail = "the disk has not taken it in time: what was done stays done, and asking again is safe";
     Err(Problem::unavailable("not-recorded", detail).with("recorded", false))
 }
 

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::events::{self, EventForm, Wanted};
 use super::forms::{IdForm, RunView};
 use crate::Shared;
-use crate::admission::{Applicant, Refused};
+use crate::admission::{Applicant, Refused, forget_when_on_record};
 use crate::apps::App;
 use crate::body::Body;
 use crate::presence::OnDisconnect;
@@ -303,12 +303,11 @@ async fn start(core: &Shared, principal: &Principal, order: &Order) -> Result<(R
 }
 
 fn admit(core: &Shared, principal: &Principal, order: &Order) -> Result<Run, Refused> {
-    let applicant = Applicant {
-        session: order.agent.session_key(),
-        principal: &principal.name,
-        run_id: order.is_named.then_some(&order.run_id),
-    };
-    core.admission.admit(&core.runtime, &core.options, &applicant, |born_cancelled| {
+    let applicant =
+        Applicant { session: order.agent.session_key(), principal, run_id: order.is_named.then_some(&order.run_id) };
+    let mut is_stopped = false;
+    let run = core.admission.admit(&core.runtime, &core.options, &applicant, |born_cancelled| {
+        is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
         let prompt = prompt.when_busy(order.when_busy).limits(order.limits);
         let prompt = match born_cancelled {
@@ -319,5 +318,9 @@ fn admit(core: &Shared, principal: &Principal, order: &Order) -> Result<Run, Ref
             Some(alone) => prompt.cancel_with(alone.for_too_long()).start(),
             None => prompt.start(),
         }
-    })
+    })?;
+    if is_stopped {
+        forget_when_on_record(core, principal, &order.run_id);
+    }
+    Ok(run)
 }

@@ -1,5 +1,7 @@
 //! `/v1/line`: hold and open admission.
 
+use std::sync::Arc;
+
 use crate::json::Json;
 use andon::Reason;
 use axum::extract::State;
@@ -16,6 +18,7 @@ use crate::body::Body;
 use crate::line::{Hold, Scope};
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
+use crate::seats::MayWait;
 
 /// The line.
 #[derive(Debug, Serialize, ToSchema)]
@@ -91,35 +94,55 @@ fn view(core: &Shared) -> LineView {
 pub(crate) async fn change(
     State(core): State<Shared>,
     principal: Principal,
+    MayWait(may_wait): MayWait,
     Body(request): Body<ChangeLine>,
 ) -> Result<Response, Problem> {
     let scope = scope(&request)?;
-    if request.state == LineState::Open {
-        if request.cancel || request.wait || request.reason.is_some() || request.force.is_some() {
-            let detail = "reason, cancel, force and wait go with a hold: leave them out to open the line";
-            return Err(Problem::unprocessable("bad-field", detail));
-        }
-        if let Some(opened) = core.admission.open(&core.runtime, &scope) {
-            within(core.options.record_patience, opened).await?;
-        }
-        return Ok(Json(view(&core)).into_response());
+    match request.state {
+        LineState::Open => open(&core, &scope, &request).await,
+        LineState::Held => hold(&core, &principal, &scope, request, may_wait).await,
     }
+}
+
+async fn open(core: &Shared, scope: &Scope, request: &ChangeLine) -> Result<Response, Problem> {
+    if request.cancel || request.wait || request.reason.is_some() || request.force.is_some() {
+        let detail = "reason, cancel, force and wait go with a hold: leave them out to open the line";
+        return Err(Problem::unprocessable("bad-field", detail));
+    }
+    let opened = core.admission.open(&core.runtime, scope);
+    within(core.options.record_patience, opened).await?;
+    Ok(Json(view(core)).into_response())
+}
+
+async fn hold(
+    core: &Shared,
+    principal: &Principal,
+    scope: &Scope,
+    request: ChangeLine,
+    may_wait: bool,
+) -> Result<Response, Problem> {
     let how = how(request.force, Some(Reason::Operator), request.reason.clone(), None)?;
     if !request.cancel && (request.wait || request.force.is_some()) {
         return Err(Problem::unprocessable("bad-field", "wait and force go with cancel: true"));
     }
     let since = core.runtime.now().wall;
-    let hold = Hold::new(&scope, request.reason, std::sync::Arc::clone(&principal.name), since);
-    let held = core.admission.hold(&core.runtime, hold);
+    let hold = Hold::new(scope, request.reason, Arc::clone(&principal.name), since);
+    let held = core.admission.hold(&core.runtime, hold)?;
     // Nothing is let in any more: what is stopped now is all that there is.
-    let stopped = match request.cancel {
-        true => Some(stop(&core, &principal, &Selector::of(&scope), &how, request.wait).await?),
-        false => None,
+    let stopping = async {
+        match request.cancel {
+            true => stop(core, principal, &Selector::of(scope), &how, request.wait && may_wait).await.map(Some),
+            false => Ok(None),
+        }
     };
-    within(core.options.record_patience, held).await.map_err(|problem| problem.with("held", true))?;
+    let (stopped, held) = tokio::join!(stopping, within(core.options.record_patience, held));
+    // Whatever is not on record, the line is held.
+    let stopped = stopped.map_err(|problem| problem.with("held", true))?;
+    let cancelled = stopped.as_ref().map_or(0, |stopped| stopped.cancelled);
+    held.map_err(|problem| problem.with("held", true).with("cancelled", cancelled))?;
     let is_over = stopped.as_ref().is_none_or(|stopped| stopped.settled);
     let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(LineView { stopped, ..view(&core) })).into_response())
+    Ok((status, Json(LineView { stopped, ..view(core) })).into_response())
 }
 
 fn scope(request: &ChangeLine) -> Result<Scope, Problem> {

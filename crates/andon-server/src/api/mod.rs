@@ -115,6 +115,6 @@ async fn wrong_method() -> Problem {
 }
 
 fn defect() -> Response {
-    let detail = "the server has a defect here: the request was not carried out; please report it";
+    let detail = "the server has a defect here, and it is not known how far the request came: please report it";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", detail).into_response()
 }

@@ -12,13 +12,15 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
-use super::cancel::{Cancelled, carry_out, told, too_many, within};
+use super::cancel::{Cancelled, carried_out, on_record, stop_found, told, within};
 use super::forms::{ForceForm, ReasonForm, how};
 use crate::Shared;
 use crate::body::Body;
+use crate::idle::after;
 use crate::line::Scope;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
+use crate::seats::MayWait;
 use crate::tombstones::How;
 
 /// What to stop: all runs that match everything that is given.
@@ -56,12 +58,12 @@ pub(crate) struct CancelledMany {
     pub(crate) cancelled: usize,
     /// Whether all of them have settled.
     pub(crate) settled: bool,
-    /// What became of each.
+    /// What became of each, those included whose end was decided already and not on record.
     pub(crate) runs: Vec<Cancelled>,
 }
 
 /// Which runs are meant.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
     pub(crate) app: Option<String>,
     pub(crate) user: Option<String>,
@@ -102,6 +104,7 @@ impl Selector {
 pub(crate) async fn cancel_many(
     State(core): State<Shared>,
     principal: Principal,
+    MayWait(may_wait): MayWait,
     Body(request): Body<CancelMany>,
 ) -> Result<Response, Problem> {
     let CancelMany { app, user, session, all, force, grace_ms, reason, note, wait } = request;
@@ -111,10 +114,14 @@ pub(crate) async fn cancel_many(
         return Err(Problem::unprocessable("no-selector", detail));
     }
     let how = how(force, reason, note, grace_ms)?;
-    let cancelled = stop(&core, &principal, &Selector { app, user, session }, &how, wait).await?;
+    let selector = Selector { app, user, session };
+    let cancelled = stop(&core, &principal, &selector, &how, wait && may_wait).await?;
     let status = if cancelled.settled { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(cancelled)).into_response())
 }
+
+/// A run, and what a cancel did to it.
+type Stopped = (Run, Reply);
 
 /// Stops all that is meant, waits until that is on record, and if asked until all have settled.
 pub(crate) async fn stop(
@@ -124,66 +131,90 @@ pub(crate) async fn stop(
     how: &How,
     wait: bool,
 ) -> Result<CancelledMany, Problem> {
-    let permit = core.cancelling.try_acquire().map_err(|_| too_many())?;
-    let mut stopped = pull_all(core, principal, selector, how);
-    stopped.extend(stop_parked(core, principal, selector, how, &stopped).await?);
-    core.counts.cancels.fetch_add(stopped.len() as u64, Ordering::Relaxed);
+    let (stopped, trouble) = pull_all(core, principal, selector, how).await;
+    let cancelled = stopped.iter().filter(|(_, reply)| reply.is_stopping()).count();
+    core.counts.cancels.fetch_add(cancelled as u64, Ordering::Relaxed);
+    let done = |problem: Problem| problem.with("pulled", cancelled > 0).with("cancelled", cancelled);
+    if let Some(problem) = trouble {
+        return Err(done(problem).with("recorded", false));
+    }
+    let waiting = if wait { core.waiting.try_acquire().ok() } else { None };
+    settled(core, &stopped, waiting.is_some()).await.map_err(done)?;
+    let runs: Vec<Cancelled> = stopped.iter().map(|(run, reply)| told(run, reply)).collect();
+    let settled = runs.iter().all(|run| run.state == RunState::Settled);
+    Ok(CancelledMany { cancelled, settled, runs })
+}
+
+/// Waits until all is on record, and if it may until all have settled: there is one deadline for both.
+async fn settled(core: &Shared, stopped: &[Stopped], may_wait: bool) -> Result<(), Problem> {
     let all_recorded = async {
-        for (_, reply) in &stopped {
+        for (_, reply) in stopped {
             reply.recorded().await?;
         }
         Ok(())
     };
-    // Who waits for the end of thousands waits for the disk, too.
-    let patience =
-        if wait { core.options.wait.max(core.options.record_patience) } else { core.options.record_patience };
-    let recorded = within(patience, all_recorded).await;
-    recorded.map_err(|problem| problem.with("pulled", true).with("cancelled", stopped.len()))?;
-    drop(permit);
-    if wait && let Ok(_permit) = core.waiting.try_acquire() {
-        let until = Instant::now() + core.options.wait;
-        for (run, _) in stopped.iter().filter(|(_, reply)| reply.is_stopping()) {
-            // Who has not settled in time is told as it is.
-            let _ = timeout_at(until, run.outcome()).await;
-        }
+    if !may_wait {
+        return on_record(core, all_recorded).await;
     }
-    let runs: Vec<Cancelled> = stopped.iter().map(|(run, reply)| told(run, reply)).collect();
-    let settled = runs.iter().all(|run| run.state == RunState::Settled);
-    Ok(CancelledMany { cancelled: runs.len(), settled, runs })
+    let patience = core.options.wait.max(core.options.record_patience);
+    let until = after(Instant::now(), patience);
+    within(patience, all_recorded).await?;
+    for (run, _) in stopped.iter().filter(|(_, reply)| reply.is_stopping() || reply.too_late().is_some()) {
+        // Who has not settled in time is told as it is.
+        let _ = timeout_at(until, run.outcome()).await;
+    }
+    Ok(())
 }
 
-/// Pulls all cords that are meant, without a wait between them.
-fn pull_all(core: &Shared, principal: &Principal, selector: &Selector, how: &How) -> Vec<(Run, Reply)> {
+/// Pulls all cords that are meant, without a wait between them; then stops what an earlier process left waiting for an agent
+/// that is not there. What went wrong with some of those does not keep it from the others.
+async fn pull_all(
+    core: &Shared,
+    principal: &Principal,
+    selector: &Selector,
+    how: &How,
+) -> (Vec<Stopped>, Option<Problem>) {
+    // Read first: one that is taken up meanwhile is in progress before it is out of here.
+    let mut parked = core.runtime.parked();
     let meant = core.runtime.in_progress().into_iter().filter(|run| selector.is_meant(principal, run.session()));
     let pulled = meant.map(|run| {
         let reply = run.cancel(how.cancel(&principal.name));
         (run, reply)
     });
-    // One whose end was decided before the pull is none that was stopped.
-    pulled.filter(|(_, reply)| reply.is_stopping()).collect()
+    let mut stopped: Vec<Stopped> = pulled.collect();
+    if parked.is_empty() {
+        return (stopped, None);
+    }
+    let pulled: HashSet<&RunId> = stopped.iter().map(|(run, _)| run.id()).collect();
+    parked.retain(|id| !pulled.contains(id));
+    let parked = stop_parked(Shared::clone(core), principal.clone(), selector.clone(), how.clone(), parked);
+    match carried_out(core, parked).await {
+        Ok((more, trouble)) => {
+            stopped.extend(more);
+            (stopped, trouble)
+        }
+        Err(problem) => (stopped, Some(problem)),
+    }
 }
 
-/// Stops what an earlier process left waiting for an agent that is not there.
 async fn stop_parked(
-    core: &Shared,
-    principal: &Principal,
-    selector: &Selector,
-    how: &How,
-    pulled: &[(Run, Reply)],
-) -> Result<Vec<(Run, Reply)>, Problem> {
-    let parked = core.runtime.parked();
-    if parked.is_empty() {
-        return Ok(Vec::new());
-    }
-    let pulled: HashSet<&RunId> = pulled.iter().map(|(run, _)| run.id()).collect();
-    let mut stopped = Vec::new();
-    for id in parked.iter().filter(|id| !pulled.contains(id)) {
-        let Some(run) = core.runtime.find(id).await? else { continue };
-        if !selector.is_meant(principal, run.session()) {
-            continue;
+    core: Shared,
+    principal: Principal,
+    selector: Selector,
+    how: How,
+    parked: Vec<RunId>,
+) -> Result<(Vec<Stopped>, Option<Problem>), Problem> {
+    let (mut stopped, mut trouble) = (Vec::new(), None);
+    for id in parked {
+        let stopping = async {
+            let found = core.runtime.find(&id).await?;
+            let Some(run) = found.filter(|run| selector.is_meant(&principal, run.session())) else { return Ok(None) };
+            stop_found(&core, run, how.cancel(&principal.name)).await.map(Some)
+        };
+        match stopping.await {
+            Ok(one) => stopped.extend(one),
+            Err(problem) => trouble = Some(problem),
         }
-        let reply = carry_out(core, id, how.cancel(&principal.name)).await?;
-        stopped.push((core.runtime.find(id).await?.unwrap_or(run), reply));
     }
-    Ok(stopped)
+    Ok((stopped, trouble))
 }

@@ -10,7 +10,7 @@ use andon_testkit::tools::{ToolLog, cooperative, slow};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::house::{House, agent, endless};
 use crate::inside::{Inside, order, reason};
@@ -181,54 +181,6 @@ async fn when_the_disk_stalls_the_cord_is_pulled_and_the_client_is_told_that_it_
     assert_eq!(reason(&run).await, "requested");
     assert_eq!(format!("{:?}", run.passed()), passed);
     assert!(journal.has(run.id(), is_request));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cancel_that_comes_before_its_run_is_remembered_and_the_run_is_born_cancelled() {
-    let journal = Arc::new(MemoryJournal::new());
-    let model = ScriptedModel::new([]);
-    let shop = || Agent::builder().model(model.clone());
-    let first = Inside::build(journal.clone(), Options::default(), shop()).await;
-    for id in ["early", "restarted"] {
-        let path = format!("/v1/runs/{id}/cancel");
-        let (status, problem) = first.post(&path, json!({"force": "now", "note": "too early"})).await;
-        assert_eq!((status, problem["reply"].as_str()), (StatusCode::NOT_FOUND, Some("not_found")), "{problem}");
-        assert_eq!(problem["remembered_for_ms"], 600_000);
-    }
-    assert!(first.runtime.runs().is_empty());
-    assert_eq!(first.get("/v1/runs").await.1["runs"], json!([]));
-    assert_eq!(first.get("/v1/sessions").await.1["sessions"], json!([]));
-    let run = first.start(json!({"run_id": "early"})).await;
-    assert_eq!(reason(&run).await, "requested");
-    let receipt = serde_json::to_value(run.receipt().unwrap()).unwrap();
-    assert_eq!((receipt["note"].as_str(), receipt["force"].as_str()), (Some("too early"), Some("now")));
-    drop(first);
-    let second = Inside::build(journal, Options::default(), shop()).await;
-    let run = second.start(json!({"run_id": "restarted"})).await;
-    assert_eq!(reason(&run).await, "requested");
-    assert_eq!(model.calls(), 0, "no model was called for either");
-    let other = second.start(json!({"run_id": "another"})).await;
-    assert_eq!((reason(&other).await.as_str(), model.calls()), ("none", 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_remembered_cancel_expires_and_there_are_only_so_many() {
-    let options = Options { remember: Duration::from_millis(30), max_remembered: 2, ..Options::default() };
-    let inside = Inside::build(Arc::new(MemoryJournal::new()), options, agent([])).await;
-    for id in ["a", "b", "a"] {
-        assert_eq!(inside.post(&format!("/v1/runs/{id}/cancel"), json!({})).await.0, StatusCode::NOT_FOUND);
-    }
-    let (status, problem) = inside.post("/v1/runs/c/cancel", json!({})).await;
-    assert_eq!(
-        (status, problem["type"].as_str()),
-        (StatusCode::TOO_MANY_REQUESTS, Some("urn:andon:too-many-remembered"))
-    );
-    sleep(Duration::from_millis(29)).await;
-    assert_eq!(reason(&inside.start(json!({"run_id": "b"})).await).await, "requested", "in time");
-    sleep(Duration::from_millis(2)).await;
-    let run = inside.start(json!({"run_id": "a"})).await;
-    assert_eq!(reason(&run).await, "none");
-    assert_eq!(inside.post("/v1/runs/c/cancel", json!({})).await.0, StatusCode::NOT_FOUND, "there is room again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

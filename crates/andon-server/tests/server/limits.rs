@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Journal, MemoryJournal};
+use andon::{Agent, Journal, MemoryJournal};
 use andon_server::{Options, raise_file_limit};
-use andon_testkit::{Act, TestJournal};
+use andon_testkit::tools::{ToolLog, slow};
+use andon_testkit::{Act, ScriptedModel, TestJournal};
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::time::{Instant, interval, timeout};
@@ -206,6 +207,39 @@ async fn who_sits_on_a_reserved_connection_is_not_waited_for_long() {
         }
     };
     assert_eq!((answer.status, answer.problem()), (408, "body-timeout"));
+}
+
+/// Checks P1: who waits for the end of a run does not keep others from the cord.
+#[tokio::test]
+async fn nobody_waits_for_a_run_to_settle_on_a_reserved_connection() {
+    let options =
+        Options { max_connections: 1, reserved_connections: 1, wait: Duration::from_secs(3600), ..Options::default() };
+    let log = ToolLog::new();
+    let calls = Act::call(0, "c0", "slow", "{}").into_iter().chain([Act::tool_use()]).collect();
+    let tool = slow("slow", Duration::from_secs(600), &log).grace(Duration::from_secs(600));
+    let shop = Agent::builder().model(ScriptedModel::new([calls])).tool(tool);
+    let house = House::build(Arc::new(MemoryJournal::new()), options, shop).await;
+    let mut raw = Raw::open(house.address()).await;
+    raw.send(format!("{POST_RUNS}content-length: {}\r\n\r\n{CREATE}", CREATE.len())).await;
+    let run = raw.answer().await.unwrap().body["run_id"].as_str().unwrap().to_owned();
+    while log.running() == 0 {
+        tokio::task::yield_now().await;
+    }
+    for (line, body) in [
+        (format!("POST /v1/runs/{run}/cancel"), r#"{"wait": true}"#),
+        ("POST /v1/cancel".to_owned(), r#"{"all": true, "wait": true}"#),
+        ("PUT /v1/line".to_owned(), r#"{"state": "held", "cancel": true, "wait": true}"#),
+    ] {
+        let answer = loop {
+            let head = "host: localhost\r\ncontent-type: application/json";
+            let request = format!("{line} HTTP/1.1\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            // Until the one before has left its seat, this one is closed at once.
+            if let Some(answer) = house.raw(request).await {
+                break answer;
+            }
+        };
+        assert_eq!(answer.status, 202, "{line}: {}", answer.body);
+    }
 }
 
 #[tokio::test]

@@ -15,5 +15,7 @@ mod inside;
 mod limits;
 mod line;
 mod raw;
+mod remembered;
 mod shutdown;
+mod slow_disk;
 mod socket;
