@@ -1,12 +1,13 @@
 //! `POST /v1/runs/{run_id}/approvals/{call}`: a person's yes or no.
 
 use crate::json::Json;
-use andon::{CallId, Digest, Event, FeedItem, Run};
+use andon::core::event::Approval;
+use andon::{CallId, DecideError, Digest, Event, FeedItem, Run};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use super::cancel::within;
 use super::forms::IdForm;
 use super::runs;
 use crate::Shared;
@@ -56,6 +57,7 @@ pub(crate) struct Decided {
         (status = 200, description = "The decision is on record", body = Decided),
         (status = 409, description = "Nothing waits for this decision", body = ProblemForm, content_type = "application/problem+json"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "The decision is not on record", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn decide(
@@ -73,20 +75,32 @@ pub(crate) async fn decide(
         (Decision::Approve, Some(digest)) => run.approve_exactly(&call, digest, by)?,
         (Decision::Approve, None) => run.approve(&call, by)?,
     }
-    within(core.options.record_patience, on_record(seen, &call)).await?;
-    Ok(Json(decided(&run, &call, request.decision)))
+    let verdict = timeout(core.options.record_patience, on_record(seen, &call)).await.ok().flatten();
+    match (request.decision, verdict.ok_or_else(not_recorded)?) {
+        (Decision::Approve, Approval::Approved { .. }) | (Decision::Deny, Approval::Denied { .. }) => {
+            Ok(Json(decided(&run, &call, request.decision)))
+        }
+        // The stop was quicker than the driver.
+        _ => Err(DecideError::TooLate.into()),
+    }
 }
 
-/// Waits until the decision is among the run's events.
-async fn on_record(mut feed: andon::Feed, call: &CallId) -> Result<(), andon::JournalError> {
+/// What became of the call, once that is among the run's events; nothing if it never will be.
+async fn on_record(mut feed: andon::Feed, call: &CallId) -> Option<Approval> {
     while let Some(item) = feed.next().await {
         if let FeedItem::Fact(record) = item
-            && matches!(&record.event, Event::ApprovalResolved { call: resolved, .. } if resolved == call)
+            && let Event::ApprovalResolved { call: resolved, verdict } = &record.event
+            && resolved == call
         {
-            break;
+            return Some((**verdict).clone());
         }
     }
-    Ok(())
+    None
+}
+
+fn not_recorded() -> Problem {
+    let detail = "the disk has not taken the decision: look at the run to see whether the call still waits for one";
+    Problem::unavailable("not-recorded", detail).with("recorded", false)
 }
 
 fn decided(run: &Run, call: &CallId, decision: Decision) -> Decided {

@@ -2,21 +2,27 @@
 
 use std::sync::Arc;
 
-use andon::{Agent, Digest, MemoryJournal};
+use andon::{Agent, AgentBuilder, Digest, JournalError, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, quick};
-use andon_testkit::{Act, ScriptedModel};
+use andon_testkit::{Act, ScriptedModel, TestJournal};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::house::{Events, House};
+use crate::inside::Inside;
 
-/// A server with a run that waits for a yes to the call `c1`.
-async fn waiting() -> (House, String, Events, ToolLog, ScriptedModel) {
+/// A shop whose first run asks for a yes to the call `c1`.
+fn paying() -> (AgentBuilder, ToolLog, ScriptedModel) {
     let mut acts = Act::call(0, "c1", "pay", r#"{"n": 7}"#);
     acts.push(Act::tool_use());
     let (log, model) = (ToolLog::new(), ScriptedModel::new([acts]));
-    let shop = Agent::builder().model(model.clone()).tool(quick("pay", &log).needs_approval());
+    (Agent::builder().model(model.clone()).tool(quick("pay", &log).needs_approval()), log, model)
+}
+
+/// A server with a run that waits for a yes to the call `c1`.
+async fn waiting() -> (House, String, Events, ToolLog, ScriptedModel) {
+    let (shop, log, model) = paying();
     let house = House::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
     let run = house.start(json!({})).await;
     let mut feed = house.feed(&run, None).await;
@@ -76,4 +82,41 @@ async fn a_run_that_waits_for_a_yes_is_cancelled_like_any_other_and_a_yes_is_the
     assert_eq!((status, told["receipt"]["cut_in"].as_str()), (StatusCode::OK, Some("waiting")), "{told}");
     assert_eq!(decide(&house, &run, json!({"decision": "approve"})).await.0, StatusCode::CONFLICT);
     assert_eq!(log.started(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_is_not_on_record_is_never_said_to_be() {
+    for decision in ["approve", "deny"] {
+        let (shop, log, _) = paying();
+        let journal = TestJournal::new(MemoryJournal::new(), None);
+        let inside = Inside::build(Arc::new(journal.clone()), Options::default(), shop).await;
+        inside.start(json!({"run_id": "r"})).await;
+        inside.feed("r", None).await.until_type("approval_requested").await;
+        journal.fail(JournalError::Storage("disk full".to_owned()));
+        let (status, told) = inside.post("/v1/runs/r/approvals/c1", json!({"decision": decision})).await;
+        assert_eq!((status, told["recorded"].as_bool()), (StatusCode::SERVICE_UNAVAILABLE, Some(false)), "{told}");
+        assert_eq!(log.started(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_a_stop_overtakes_is_answered_with_what_is_on_record() {
+    let (shop, log, _) = paying();
+    let inside = Inside::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
+    let run = inside.start(json!({"run_id": "r"})).await;
+    inside.feed("r", None).await.until_type("approval_requested").await;
+    // Both come before the run looks at either.
+    let (decided, _) = tokio::join!(
+        inside.post("/v1/runs/r/approvals/c1", json!({"decision": "approve"})),
+        inside.post("/v1/runs/r/cancel", json!({"wait": true})),
+    );
+    let records = serde_json::to_value(run.records()).unwrap();
+    let verdicts: Vec<&Value> =
+        records.as_array().unwrap().iter().filter(|r| r["type"] == "approval_resolved").collect();
+    assert_eq!((verdicts.len(), log.started()), (1, 0));
+    assert_eq!(
+        decided.0 == StatusCode::OK,
+        verdicts[0]["verdict"]["verdict"] == "approved",
+        "{decided:?} {verdicts:?}"
+    );
 }
