@@ -16,20 +16,26 @@
 //! 1. What is in the file becomes the default of a flag. So the command line and the environment win, and no flag has to be
 //!    defined twice.
 //! 2. A key that no flag has is refused by name, a wrong value in the words of its flag, each with file and line.
-//! 3. What a command is aimed at is said when it is given, and never in a file: nothing is stopped because of a forgotten line.
+//! 3. What a command is aimed at, and what it decides, is said when it is given, and never in a file: nothing is stopped, allowed
+//!    or deleted because of a forgotten line.
 //! 4. What the file says of the agent is for the agents of this program: it is no error where a command talks to a server.
 //! 5. A relative path is one beside the file.
+//! 6. A mistake in a file that nobody named takes away no command that stops something.
 
 mod example;
+mod line;
 mod settings;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches};
 
+use self::line::Said;
 use crate::args::Args;
+use crate::show::Style;
 pub(crate) use example::print;
 
 /// The variable that names the file.
@@ -38,6 +44,12 @@ pub(crate) const VARIABLE: &str = "ANDON_CONFIG";
 /// The flags that stand for every command that has them, beside those of `andon serve`.
 const SHARED: [&str; 1] = ["server"];
 
+/// The commands that stop, watch and decide: a mistake in a file that nobody named does not take them away.
+const NEEDED: [&str; 4] = ["approve", "cancel", "line", "watch"];
+
+/// The commands that tell what may be in the file, and how it is written: they do without it.
+const WITHOUT: [&str; 2] = ["completions", "config"];
+
 /// The command line with the file's flags behind it; leaves with 2 if one of them is wrong.
 pub(crate) fn parse() -> Args {
     let words: Vec<OsString> = std::env::args_os().collect();
@@ -45,22 +57,35 @@ pub(crate) fn parse() -> Args {
 }
 
 fn read(words: &[OsString]) -> Result<Args, clap::Error> {
-    let Some(file) = named(words)?.or_else(usual) else {
-        return Args::from_arg_matches(&Args::command().try_get_matches_from(words)?);
-    };
-    Args::from_arg_matches(&with_file(&file)?.try_get_matches_from(words)?)
+    let said = Said::read(words)?;
+    let command = said.in_front_of(with_file(&said)?);
+    Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
-/// The file that the command line or the environment names.
-fn named(words: &[OsString]) -> Result<Option<PathBuf>, clap::Error> {
-    // Whatever is wrong with the rest is said when all is read. A cry for help needs no file.
-    let matches = Args::command().ignore_errors(true).try_get_matches_from(words)?;
-    let mut deepest: &ArgMatches = &matches;
-    while let Some((_, below)) = deepest.subcommand() {
-        deepest = below;
+/// The command line with what is in its file, if there is one.
+fn with_file(said: &Said) -> Result<clap::Command, clap::Error> {
+    let plain = Args::command();
+    let is_one_of = |names: &[&str]| said.command().is_some_and(|command| names.contains(&command));
+    if is_one_of(&WITHOUT) {
+        return Ok(plain);
     }
-    let name = deepest.try_get_one::<OsString>("config").ok().flatten();
-    Ok(name.filter(|name| !name.is_empty()).map(PathBuf::from))
+    let Some(file) = said.file.clone().or_else(usual) else { return Ok(plain) };
+    match applied(&file) {
+        Err(why) if said.file.is_none() && is_one_of(&NEEDED) => {
+            let stop = Style::STOP;
+            // Where it cannot be said, what was asked for is done all the same.
+            let _ = writeln!(anstream::stderr(), "{stop}warning:{stop:#} {why}; this goes on without the file");
+            Ok(plain)
+        }
+        applied => applied.map_err(|why| Args::command().error(ErrorKind::ValueValidation, why)),
+    }
+}
+
+fn applied(file: &Path) -> Result<clap::Command, String> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    let applied = settings::apply(Args::command(), &text, file);
+    applied.map(|(command, _)| command).map_err(|fault| format!("{shown}{fault}"))
 }
 
 /// The file in the user's config folder, if it is there.
@@ -70,12 +95,4 @@ fn usual() -> Option<PathBuf> {
 
 fn usual_path() -> Option<PathBuf> {
     Some(dirs::config_dir()?.join("andon").join("andon.yaml"))
-}
-
-fn with_file(file: &Path) -> Result<clap::Command, clap::Error> {
-    let shown = file.display();
-    let refuse = |why: String| Args::command().error(ErrorKind::ValueValidation, why);
-    let text = std::fs::read_to_string(file).map_err(|error| refuse(format!("{shown} cannot be read: {error}")))?;
-    let applied = settings::apply(Args::command(), &text, file);
-    applied.map(|(command, _)| command).map_err(|fault| refuse(format!("{shown}{fault}")))
 }

@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::Path;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, Command, ValueHint};
+use clap::{Arg, ArgAction, Command, Id, ValueHint};
 
 use super::SHARED;
+use super::line::exclude_each_other;
 use crate::agents::yaml::{self, Key, Node, Place, Value};
 
 /// What a command is aimed at.
@@ -16,6 +17,10 @@ const AIMS: [(&str, &[&str]); 3] = [
     ("line hold", &["app", "user"]),
     ("line open", &["app", "user"]),
 ];
+
+/// What a command decides.
+const DECISIONS: [(&str, &[&str]); 3] =
+    [("approve", &["deny", "yes"]), ("delete", &["yes"]), ("line hold", &["cancel", "now"])];
 
 /// What is wrong with a file, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,6 +84,7 @@ fn all(mut command: Command, root: &Node, folder: &Path) -> Result<Command, Refu
 
 /// The flags of one command, or of those below it.
 fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Result<Command, Refusal> {
+    let mut said = Vec::new();
     for (key, node) in entries(node, &format!("`{name}` is a command: put its flags under it, indented"))? {
         let flag = key.text.as_str();
         if let Some(below) = command.find_subcommand(flag).cloned() {
@@ -89,19 +95,42 @@ fn section(mut command: Command, name: &str, node: &Node, folder: &Path) -> Resu
         let arg = flag_of(&command, flag).ok_or_else(|| {
             (key.at, format!("`andon {name}` has no flag --{flag}: `andon {name} --help` lists them"))
         })?;
-        if is_aim(name, flag) {
-            let why = format!("--{flag} says what `andon {name}` is aimed at, and goes on the command line");
+        if let Some(why) = why_not(name, flag) {
             return Err((key.at, why));
         }
         let values = values(&command, arg, node, folder)?;
+        if values.iter().any(|value| value != "false") {
+            alone(&command, &said, arg).map_err(|why| (key.at, why))?;
+            said.push(arg.get_id().clone());
+        }
         command = set(command, flag, &values);
     }
     Ok(command)
 }
 
-/// Whether the flag says what the command is aimed at.
+/// Whether the flag says what the command is aimed at, or what it decides: that does not stand in a file.
 pub(super) fn is_aim(command: &str, long: &str) -> bool {
-    AIMS.iter().any(|(of, aims)| *of == command && aims.contains(&long))
+    why_not(command, long).is_some()
+}
+
+fn why_not(command: &str, long: &str) -> Option<String> {
+    let is_in = |list: &[(&str, &[&str])]| list.iter().any(|(of, flags)| *of == command && flags.contains(&long));
+    let says = match () {
+        () if is_in(&AIMS) => format!("says what `andon {command}` is aimed at"),
+        () if is_in(&DECISIONS) => format!("decides what `andon {command}` does"),
+        () => return None,
+    };
+    Some(format!("--{long} {says}, and goes on the command line"))
+}
+
+/// Whether a flag can stand beside those of the file; what is wrong if it cannot.
+fn alone(command: &Command, said: &[Id], arg: &Arg) -> Result<(), String> {
+    let others = command.get_arguments().filter(|other| said.contains(other.get_id()));
+    let rival = others.into_iter().find(|other| exclude_each_other(command, arg, other));
+    rival.map_or(Ok(()), |rival| {
+        let [one, other] = [rival, arg].map(|arg| arg.get_long().unwrap_or_default());
+        Err(format!("--{one} and --{other} exclude each other: leave one out"))
+    })
 }
 
 fn entries<'n>(node: &'n Node, why_not: &str) -> Result<&'n [(Key, Node)], Refusal> {

@@ -1,14 +1,19 @@
+use std::ffi::OsString;
 use std::time::Duration;
 
+use andon::Force;
 use clap::{CommandFactory, FromArgMatches};
 
+use super::super::line::Said;
 use super::*;
 use crate::args::{Args, BuiltIn, Command as Chosen, ServeArgs};
 
 fn args(text: &str, words: &[&str]) -> Args {
     let (command, _) = apply(Args::command(), text, Path::new("/etc/andon/andon.yaml")).unwrap();
+    let words: Vec<OsString> = [&["andon"], words].concat().iter().map(OsString::from).collect();
+    let command = Said::read(&words).unwrap().in_front_of(command);
     command.clone().debug_assert();
-    let matches = command.try_get_matches_from([&["andon"], words].concat()).unwrap();
+    let matches = command.try_get_matches_from(words).unwrap();
     Args::from_arg_matches(&matches).unwrap()
 }
 
@@ -74,6 +79,50 @@ fn a_section_is_for_its_command_and_wins_over_what_is_for_all() {
 }
 
 #[test]
+fn where_two_flags_exclude_each_other_the_line_takes_the_files_away() {
+    let force = |text: &str, words: &[&str]| match args(text, &[&["cancel", "r1"], words].concat()).command {
+        Some(Chosen::Cancel(cancel)) => cancel.force(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(force("cancel:\n  now: true\n", &[]), Force::Now);
+    assert_eq!(force("cancel:\n  now: true\n", &["--after-turn"]), Force::AfterTurn);
+    assert_eq!(force("cancel:\n  after-turn: true\n", &["--now"]), Force::Now);
+    assert_eq!(force("cancel:\n  after-turn: true\n", &["--now=false"]), Force::AfterTurn);
+    let Some(Chosen::Runs(runs)) = args("runs:\n  open: true\n", &["runs", "--settled"]).command else {
+        panic!("runs")
+    };
+    assert!(runs.settled && !runs.open);
+    let Some(Chosen::Run(run)) = args("run:\n  session: monday\n", &["run", "-c", "hello"]).command else {
+        panic!("that is a run")
+    };
+    assert!(run.talk.continue_last && run.talk.session.is_none());
+}
+
+#[test]
+fn what_the_file_switches_on_the_line_switches_off() {
+    let file = "instant: true\nrun:\n  json: true\n";
+    let run = |words: &[&str]| match args(file, &[&["run"], words].concat()).command {
+        Some(Chosen::Run(run)) => (run.json, run.options.instant, run.prompt),
+        other => panic!("{other:?}"),
+    };
+    let hello = vec!["hello".to_owned()];
+    assert_eq!(run(&["hello"]), (true, true, hello.clone()));
+    assert_eq!(run(&["--json=false", "--instant=false", "hello"]), (false, false, hello.clone()));
+    assert_eq!(run(&["--json", "--instant=true", "hello"]), (true, true, hello));
+}
+
+#[test]
+fn what_decides_or_aims_is_never_said_to_be_off() {
+    for words in
+        [&["cancel", "--all=false"][..], &["approve", "r1", "--yes=false"], &["line", "hold", "--cancel=false"]]
+    {
+        let words: Vec<OsString> = [&["andon"], words].concat().iter().map(OsString::from).collect();
+        let command = Said::read(&words).unwrap().in_front_of(Args::command());
+        assert!(command.try_get_matches_from(&words).is_err(), "{words:?}");
+    }
+}
+
+#[test]
 fn a_path_is_one_beside_the_file_and_memory_is_no_path() {
     let db = |text: &str| serve(text, &[]).db.db.unwrap().into_string().unwrap();
     assert_eq!(db("db: shop.db"), "/etc/andon/shop.db");
@@ -99,6 +148,12 @@ fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
         ("run:\n  bind: 1\n", ":2:3: `andon run` has no flag --bind: `andon run --help` lists them"),
         ("cancel:\n  all: true\n", ":2:3: --all says what `andon cancel` is aimed at, and goes on the command line"),
         ("line:\n  hold:\n    app: x\n", ":3:5: --app says what `andon line hold` is aimed at"),
+        ("line:\n  hold:\n    cancel: true\n", ":3:5: --cancel decides what `andon line hold` does, and goes on the"),
+        ("line:\n  hold:\n    now: true\n", ":3:5: --now decides what `andon line hold` does"),
+        ("approve:\n  yes: true\n", ":2:3: --yes decides what `andon approve` does"),
+        ("approve:\n  deny: false\n", ":2:3: --deny decides what `andon approve` does"),
+        ("delete:\n  yes: true\n", ":2:3: --yes decides what `andon delete` does"),
+        ("runs:\n  open: true\n  settled: true\n", ":3:3: --open and --settled exclude each other: leave one out"),
         ("a: 1\na: 2\n", ":2:1: the key `a` is here twice: leave one out"),
         ("instant: perhaps\n", ":1:10: `instant` must be true or false"),
         ("bind: [a, b]\n", ":1:7: `bind` takes one value, and no list"),

@@ -26,8 +26,9 @@ pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
     let call = choose(&client, &run, args.call.as_deref())?;
     show(&run, call);
     let is_yes = match (args.yes, args.deny) {
-        (true, _) => true,
+        // A no comes before a yes.
         (_, true) => false,
+        (true, _) => true,
         _ => ask(call)?,
     };
     match is_yes {

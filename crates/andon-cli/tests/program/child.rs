@@ -57,7 +57,8 @@ impl Program {
             .env("USER", "ada")
             .env("ANDON_DB", db)
             .env("XDG_CONFIG_HOME", "/nonexistent")
-            .env("XDG_DATA_HOME", "/nonexistent")
+            // Where a mistake writes to: never the folder of whoever runs it.
+            .env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"))
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

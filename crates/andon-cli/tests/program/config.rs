@@ -36,12 +36,14 @@ fn the_environment_wins_over_the_file_and_a_path_is_beside_it() {
     let db = Database::new();
     let file = db.file("andon.yaml");
     std::fs::write(&file, "db: other.db\nrun:\n  instant: true\n").unwrap();
+    let is_there = |name: &str| std::path::Path::new(&db.file(name)).exists();
     // An empty variable is as good as none.
-    let ended = Program::start_in("", &[], &["run", "--config", &file, "hello"]).end();
+    let empty = [("ANDON_SERVER", ""), ("ANDON_MODEL", ""), ("ANDON_CONFIG", "")];
+    let ended = Program::start_in("", &empty, &["run", "--config", &file, "hello"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(!std::path::Path::new(&db.file("andon.db")).exists());
+    assert!(is_there("other.db") && !is_there("andon.db"));
     db.run(&["run", "--config", &file, "hello"]);
-    assert!(std::path::Path::new(&db.file("andon.db")).exists());
+    assert!(is_there("andon.db"));
 }
 
 #[test]
@@ -83,6 +85,44 @@ fn what_is_wrong_with_a_file_is_said_with_its_line_and_help_still_helps() {
     assert!(same.contains(said), "{said} is not in {same}");
     let help = Program::start_in("memory", &[("ANDON_CONFIG", &file)], &["serve", "--help"]).end();
     assert!(help.code == Some(0) && help.stdout.contains("Limits:"), "{}", help.stderr);
+}
+
+#[test]
+fn a_mistake_in_the_usual_file_does_not_take_the_stop_away() {
+    let served = crate::served::Served::new();
+    let run = served.detach(&[], "tell me a long story");
+    std::fs::create_dir(served.db.file("andon")).unwrap();
+    let file = served.db.file("andon/andon.yaml");
+    std::fs::write(&file, "bindd: 1\n").unwrap();
+    let (folder, db) = (served.db.file(""), served.db.file("andon.db"));
+    let start = |name: &str, value: &str, words: &[&str]| Program::start_in(&db, &[(name, value)], words).end();
+    let usual = |words: &[&str]| start("XDG_CONFIG_HOME", &folder, words);
+    for words in [&["line", "status"][..], &["cancel", &run, "--wait"], &["watch", &run], &["cancel", "--all"]] {
+        let ended = usual(words);
+        assert!(matches!(ended.code, Some(0 | 3)), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("warning: {file}:1:1: there is no flag --bindd")), "{}", ended.stderr);
+    }
+    assert!(usual(&["approve", &run, "--yes"]).stderr.contains("is over"));
+    // A file that is named is meant, and what else there is says no.
+    assert_eq!(start("ANDON_CONFIG", &file, &["cancel", "--all"]).code, Some(2));
+    assert_eq!(usual(&["runs"]).code, Some(2));
+    // What tells how the file is written needs none.
+    for words in [&["config"][..], &["completions", "bash"]] {
+        let ended = usual(words);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words:?}");
+    }
+}
+
+#[test]
+fn a_file_never_says_yes_where_the_line_says_no() {
+    let db = Database::new();
+    let file = db.file("andon.yaml");
+    for text in ["approve:\n  yes: true\n", "line:\n  hold:\n    cancel: true\n", "delete:\n  yes: true\n"] {
+        std::fs::write(&file, text).unwrap();
+        let ended = db.start(&["approve", "ap1", "--deny", "--config", &file]).end();
+        assert_eq!(ended.code, Some(2), "{text}");
+        assert!(ended.stderr.contains("and goes on the command line"), "{}", ended.stderr);
+    }
 }
 
 #[test]
