@@ -1,5 +1,6 @@
 //! `andon watch`.
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::served::{Bridge, Served};
@@ -33,6 +34,17 @@ fn ctrl_c_leaves_and_the_run_goes_on() {
     let ended = watch.end();
     assert_eq!(ended.code, Some(130));
     assert!(ended.stderr.contains(&format!("The run goes on: `andon cancel {id}` stops it.")), "{}", ended.stderr);
+    assert_eq!(served.receipt(&id)["outcome"], json!(null));
+}
+
+#[test]
+fn ctrl_c_leaves_while_the_terminal_takes_no_output() {
+    let served = Served::new();
+    let id = served.detach(&[], "tell me a long story");
+    let mut watch = served.db.start_paused(&["watch", &id]);
+    watch.wait_for_thread("andon-signals");
+    watch.signal(Signal::INT);
+    assert_eq!(watch.end(), Some(130));
     assert_eq!(served.receipt(&id)["outcome"], json!(null));
 }
 
