@@ -106,6 +106,19 @@ fn a_server_that_was_killed_and_comes_back_tells_what_became_of_the_run() {
 }
 
 #[test]
+fn a_place_that_the_run_has_not_come_to_is_told_as_that() {
+    let served = Served::with(&["--instant"]);
+    served.run(&["run", "--run-id", "short", "roll a die"]);
+    for flags in [&[][..], &["--server", &served.address], &["--db", &served.db.file("andon.db"), "--json"]] {
+        let ended = served.run(&[&["watch", "short", "--after", "99999"], flags].concat());
+        assert!(ended.stderr.contains("There is no event 99999 yet"), "{}", ended.stderr);
+        for wrong in ["lost", "broken"] {
+            assert!(!ended.stderr.contains(wrong) && !ended.stdout.contains("text_lost"), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
 fn an_unknown_run_and_one_of_many_are_told() {
     let served = Served::with(&["--instant"]);
     assert!(served.db.refused(&["watch", "nope"]).contains("there is no run nope at the server"));
