@@ -159,6 +159,8 @@ pub(crate) async fn watch(
 
 struct Following<'a> {
     run: &'a Subject,
+    /// Where it was to begin.
+    from: Cursor,
     items: Items,
     listener: &'a mut dyn Listener,
     calls: Vec<ToolCall>,
@@ -176,7 +178,7 @@ enum Next {
 impl<'a> Following<'a> {
     fn new(run: &'a Subject, listener: &'a mut dyn Listener, from: Cursor) -> Self {
         let items = Items::of(run, from);
-        Self { run, items, listener, calls: Vec::new(), open: Vec::new(), answer: None }
+        Self { run, from, items, listener, calls: Vec::new(), open: Vec::new(), answer: None }
     }
 
     /// Shows all until the end; what was wrong with the screen, if it was that.
@@ -241,6 +243,13 @@ impl<'a> Following<'a> {
     }
 
     fn show(&mut self, item: &FeedItem, approver: &Approver<'_>) -> io::Result<()> {
+        if let FeedItem::TextLost { at } = item
+            && at.seq < self.from.seq
+        {
+            // Nothing was lost: there has never been anything.
+            let words = format!("There is no event {} yet: it goes on behind {at}.", self.from);
+            return self.listener.aside(&words);
+        }
         self.listener.item(item)?;
         self.take_in(item);
         let FeedItem::Fact(record) = item else { return Ok(()) };

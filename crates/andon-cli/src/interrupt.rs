@@ -3,8 +3,8 @@
 //! Signals are heard on a thread of their own, and the cord is pulled right there: a terminal that has stopped taking
 //! output delays no stop, and no third Ctrl-C. A run at a server is told by a task of its own, so nothing waits here either.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use std::time::Duration;
 
 use andon::{Force, Reason};
@@ -36,6 +36,8 @@ enum Aim {
     Run { target: Target, pulls: u32 },
     /// A server is there, and was told so often to end.
     Server { told: u32 },
+    /// Somebody only looks: any signal leaves, with these words.
+    Watch { last_words: String },
 }
 
 /// What signals stop.
@@ -92,6 +94,15 @@ impl Interrupts {
         *lock(&self.aim) = Aim::Server { told: 0 };
     }
 
+    /// From now on any signal leaves at once, with these words, also while a terminal takes no output. So does one that has come
+    /// already.
+    pub(crate) fn leave_with(&mut self, last_words: String) {
+        *lock(&self.aim) = Aim::Watch { last_words };
+        if let Ok(interrupt) = self.idle.try_recv() {
+            pull(&mut lock(&self.aim), interrupt);
+        }
+    }
+
     /// The next signal that comes while no run is there.
     ///
     /// # Cancel safety
@@ -142,6 +153,7 @@ fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
             }
             return false;
         }
+        Aim::Watch { last_words } => leave(Some(std::mem::take(last_words))),
         Aim::Run { target, pulls } => (target, pulls),
     };
     let how = match interrupt {
@@ -167,7 +179,11 @@ fn leave(last_words: Option<String>) -> ! {
     if let Some(words) = last_words {
         let (said, heard) = std::sync::mpsc::channel();
         let say = move || {
-            anstream::eprintln!("\n{words}");
+            // A line that is being written is whole, and nobody begins another.
+            let mut out = std::io::stdout().lock();
+            let _ = out.flush();
+            std::mem::forget(out);
+            let _ = writeln!(anstream::stderr(), "\n{words}");
             // Who waits may have left already.
             let _ = said.send(());
         };

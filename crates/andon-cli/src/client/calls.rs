@@ -20,6 +20,8 @@ use crate::how::How;
 
 /// How long a server is waited for that is said to be there.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
+/// How long an answer may take that waits for runs to end: a server waits for half a minute, and then says how far it has come.
+const WAITED: Duration = Duration::from_secs(60);
 /// The most that a server lists at once.
 const PAGE: usize = 1_000;
 /// How many runs are named when more than one is meant.
@@ -141,7 +143,7 @@ impl Client {
     pub(crate) async fn delete(&self, key: &SessionKey) -> Result<bool, ClientError> {
         let path = ["v1", "sessions", &*key.app, &*key.user, key.session.as_str()];
         // Its runs are stopped first, which takes as long as their tools' grace.
-        Ok(some(self.send(self.request(Method::DELETE, &path)).await)?.is_some())
+        Ok(some(self.send(self.request(Method::DELETE, &path).timeout(WAITED)).await)?.is_some())
     }
 
     /// Stops one run.
@@ -180,13 +182,11 @@ impl Client {
         mut body: Map<String, Value>,
         wait: bool,
     ) -> Result<T, ClientError> {
-        let request = self.request(Method::POST, path);
         if wait {
             body.insert("wait".to_owned(), true.into());
-            // The server says how long it waits.
-            return self.ask(request.json(&body)).await;
         }
-        self.ask(request.json(&body).timeout(ANSWER)).await
+        let patience = if wait { WAITED } else { ANSWER };
+        self.ask(self.request(Method::POST, path).json(&body).timeout(patience)).await
     }
 
     /// Says yes to exactly these arguments.
@@ -213,8 +213,9 @@ impl Client {
     }
 
     pub(crate) async fn change_line(&self, body: &Map<String, Value>) -> Result<LineView, ClientError> {
-        // With `wait` it takes as long as the runs take to settle.
-        self.ask(self.request(Method::PUT, &["v1", "line"]).json(body)).await
+        let waits = body.get("wait").and_then(Value::as_bool).unwrap_or_default();
+        let patience = if waits { WAITED } else { ANSWER };
+        self.ask(self.request(Method::PUT, &["v1", "line"]).json(body).timeout(patience)).await
     }
 
     /// What is kept of each model's estimates.
@@ -260,6 +261,40 @@ pub(crate) fn the_one(beginning: &str, runs: Vec<RunInfo>) -> anyhow::Result<Opt
             let more =
                 if meant.len() > NAMED { format!("\n  and {} more", meant.len() - NAMED) } else { String::new() };
             bail!("{} runs begin with {beginning}:\n  {}{more}", meant.len(), named.join("\n  "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use andon::Force;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_port_that_takes_connections_and_says_nothing_is_given_up() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = Client::at(&port.local_addr().unwrap().to_string()).unwrap();
+        let (run, call) = (RunId::new("run-1").unwrap(), CallId::new("c1").unwrap());
+        let (key, all) = (SessionKey::new("shop", LOCAL, "s1").unwrap(), Selector::default());
+        let how = How::asked(Force::Graceful, None);
+        let line = |wait: bool| Map::from_iter([("state".to_owned(), json!("held")), ("wait".to_owned(), json!(wait))]);
+        let asked = async {
+            let mut errors = Vec::new();
+            for wait in [false, true] {
+                errors.push(client.cancel(&run, &how, wait).await.map(drop));
+                errors.push(client.cancel_many(&all, &how, wait).await.map(drop));
+                errors.push(client.change_line(&line(wait)).await.map(drop));
+            }
+            errors.push(client.cancel_call(&run, &call, &how).await.map(drop));
+            errors.push(client.delete(&key).await.map(drop));
+            errors.push(client.events(&run, "0").await.map(drop));
+            errors
+        };
+        let errors = timeout(Duration::from_secs(3_600), asked).await.expect("it waits for ever");
+        for error in errors {
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("took too long to answer"), "{error}");
         }
     }
 }

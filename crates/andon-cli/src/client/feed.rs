@@ -4,6 +4,7 @@
 //!
 //! 1. Each item comes once and in order, however often the connection breaks: the place of the last one is what is asked behind.
 //! 2. It ends with the run's end, or with why nothing more can be read. It does not wait for a server for ever.
+//! 3. An outage is over with the first byte that comes, a sign of life included: the next one has all the patience again.
 
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// How long a server is tried.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A connection that stood for so long was one, though nothing came on it.
+const STOOD: Duration = Duration::from_secs(2);
 
 /// What a reader of a feed is told.
 #[derive(Debug)]
@@ -56,6 +59,8 @@ enum Broken {
     Settled,
     /// Nobody reads any more.
     Unread,
+    /// The server ended it in good order behind something new: there may be nothing more.
+    Ended,
     /// It ended, or failed, before the run did.
     Early(ClientError),
     /// What came makes no sense.
@@ -66,6 +71,8 @@ enum Broken {
 struct Outage {
     since: Instant,
     wait: Duration,
+    /// Whether it was said that the server answers again.
+    is_told: bool,
 }
 
 /// Reads a run's feed to its end, as long as somebody wants it.
@@ -95,13 +102,14 @@ impl Reading {
         loop {
             let broken = match self.client.events(&self.run, &self.at.to_string()).await {
                 Ok(None) => return Ok(()),
-                Ok(Some(response)) => self.pass_on(response).await,
+                Ok(Some(response)) => self.read_one(response).await,
                 Err(error) if error.is_passing() => Broken::Early(error),
                 Err(error) => return Err(error),
             };
             match broken {
                 Broken::Settled | Broken::Unread => return Ok(()),
                 Broken::Strange(error) => return Err(error),
+                Broken::Ended => sleep(FIRST_WAIT).await,
                 Broken::Early(error) => self.wait_after(error).await?,
             }
         }
@@ -113,7 +121,8 @@ impl Reading {
             let words = format!("The connection is broken ({error}); it is tried again.");
             let _ = self.tell.send(Step::Note(words)).await;
         }
-        let outage = self.outage.get_or_insert_with(|| Outage { since: Instant::now(), wait: FIRST_WAIT });
+        let outage =
+            self.outage.get_or_insert_with(|| Outage { since: Instant::now(), wait: FIRST_WAIT, is_told: false });
         if outage.since.elapsed() > PATIENCE {
             return Err(error);
         }
@@ -122,12 +131,31 @@ impl Reading {
         Ok(())
     }
 
+    /// One connection, from the answer to its end.
+    async fn read_one(&mut self, response: Response) -> Broken {
+        if let Some(outage) = self.outage.as_mut().filter(|outage| !outage.is_told) {
+            outage.is_told = true;
+            let _ = self.tell.send(Step::Note("Connected again: it goes on where it was.".to_owned())).await;
+        }
+        let began = Instant::now();
+        let broken = self.pass_on(response).await;
+        if began.elapsed() >= STOOD {
+            self.outage = None;
+        }
+        broken
+    }
+
     /// Tells what one connection brings.
     async fn pass_on(&mut self, mut response: Response) -> Broken {
-        let mut events = Sse::new(MAX_EVENT);
+        let (mut events, began_at) = (Sse::new(MAX_EVENT), self.at);
         loop {
             match timeout(SILENCE, response.chunk()).await {
-                Ok(Ok(Some(bytes))) => events.push(&bytes),
+                Ok(Ok(Some(bytes))) => {
+                    // Invariant 3.
+                    self.outage = None;
+                    events.push(&bytes);
+                }
+                Ok(Ok(None)) if self.at != began_at => return Broken::Ended,
                 Ok(Ok(None)) => return self.early("the feed ended before the run did"),
                 Ok(Err(error)) => return Broken::Early(self.client.broken(&error)),
                 Err(_) => return self.early("nothing came for too long"),
@@ -156,14 +184,62 @@ impl Reading {
 
     /// Tells one item; something if nothing comes behind it.
     async fn tell(&mut self, item: FeedItem) -> Option<Broken> {
-        if self.outage.take().is_some() {
-            let _ = self.tell.send(Step::Note("Connected again: it goes on where it was.".to_owned())).await;
-        }
         self.at = item.cursor();
         let is_end = matches!(&item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
         match self.tell.send(Step::Item(Box::new(item))).await {
             Err(_) => Some(Broken::Unread),
             Ok(()) => is_end.then_some(Broken::Settled),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::channel;
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn reading() -> (Reading, Receiver<Step>) {
+        let (tell, told) = channel(16);
+        let client = Client::at("127.0.0.1:1").unwrap();
+        let run = RunId::new("run-1").unwrap();
+        (Reading { client, run, at: Cursor::default(), tell, outage: None }, told)
+    }
+
+    fn answer(body: &'static str) -> Response {
+        http::Response::new(body).into()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn signs_of_life_alone_end_an_outage_and_the_next_one_has_all_the_patience() {
+        let (mut reading, mut told) = reading();
+        let broken = |reading: &Reading| reading.client.unheard("it broke");
+        reading.wait_after(broken(&reading)).await.unwrap();
+        reading.read_one(answer(":\n\n")).await;
+        advance(PATIENCE * 2).await;
+        reading.wait_after(broken(&reading)).await.unwrap();
+        let mut notes = Vec::new();
+        while let Ok(Step::Note(words)) = told.try_recv() {
+            notes.push(words);
+        }
+        assert_eq!(notes.len(), 3, "{notes:?}");
+        assert!(notes[0].contains("broken") && notes[1].contains("Connected again") && notes[2].contains("broken"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_answers_and_never_says_anything_is_not_tried_for_ever() {
+        let (mut reading, mut told) = reading();
+        let began = Instant::now();
+        let error = loop {
+            reading.read_one(answer("")).await;
+            let error = reading.client.unheard("it broke");
+            if let Err(error) = reading.wait_after(error).await {
+                break error;
+            }
+        };
+        assert!(matches!(error, ClientError::Broken { .. }) && began.elapsed() < PATIENCE * 2);
+        let notes = std::iter::from_fn(|| told.try_recv().ok()).count();
+        assert_eq!(notes, 2, "it is said once that it broke and once that it answers");
     }
 }

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use andon_server::{Server, Serving, ShutDown};
 
-use super::{complain, say};
+use super::voice::Voice;
 use crate::Exit;
 use crate::interrupt::Interrupts;
 use crate::show::session_shown;
@@ -15,12 +15,12 @@ use crate::show::session_shown;
 const NAMED: usize = 10;
 
 /// Shuts down: the first signal has come. A second one stops what runs now.
-pub(super) async fn end(server: &Server, serving: &Serving, interrupts: &mut Interrupts) -> Exit {
+pub(super) async fn end(server: &Server, serving: &Serving, interrupts: &mut Interrupts, voice: &Voice) -> Exit {
     let words = beginning(server);
     let mut shutting_down = pin!(serving.shut_down());
     // Said when it is so: from here on nothing is let in.
     let begun = poll_fn(|context| Poll::Ready(shutting_down.as_mut().poll(context))).await;
-    say(&words);
+    voice.say(words);
     let ended = match begun {
         Poll::Ready(ended) => ended,
         Poll::Pending => loop {
@@ -28,13 +28,13 @@ pub(super) async fn end(server: &Server, serving: &Serving, interrupts: &mut Int
                 biased;
                 ended = &mut shutting_down => break ended,
                 _ = interrupts.while_idle() => {
-                    say("Stopping all runs now. Once more leaves at once.");
+                    voice.say("Stopping all runs now. Once more leaves at once.");
                     serving.harden();
                 }
             }
         },
     };
-    account(server, ended)
+    account(server, ended, voice)
 }
 
 fn beginning(server: &Server) -> String {
@@ -49,7 +49,7 @@ fn beginning(server: &Server) -> String {
 }
 
 /// Tells how it ended, and names what is left.
-fn account(server: &Server, ended: ShutDown) -> Exit {
+fn account(server: &Server, ended: ShutDown, voice: &Voice) -> Exit {
     let stopped = match ended.cancelled {
         0 => String::new(),
         1 => ", and 1 run was stopped".to_owned(),
@@ -58,15 +58,15 @@ fn account(server: &Server, ended: ShutDown) -> Exit {
     // It may have ended while connections were closed.
     let tasks = if ended.left == 0 { 0 } else { server.runtime().tasks() };
     if ended.unsettled == 0 && tasks == 0 {
-        say(&format!("Ended: all is settled{stopped}."));
+        voice.say(format!("Ended: all is settled{stopped}."));
         return Exit::Completed;
     }
     let runs = server.runtime().in_progress();
     for run in runs.iter().filter(|run| run.try_outcome().is_none()).take(NAMED) {
         let state = format!("{:?}", run.state()).to_lowercase();
-        complain(&format!("run {} of session {} is left {state}", run.id(), session_shown(run.session())));
+        voice.complain(&format!("run {} of session {} is left {state}", run.id(), session_shown(run.session())));
     }
-    complain(&match ended.unsettled {
+    voice.complain(&match ended.unsettled {
         0 => format!("all runs have settled, but {tasks} tasks of theirs would not end: receipts name what was leaked"),
         1 => "1 run did not settle in time: the next start of the server settles it".to_owned(),
         runs => format!("{runs} runs did not settle in time: the next start of the server settles them"),

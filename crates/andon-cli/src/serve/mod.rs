@@ -5,11 +5,13 @@
 //! 1. Nothing is taken up before it is sure that the server can listen: what an earlier one left is not begun and dropped.
 //! 2. The address stands beside the database from the moment requests are answered until no run is in progress any more.
 //! 3. A third signal leaves at once, whatever the program waits for.
+//! 4. Nothing waits for whoever reads what it says (see [`voice`]).
 
 mod ending;
 mod hints;
+mod voice;
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -18,6 +20,7 @@ use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::voice::Voice;
 use crate::Exit;
 use crate::agent::build_agent;
 use crate::agents::{AgentFolder, Report};
@@ -25,29 +28,31 @@ use crate::args::ServeArgs;
 use crate::client::Place;
 use crate::db::{Address, Db};
 use crate::interrupt::Interrupts;
-use crate::show::{Style, recovered};
+use crate::show::recovered;
 
 /// Serves until it is told to end.
 pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
     let mut interrupts = Interrupts::listen()?;
+    let voice = Voice::new()?;
     let ready = tokio::select! {
         biased;
         // Nothing has begun yet, and nothing has to end.
         _ = interrupts.while_idle() => return Ok(Exit::Completed),
-        ready = Ready::get(args) => ready?,
+        ready = Ready::get(args, &voice) => ready?,
     };
     let Ready { server, listener, address, folder, db } = ready;
     let serving = server.serve(listener)?;
     interrupts.aim_at_server();
     address.say(format!("http://{}", serving.address()))?;
-    say(&hints::greeting(&server, serving.address(), &db));
+    voice.say(hints::greeting(&server, serving.address(), &db));
     tokio::select! {
         biased;
         _ = interrupts.while_idle() => {}
-        () = watch(folder) => {}
+        () = watch(folder, &voice) => {}
     }
-    let exit = ending::end(&server, &serving, &mut interrupts).await;
+    let exit = ending::end(&server, &serving, &mut interrupts, &voice).await;
     address.withdraw();
+    voice.end();
     if exit != Exit::Completed {
         // Closing the database waits until it is written, and what is left may be waiting for the disk.
         std::mem::forget(address);
@@ -65,7 +70,7 @@ struct Ready {
 }
 
 impl Ready {
-    async fn get(args: &ServeArgs) -> anyhow::Result<Self> {
+    async fn get(args: &ServeArgs, voice: &Voice) -> anyhow::Result<Self> {
         // Every connection is an open file. Where there are few the server says what it can do with them.
         let _ = raise_file_limit();
         let db = Db::named(&args.db)?;
@@ -77,13 +82,13 @@ impl Ready {
         // First, so that an app of this name in the folder takes its place.
         server.apps().put(practice, Some("The agent that comes with the program.".to_owned()));
         let folder = match &args.agents {
-            Some(dir) => Some(load(dir, &server).await?),
+            Some(dir) => Some(load(dir, &server, voice).await?),
             None => None,
         };
         // When all agents are there: what waited for one of them goes on with it.
         let found = runtime.recover().await.context("what an earlier server left open cannot be taken up")?;
         for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
-            say(&line);
+            voice.say(line);
         }
         Ok(Self { server, listener, address, folder, db })
     }
@@ -100,33 +105,22 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Loads the agents that are in a folder.
-async fn load(dir: &Path, server: &Server) -> anyhow::Result<AgentFolder> {
+async fn load(dir: &Path, server: &Server, voice: &Voice) -> anyhow::Result<AgentFolder> {
     let mut folder = AgentFolder::new(dir, server.runtime(), server.apps().clone())?;
-    tell(&folder.load().await);
+    tell(&folder.load().await, voice);
     Ok(folder)
 }
 
 /// Takes up what changes in the folder; for ever.
-async fn watch(folder: Option<AgentFolder>) {
+async fn watch(folder: Option<AgentFolder>, voice: &Voice) {
     if let Some(folder) = folder {
-        folder.watch(CancellationToken::new(), tell).await;
+        folder.watch(CancellationToken::new(), |report| tell(report, voice)).await;
     }
     std::future::pending().await
 }
 
-fn tell(report: &Report) {
+fn tell(report: &Report, voice: &Voice) {
     for line in report.lines() {
-        say(&line);
+        voice.say(line);
     }
-}
-
-/// Says something to whoever looks. A server goes on when nobody does.
-fn say(text: &str) {
-    let _ = writeln!(anstream::stdout().lock(), "{text}");
-}
-
-/// Says what went wrong.
-fn complain(text: &str) {
-    let bad = Style::BAD;
-    let _ = writeln!(anstream::stderr().lock(), "{bad}error:{bad:#} {text}");
 }

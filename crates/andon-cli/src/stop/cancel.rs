@@ -57,8 +57,10 @@ fn selector(args: &CancelArgs) -> Selector {
 
 async fn one_there(client: &Client, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
     let found = client.find(run).await?.map(|found| found.run_id);
-    if let (Some(id), Some(call)) = (&found, &args.call) {
-        return Ok(client.cancel_call(id, call, how).await?);
+    if let Some(call) = &args.call {
+        // Of a run that is not there nothing is stopped: who means one call does not mean the run.
+        let id = found.ok_or_else(|| anyhow!("{}", no_run(&Place::There(client.clone()), run)))?;
+        return Ok(client.cancel_call(&id, call, how).await?);
     }
     // One that is not there yet is stopped when it comes: the server remembers.
     let id = match found {

@@ -22,18 +22,11 @@ pub(crate) async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
     };
     let run = run.with_context(|| no_run(&place, &args.run))?;
     let mut interrupts = Interrupts::listen()?;
+    let (dim, stop) = (Style::DIM, place.command(&format!("cancel {}", run.id())));
+    interrupts.leave_with(format!("{dim}Left. The run goes on: `{stop}` stops it.{dim:#}"));
     let mut output = if args.json { Output::Json(JsonLines) } else { Output::Text(Screen::new(Streams::Apart)) };
     let approve = place.command(&format!("approve {}", run.id()));
-    let followed = tokio::select! {
-        biased;
-        _ = interrupts.while_idle() => None,
-        followed = follow(&run, args.after.unwrap_or_default(), output.listener(), approve) => Some(followed?),
-    };
-    let Some(outcome) = followed else {
-        let (dim, stop) = (Style::DIM, place.command(&format!("cancel {}", run.id())));
-        anstream::eprintln!("\n{dim}Left. The run goes on: `{stop}` stops it.{dim:#}");
-        return Ok(Exit::Interrupted);
-    };
+    let outcome = follow(&run, args.after.unwrap_or_default(), output.listener(), approve).await?;
     output.end(&outcome)?;
     Ok(exit(&outcome))
 }

@@ -84,6 +84,15 @@ fn one_that_is_not_there_is_an_error_and_is_stopped_when_it_comes() {
 }
 
 #[test]
+fn one_call_of_a_run_that_is_not_there_is_an_error_and_stops_nothing_later() {
+    let served = Served::with(&["--instant"]);
+    let why = served.db.refused(&["cancel", "early", "--call", "c1"]);
+    assert!(why.contains("there is no run early") && !why.contains("is stopped at once"), "{why}");
+    let ended = served.run(&["run", "--json", "--run-id", "early", "roll a die"]);
+    assert_eq!(ended.receipt()["outcome"]["kind"], "completed");
+}
+
+#[test]
 fn a_command_line_that_names_nothing_or_two_things_is_refused() {
     let db = Database::new();
     for wrong in [&["cancel"][..], &["cancel", "x", "--all"], &["cancel", "--all", "--user", "ada"]] {

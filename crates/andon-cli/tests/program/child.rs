@@ -40,25 +40,7 @@ impl Program {
 
     /// Starts it with a database and these variables. No test uses the keys of whoever runs it.
     pub(crate) fn start_in(db: impl AsRef<OsStr>, variables: &[(&str, &str)], args: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_andon"));
-        for name in [
-            "ANDON_SERVER",
-            "ANDON_CONFIG",
-            "ANDON_MODEL",
-            "OPENAI_API_KEY",
-            "OPENAI_BASE_URL",
-            "ANTHROPIC_API_KEY",
-            "ANTHROPIC_BASE_URL",
-        ] {
-            command.env_remove(name);
-        }
-        let mut child = command
-            .args(args)
-            .env("USER", "ada")
-            .env("ANDON_DB", db)
-            .env("XDG_CONFIG_HOME", "/nonexistent")
-            // Where a mistake writes to: never the folder of whoever runs it.
-            .env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"))
+        let mut child = command(db, args)
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -68,6 +50,18 @@ impl Program {
         let output = chunks_of(child.stdout.take().unwrap());
         let stdin = child.stdin.take();
         Self { child, stdin, output, seen: String::new() }
+    }
+
+    /// Starts it in a terminal that takes no output: nobody reads, and there is no more room.
+    pub(crate) fn start_paused(db: impl AsRef<OsStr>, args: &[&str]) -> Paused {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        while writer.write(&[b'x'; 512]).is_ok() {}
+        while writer.write(b"x").is_ok() {}
+        rustix::io::ioctl_fionbio(&writer, false).unwrap();
+        let mut command = command(db, args);
+        let child = command.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap();
+        Paused { child, _reader: reader }
     }
 
     /// Runs to the end, with nothing on standard input.
@@ -111,16 +105,7 @@ impl Program {
 
     /// Waits until the program has a thread of this name.
     pub(crate) fn wait_for_thread(&mut self, name: &str) {
-        let tasks = format!("/proc/{}/task", self.child.id());
-        let has_it = || {
-            let threads = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
-            let mut names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
-            names.any(|comm| comm.trim() == name)
-        };
-        while !has_it() {
-            assert!(self.child.try_wait().unwrap().is_none(), "the program ended before it had a thread {name:?}");
-            std::thread::yield_now();
-        }
+        wait_for_thread(&mut self.child, name);
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -224,6 +209,71 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receive
 }
 
+/// The program, with the database of a test and without the keys of whoever runs it.
+fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_andon"));
+    for name in [
+        "ANDON_SERVER",
+        "ANDON_CONFIG",
+        "ANDON_MODEL",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+    ] {
+        command.env_remove(name);
+    }
+    command
+        .args(args)
+        .env("USER", "ada")
+        .env("ANDON_DB", db)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        // Where a mistake writes to: never the folder of whoever runs it.
+        .env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
+    command
+}
+
+fn wait_for_thread(child: &mut Child, name: &str) {
+    let tasks = format!("/proc/{}/task", child.id());
+    let has_it = || {
+        let threads = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+        let mut names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+        names.any(|comm| comm.trim() == name)
+    };
+    while !has_it() {
+        assert!(child.try_wait().unwrap().is_none(), "the program ended before it had a thread {name:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// The program in a terminal that takes no output.
+pub(crate) struct Paused {
+    child: Child,
+    _reader: std::io::PipeReader,
+}
+
+impl Paused {
+    /// Waits until the program has a thread of this name.
+    pub(crate) fn wait_for_thread(&mut self, name: &str) {
+        wait_for_thread(&mut self.child, name);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        let pid = Pid::from_child(&self.child);
+        let (gone, ended) = channel();
+        std::thread::spawn(move || gone.send(self.child.wait().unwrap().code()));
+        ended.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+            let _ = kill_process(pid, Signal::KILL);
+            panic!("{error}: it does not end")
+        })
+    }
+}
+
 /// A database of one test, which is gone with it.
 pub(crate) struct Database {
     folder: tempfile::TempDir,
@@ -241,6 +291,11 @@ impl Database {
 
     pub(crate) fn start(&self, args: &[&str]) -> Program {
         Program::start_on(self.file("andon.db"), args)
+    }
+
+    /// Starts it in a terminal that takes no output.
+    pub(crate) fn start_paused(&self, args: &[&str]) -> Paused {
+        Program::start_paused(self.file("andon.db"), args)
     }
 
     /// Runs to the end, which must be a good one.

@@ -158,6 +158,39 @@ fn a_second_signal_stops_what_would_have_gone_on() {
     assert_eq!((&receipt["outcome"]["reason"], &receipt["force"]), (&json!("shutdown"), &json!("now")));
 }
 
+/// Where the program that holds a database serves, once it does.
+fn address(db: &Database) -> String {
+    loop {
+        if let Some(address) = SqliteJournal::owner(db.file("andon.db")).and_then(|owner| owner.address) {
+            return address;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_signal_ends_it_and_a_second_one_hardens_while_its_terminal_takes_no_output() {
+    let db = Database::new();
+    let paused = db.start_paused(&["serve", "--bind", "127.0.0.1:0"]);
+    address(&db);
+    paused.signal(Signal::TERM);
+    assert_eq!(paused.end(), Some(0));
+
+    let paused = db.start_paused(&["serve", "--bind", "127.0.0.1:0", "--drain", "1h"]);
+    let url = address(&db);
+    let run = db.run(&["run", "--detach", "--server", &url, "count stubbornly to 1000"]).stdout;
+    let run = run.trim().to_owned();
+    let mut watch = db.start(&["watch", &run, "--json"]);
+    watch.wait_for("\"type\":\"tool_started\"");
+    paused.signal(Signal::TERM);
+    // It has heard the first when nothing is let in any more: two that come together count as one.
+    while db.start(&["run", "--detach", "--server", &url, "hello"]).end().code == Some(0) {}
+    paused.signal(Signal::TERM);
+    assert_eq!(paused.end(), Some(0));
+    let receipt = receipt(&db, &run);
+    assert_eq!((&receipt["outcome"]["reason"], &receipt["force"]), (&json!("shutdown"), &json!("now")));
+}
+
 #[test]
 fn a_third_signal_leaves_at_once() {
     let served = Served::of(Program::start(&["--bind", "127.0.0.1:0", "--drain", "1h"]));

@@ -1,5 +1,6 @@
 //! `andon watch`.
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::served::{Bridge, Served};
@@ -33,6 +34,17 @@ fn ctrl_c_leaves_and_the_run_goes_on() {
     let ended = watch.end();
     assert_eq!(ended.code, Some(130));
     assert!(ended.stderr.contains(&format!("The run goes on: `andon cancel {id}` stops it.")), "{}", ended.stderr);
+    assert_eq!(served.receipt(&id)["outcome"], json!(null));
+}
+
+#[test]
+fn ctrl_c_leaves_while_the_terminal_takes_no_output() {
+    let served = Served::new();
+    let id = served.detach(&[], "tell me a long story");
+    let mut watch = served.db.start_paused(&["watch", &id]);
+    watch.wait_for_thread("andon-signals");
+    watch.signal(Signal::INT);
+    assert_eq!(watch.end(), Some(130));
     assert_eq!(served.receipt(&id)["outcome"], json!(null));
 }
 
@@ -91,6 +103,19 @@ fn a_server_that_was_killed_and_comes_back_tells_what_became_of_the_run() {
     let ended = watch.end();
     assert_eq!((ended.code, &ended.receipt()["outcome"]), (Some(1), &json!({"kind": "lost"})));
     assert!(ended.stderr.contains("The connection is broken"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_place_that_the_run_has_not_come_to_is_told_as_that() {
+    let served = Served::with(&["--instant"]);
+    served.run(&["run", "--run-id", "short", "roll a die"]);
+    for flags in [&[][..], &["--server", &served.address], &["--db", &served.db.file("andon.db"), "--json"]] {
+        let ended = served.run(&[&["watch", "short", "--after", "99999"], flags].concat());
+        assert!(ended.stderr.contains("There is no event 99999 yet"), "{}", ended.stderr);
+        for wrong in ["lost", "broken"] {
+            assert!(!ended.stderr.contains(wrong) && !ended.stdout.contains("text_lost"), "{}", ended.stderr);
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! What a server says to whoever looks.
+//!
+//! # Invariants
+//!
+//! 1. Nothing waits for who reads: a terminal that was paused, or a pipe that nobody empties, delays no stop and no request.
+//! 2. What is said on one stream comes in order. If too much is unread, what is newest is dropped.
+
+use std::io::Write;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::show::Style;
+
+/// How many lines may be unread.
+const UNREAD: usize = 1_024;
+/// How long the last words are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Standard output and standard error, each written by a thread of its own.
+pub(super) struct Voice {
+    words: SyncSender<String>,
+    complaints: SyncSender<String>,
+    /// Closed when all has been written.
+    written: Receiver<()>,
+}
+
+impl Voice {
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let (writing, written) = channel::<()>();
+        let (words, said) = sync_channel::<String>(UNREAD);
+        let (complaints, complained) = sync_channel::<String>(UNREAD);
+        let is_writing = writing.clone();
+        // A server goes on when nobody reads.
+        start(move || {
+            let _until_written = writing;
+            said.iter().for_each(|text| drop(writeln!(anstream::stdout().lock(), "{text}")));
+        })?;
+        start(move || {
+            let _until_written = is_writing;
+            complained.iter().for_each(|text| drop(writeln!(anstream::stderr().lock(), "{text}")));
+        })?;
+        Ok(Self { words, complaints, written })
+    }
+
+    /// Says something.
+    pub(super) fn say(&self, text: impl Into<String>) {
+        let _ = self.words.try_send(text.into());
+    }
+
+    /// Says what went wrong.
+    pub(super) fn complain(&self, text: &str) {
+        let bad = Style::BAD;
+        let _ = self.complaints.try_send(format!("{bad}error:{bad:#} {text}"));
+    }
+
+    /// Waits until all was said, if somebody listens.
+    pub(super) fn end(self) {
+        let Self { words, complaints, written } = self;
+        drop((words, complaints));
+        let _ = written.recv_timeout(LAST_WORDS);
+    }
+}
+
+fn start(write: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
+    let thread = std::thread::Builder::new().name("andon-voice".to_owned());
+    thread.spawn(write).map(drop).context("no thread for the output")
+}
