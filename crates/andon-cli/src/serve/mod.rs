@@ -77,6 +77,9 @@ impl Ready {
         let (runtime, address) = db.open_to_serve("andon serve")?;
         let listener = listen(args.bind).await?;
         let server = Server::new(&runtime, args.server_options()).await.context("the line cannot be read")?;
+        for warning in server.warnings() {
+            complain(warning);
+        }
         let practice = build_agent(&args.options, &runtime).await?;
         let nowhere = practice.session_key().clone();
         // First, so that an app of this name in the folder takes its place.

@@ -178,6 +178,6 @@ fn tell_many(runs: &[Cancelled], args: &CancelArgs, took: u64) -> anyhow::Result
         write_line(&serde_json::to_string(&Cancelled { receipt: None, ..run.clone() })?)?;
     }
     let settled = runs.iter().all(|run| run.state == State::Settled);
-    write_line(&json!({"cancelled": runs.len(), "settled": settled, "took_us": took}).to_string())?;
+    write_line(&json!({"cancelled": told::stopped(runs), "settled": settled, "took_us": took}).to_string())?;
     Ok(())
 }

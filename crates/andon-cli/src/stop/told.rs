@@ -56,8 +56,14 @@ pub(super) fn many(runs: &[Cancelled], took: Option<u64>) -> String {
     text
 }
 
+/// How many were stopped: one whose end had been decided is told of, and was not.
+pub(super) fn stopped(runs: &[Cancelled]) -> usize {
+    runs.iter().filter(|run| run.reply != "too_late").count()
+}
+
 fn summary(runs: &[Cancelled], took: Option<u64>) -> String {
-    let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+    let stopped = stopped(runs);
+    let count = if stopped == 1 { "1 run".to_owned() } else { format!("{stopped} runs") };
     let settled = runs.iter().filter(|run| run.state == State::Settled).count();
     let took = took.map_or_else(String::new, |took| format!(" in {}", time(took)));
     if settled < runs.len() {
@@ -108,6 +114,8 @@ mod tests {
         assert!(many(&runs, None).ends_with("25 runs cancelled; 24 have settled so far.\n"));
         runs[4].state = State::Settled;
         assert!(many(&runs, None).ends_with("all settled, leaked: shell (c1).\n"));
+        runs[5].reply = "too_late".to_owned();
+        assert!(many(&runs, None).contains("24 runs cancelled, all settled"), "one ended by itself");
         assert_eq!(many(&[], None), "Nothing was running.\n");
     }
 }
