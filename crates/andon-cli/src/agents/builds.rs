@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use andon::BoxFuture;
 use tokio::sync::Semaphore;
 
-use super::Refusal;
 use super::build::Built;
+use super::read::Refusal;
 
 /// How many agents wait for servers of their own at one time.
 const AT_ONCE: usize = 16;

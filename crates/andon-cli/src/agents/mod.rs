@@ -24,6 +24,7 @@ mod builds;
 mod fields;
 mod file;
 mod mcp;
+mod read;
 mod report;
 mod scan;
 mod tool_entry;
@@ -36,14 +37,12 @@ use std::time::Duration;
 use andon::Runtime;
 use andon_server::{App, Apps};
 use anyhow::bail;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use self::build::{Built, Home, build};
+use self::build::{Built, Home};
 use self::builds::Builds;
-use self::fields::Fault;
-use self::file::AgentFile;
+use self::read::{Refusal, placed, read_and_build};
 pub(crate) use self::report::{Meanwhile, Refused, Report};
 use self::scan::{Content, Scan, scan};
 
@@ -90,12 +89,6 @@ struct Retry {
     due_in: u32,
     /// So many looks after that one.
     then: u32,
-}
-
-/// Why a file is refused, in whole sentences.
-struct Refusal {
-    why: String,
-    may_pass: bool,
 }
 
 impl AgentFolder {
@@ -323,52 +316,6 @@ impl Retry {
 /// What is said of an app that is not built yet: nothing else takes long.
 fn prepared(app: impl AsRef<str>) -> String {
     format!("{}/{FILE}: it is being prepared: its MCP server has not answered yet", app.as_ref())
-}
-
-async fn read_and_build(
-    content: &Content,
-    home: &Home,
-    runtime: &Runtime,
-    slots: &Semaphore,
-) -> Result<Built, Refusal> {
-    let app = home.app.as_str();
-    let refuse = |why: String| Refusal { why: format!("{app}/{FILE}: {why}"), may_pass: false };
-    let text = match content {
-        Content::Unreadable(why) => return Err(refuse(why.clone())),
-        Content::Bytes(bytes) => text_of(app, bytes)?,
-    };
-    let root = yaml::parse(text).map_err(|bad| {
-        let at = [bad.line, bad.column].into_iter().flatten().map(|number| format!(":{number}")).collect::<String>();
-        Refusal { why: format!("{app}/{FILE}{at}: {}", bad.why), may_pass: false }
-    })?;
-    let worded = |fault: Fault| Refusal { why: placed(app, content, fault.at, &fault.why), may_pass: fault.may_pass };
-    let file = AgentFile::read(&root, app).map_err(worded)?;
-    let _slot = match file.has_servers() {
-        // They are never closed.
-        true => slots.acquire().await.ok(),
-        false => None,
-    };
-    build(file, home, runtime).await.map_err(worded)
-}
-
-fn text_of<'b>(app: &str, bytes: &'b [u8]) -> Result<&'b str, Refusal> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        Refusal { why: format!("{app}/{FILE}:{line}: this is no UTF-8: save the file as UTF-8"), may_pass: false }
-    })
-}
-
-/// Words with the file and the line that they are about.
-fn placed(app: &str, content: &Content, at: yaml::Place, why: &str) -> String {
-    let text = match content {
-        Content::Bytes(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
-        Content::Unreadable(_) => "",
-    };
-    match yaml::locate(text, at) {
-        Some((line, column)) => format!("{app}/{FILE}:{line}:{column}: {why}"),
-        None => format!("{app}/{FILE}: {why}"),
-    }
 }
 
 #[cfg(test)]
