@@ -175,10 +175,9 @@ impl Client {
         }
         let why = match cause(error) {
             _ if error.is_timeout() => "it took too long to answer".to_owned(),
-            Some(cause)
-                if error.is_connect() && self.base.scheme() == "https" && cause.kind() == ErrorKind::InvalidData =>
-            {
-                format!("it answers, but not over TLS ({cause}): is it http:// instead of https://?")
+            // What TLS says of an answer that is none of its own.
+            _ if self.base.scheme() == "https" && deepest(error).contains("InvalidContentType") => {
+                "it answers, but not over TLS: is it http:// instead of https://?".to_owned()
             }
             // Whatever was under way when it was cut.
             Some(cause) if is_cut(cause.kind()) => "the connection was cut".to_owned(),
