@@ -17,7 +17,7 @@ use crate::input::{Input, PROMPT, Typed};
 use crate::interrupt::{Aimed, Interrupt, Interrupts};
 use crate::records;
 use crate::run_once::LAST_WORD;
-use crate::show::{Screen, Streams, Style, flowing, history, recap, receipt, recovered};
+use crate::show::{Screen, Streams, Style, flowing, history, own_flowing, recap, receipt, recovered, with_command};
 use crate::start::{Start, Wanted, start};
 use crate::terminal::Hushed;
 
@@ -94,7 +94,7 @@ impl Chat {
     async fn greet(&mut self, is_new: bool, found: &[Recovered]) -> anyhow::Result<()> {
         let (bold, dim) = (Style::BOLD, Style::DIM);
         let stop = "Stop it with Ctrl-C, leave with Ctrl-D. /help tells more.";
-        self.screen.note(&match is_new {
+        self.screen.note(&own_flowing(&match is_new {
             _ if self.model != PRACTICE => {
                 format!("{bold}Andon{bold:#}: {}, which you can stop at any moment. {stop}", self.model)
             }
@@ -104,7 +104,7 @@ impl Chat {
                  Try: tell me a long story {dim}|{dim:#} count slowly to 20 {dim}|{dim:#} think about it {dim}|{dim:#} both\n\
                  {stop}"
             ),
-        })?;
+        }))?;
         for line in recovered(found, self.conversation.key(), &self.place) {
             self.screen.note(&flowing(&line))?;
         }
@@ -114,9 +114,12 @@ impl Chat {
         }
         let name = &self.conversation.key().session;
         self.screen.note(&match (self.place.is_kept(), is_new) {
-            (false, _) => "This conversation is in memory, and gone when you leave.\n".to_owned(),
-            (true, true) => format!("Session {bold}{name}{bold:#}. To go on later: {}\n", self.how_to_continue()),
-            (true, false) => format!("Session {bold}{name}{bold:#}, where you left it:\n"),
+            (false, _) => own_flowing("This conversation is in memory, and gone when you leave.\n"),
+            (true, true) => {
+                let sentence = format!("Session {bold}{name}{bold:#}. To go on later:");
+                format!("{}\n", with_command(&sentence, &self.how_to_continue()))
+            }
+            (true, false) => own_flowing(&format!("Session {bold}{name}{bold:#}, where you left it:\n")),
         })?;
         if !is_new {
             let said = recap(&self.conversation.history().await?);

@@ -4,6 +4,7 @@
 //! output delays no stop, and no third Ctrl-C. A run at a server is told by a task of its own, so nothing waits here either.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,14 @@ use crate::how::How;
 
 /// How long a terminal is waited for to take the last words.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Whether Ctrl-C was pressed for the run that signals are aimed at.
+static WAS_PULLED: AtomicBool = AtomicBool::new(false);
+
+/// Whether Ctrl-C was pressed here for the run that is followed, so that another one stops it now.
+pub(crate) fn was_pulled() -> bool {
+    WAS_PULLED.load(Ordering::Relaxed)
+}
 
 /// What was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +85,7 @@ impl Interrupts {
 
     /// From now on signals stop this, until the guard is dropped.
     pub(crate) fn aim_at(&self, target: Target) -> Aimed {
+        WAS_PULLED.store(false, Ordering::Relaxed);
         *lock(&self.aim) = Aim::Run { target, pulls: 0 };
         Aimed(Arc::clone(&self.aim))
     }
@@ -163,6 +173,7 @@ fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
         }
         Interrupt::CtrlC => {
             *pulls += 1;
+            WAS_PULLED.store(true, Ordering::Relaxed);
             match pulls {
                 1 => How::asked(Force::Graceful, Some("Ctrl-C".to_owned())),
                 2 => How::asked(Force::Now, Some("second Ctrl-C".to_owned())),

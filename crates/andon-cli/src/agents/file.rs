@@ -3,7 +3,7 @@
 use andon::Limits;
 
 use super::fields::{Fault, Fields, Keys, Spot, list};
-use super::tool_entry::{self, ToolEntry};
+use super::tool_entry::{self, ToolEntry, Wanted};
 use super::yaml::{Node, Place, Value, cut};
 
 /// An agent as its file has it.
@@ -56,6 +56,11 @@ const KEYS: Keys = Keys {
 const LIMITS: Keys = Keys { known: &["deadline", "silence", "turns", "tokens"], not_yet: &[] };
 
 impl AgentFile {
+    /// Whether a server has to be connected to before it can run.
+    pub(super) fn has_servers(&self) -> bool {
+        self.tools.iter().any(|tool| matches!(tool.wanted, Wanted::Mcp(_)))
+    }
+
     /// Reads the tree of a file; the app's name is for the words.
     pub(super) fn read(root: &Node, app: &str) -> Result<Self, Fault> {
         match &root.value {

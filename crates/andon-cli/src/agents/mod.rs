@@ -14,11 +14,17 @@
 //! 3. An app is removed when its file was missing at two looks in a row: some editors remove a file before they write it.
 //! 4. A folder that cannot be read changes nothing.
 //! 5. What may pass by itself, such as a server that is not up yet, is tried again, less and less often, and told once.
+//! 6. Nobody waits for an app that takes long to build: looks go on, and others are served. Until it is built it is refused
+//!    with that, if nothing is served in its place.
+//! 7. An app that was served before the folder was looked at, such as the one that comes with the program, is served
+//!    whenever the folder has nothing better of its name.
 
 mod build;
+mod builds;
 mod fields;
 mod file;
 mod mcp;
+mod read;
 mod report;
 mod scan;
 mod tool_entry;
@@ -29,23 +35,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use andon::Runtime;
-use andon_server::Apps;
+use andon_server::{App, Apps};
 use anyhow::bail;
-use futures_util::{StreamExt as _, stream};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use self::build::{Built, Home, build};
-use self::fields::Fault;
-use self::file::AgentFile;
-pub(crate) use self::report::{Refused, Report};
+use self::build::{Built, Home};
+use self::builds::Builds;
+use self::read::{Refusal, placed, read_and_build};
+pub(crate) use self::report::{Meanwhile, Refused, Report};
 use self::scan::{Content, Scan, scan};
 
 /// The file that makes a folder an app.
 const FILE: &str = "root_agent.yaml";
 /// How often the folder is looked at.
 const PACE: Duration = Duration::from_secs(1);
-/// How many agents are built at once: each may wait for servers of its own.
-const AT_ONCE: usize = 16;
+/// How long a start waits for agents whose servers have not answered yet.
+const PROMPTLY: Duration = Duration::from_secs(1);
 /// How many looks go by before something is tried again, at first and at most.
 const RETRIES: (u32, u32) = (5, 60);
 
@@ -54,7 +60,11 @@ pub(crate) struct AgentFolder {
     dir: PathBuf,
     runtime: Runtime,
     apps: Apps,
+    /// What was served before (invariant 7).
+    before: BTreeMap<String, App>,
     known: BTreeMap<String, Known>,
+    /// Those that are being built.
+    builds: Builds,
     /// What was said already and need not be said again.
     told: BTreeSet<String>,
 }
@@ -81,12 +91,6 @@ struct Retry {
     then: u32,
 }
 
-/// Why a file is refused, in whole sentences.
-struct Refusal {
-    why: String,
-    may_pass: bool,
-}
-
 impl AgentFolder {
     /// A folder whose agents run in this runtime and are served under these apps. Nothing is loaded yet.
     pub(crate) fn new(dir: impl Into<PathBuf>, runtime: &Runtime, apps: Apps) -> anyhow::Result<Self> {
@@ -94,26 +98,48 @@ impl AgentFolder {
         if !dir.is_dir() {
             bail!("{} is no folder: name the folder that has a folder for each agent", dir.display());
         }
-        Ok(Self { dir, runtime: runtime.clone(), apps, known: BTreeMap::new(), told: BTreeSet::new() })
+        let before = apps.all().into_iter().filter(|(_, app)| matches!(app, App::Served { .. })).collect();
+        let (runtime, known, told) = (runtime.clone(), BTreeMap::new(), BTreeSet::new());
+        Ok(Self { dir, runtime, apps, before, known, builds: Builds::new(), told })
     }
 
-    /// Looks at the folder, and takes up whatever has changed since the last look; at first, that is everything. Each app is
-    /// served as soon as it is built, while others still wait for their servers.
+    /// Looks at the folder for the first time. Agents that are not built soon are not waited for (invariant 6): a watch takes
+    /// them up.
+    pub(crate) async fn load(&mut self) -> Report {
+        let by = Instant::now() + PROMPTLY;
+        let mut report = self.look().await;
+        while let Ok(Some((app, built))) = timeout_at(by, self.builds.next()).await {
+            self.take_up(app, built, &mut report);
+        }
+        report.notes.extend(self.builds.apps().map(prepared));
+        report.sort();
+        report
+    }
+
+    /// Looks at the folder, and begins to build whatever has changed since the last look; at first, that is everything. What
+    /// waits for nothing is served when this returns.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: if it is dropped, the apps that it had not come to are served as before, and are due at the next look.
-    pub(crate) async fn load(&mut self) -> Report {
+    /// Cancel safe: if it is dropped, nothing has been begun.
+    async fn look(&mut self) -> Report {
         let mut report = Report::default();
         let Some(Scan { found, mut hints }) = self.scan(&mut report).await else { return report };
         let due = self.due(&found);
         for known in self.known.values_mut() {
             known.wait_a_look();
         }
-        let building: Vec<_> = due.into_iter().map(|(app, content)| self.building(app, content)).collect();
-        let mut building = stream::iter(building).buffer_unordered(AT_ONCE);
-        while let Some((app, content, built)) = building.next().await {
-            self.take_up(app, content, built, &mut report);
+        for (app, content) in due {
+            self.begin(app, content);
+        }
+        while let Some((app, built)) = self.builds.ready() {
+            self.take_up(app, built, &mut report);
+        }
+        for app in self.builds.apps() {
+            let says_why = self.known.get(app).is_some_and(|known| known.refused.is_some());
+            if !says_why && !matches!(self.apps.get(app), Some(App::Served { .. })) {
+                self.apps.refuse(app, prepared(app));
+            }
         }
         self.remove_missing(&found, &mut report);
         if self.known.is_empty() {
@@ -129,36 +155,33 @@ impl AgentFolder {
     fn due(&self, found: &BTreeMap<String, Content>) -> Vec<(String, Content)> {
         let is_due = |app: &str, content: &Content| {
             let Some(known) = self.known.get(app) else { return true };
-            known.seen != *content || known.retry.is_some_and(|retry| retry.due_in <= 1)
+            let is_over = known.retry.is_some_and(|retry| retry.due_in <= 1);
+            known.seen != *content || (is_over && !self.builds.has(app))
         };
         let due = found.iter().filter(|(app, content)| is_due(app, content));
         due.map(|(app, content)| (app.clone(), content.clone())).collect()
     }
 
-    fn building(
-        &self,
-        app: String,
-        content: Content,
-    ) -> impl Future<Output = (String, Content, Result<Built, Refusal>)> + Send + use<> {
-        let (home, runtime) = (Home { app, dir: self.dir.clone() }, self.runtime.clone());
-        async move {
-            let built = Box::pin(read_and_build(&content, &home, &runtime)).await;
-            (home.app, content, built)
+    /// Begins to build an app. What was begun for an earlier version of its file is dropped.
+    fn begin(&mut self, app: String, content: Content) {
+        let (home, runtime) = (Home { app: app.clone(), dir: self.dir.clone() }, self.runtime.clone());
+        let (file, slots) = (content.clone(), self.builds.slots());
+        let known = self.known.entry(app.clone()).or_insert_with(|| Known::new(content.clone()));
+        if known.seen != content {
+            *known = Known { is_served: known.is_served, ..Known::new(content) };
         }
+        self.builds.begin(app, async move { read_and_build(&file, &home, &runtime, &slots).await });
     }
 
     /// Looks at the folder about once a second until it is closed, and tells what has changed. Runs that a dead process left
     /// waiting for an app are taken up when that app is there.
     pub(crate) async fn watch(mut self, closing: CancellationToken, tell: impl Fn(&Report)) {
+        let mut next = Instant::now() + PACE;
         loop {
-            let look = async {
-                tokio::time::sleep(PACE).await;
-                self.load().await
-            };
             let mut report = tokio::select! {
                 biased;
                 () = closing.cancelled() => return,
-                report = look => report,
+                report = self.step(&mut next) => report,
             };
             if report.has_new_apps()
                 && !self.runtime.parked().is_empty()
@@ -170,6 +193,23 @@ impl AgentFolder {
                 tell(&report);
             }
         }
+    }
+
+    /// Takes up the next app that was built, or looks when it is time.
+    async fn step(&mut self, next: &mut Instant) -> Report {
+        let built = tokio::select! {
+            biased;
+            () = sleep_until(*next) => None,
+            Some(built) = self.builds.next() => Some(built),
+        };
+        let Some((app, built)) = built else {
+            let report = self.look().await;
+            *next = Instant::now() + PACE;
+            return report;
+        };
+        let mut report = Report::default();
+        self.take_up(app, built, &mut report);
+        report
     }
 
     async fn scan(&mut self, report: &mut Report) -> Option<Scan> {
@@ -193,44 +233,56 @@ impl AgentFolder {
         format!("the folder {} cannot be read", self.dir.display())
     }
 
-    fn take_up(&mut self, app: String, content: Content, built: Result<Built, Refusal>, report: &mut Report) {
-        let earlier = self.known.remove(&app);
-        let was_served = earlier.as_ref().is_some_and(|known| known.is_served);
-        let mut known = Known { seen: content, is_served: was_served, is_missing: false, refused: None, retry: None };
+    fn take_up(&mut self, app: String, built: Result<Built, Refusal>, report: &mut Report) {
+        let Some(known) = self.known.get_mut(&app) else { return };
+        let earlier = (known.refused.take(), known.retry.take());
         match built {
             Ok(Built { agent, description, notes }) => {
                 self.apps.put(agent, description);
-                known.is_served = true;
+                let was_served = std::mem::replace(&mut known.is_served, true);
                 let apps = if was_served { &mut report.changed } else { &mut report.loaded };
-                apps.push(app.clone());
                 report.notes.extend(notes.into_iter().map(|(at, why)| placed(&app, &known.seen, at, &why)));
+                apps.push(app);
             }
             Err(Refusal { why, may_pass }) => {
-                if !was_served {
+                let meanwhile = match self.before.get(&app) {
+                    _ if known.is_served => Meanwhile::Earlier,
+                    Some(_) => Meanwhile::BuiltIn,
+                    None => Meanwhile::Nothing,
+                };
+                if meanwhile == Meanwhile::Nothing {
                     self.apps.refuse(&app, &why);
                 }
-                let is_same = |earlier: &Known| earlier.seen == known.seen && earlier.refused.as_ref() == Some(&why);
-                let same = earlier.filter(is_same);
-                known.retry = may_pass.then(|| Retry::after(same.as_ref().and_then(|earlier| earlier.retry)));
+                let is_same = earlier.0.as_ref() == Some(&why);
+                known.retry = may_pass.then(|| Retry::after(earlier.1.filter(|_| is_same)));
                 known.refused = Some(why.clone());
-                if same.is_none() {
-                    report.refused.push(Refused { app: app.clone(), why, serves_on: was_served });
+                if !is_same {
+                    report.refused.push(Refused { app, why, meanwhile });
                 }
             }
         }
-        self.known.insert(app, known);
     }
 
     fn remove_missing(&mut self, found: &BTreeMap<String, Content>, report: &mut Report) {
-        let apps = &self.apps;
+        let (apps, before, builds) = (&self.apps, &self.before, &mut self.builds);
         self.known.retain(|app, known| {
             let was_missing = std::mem::replace(&mut known.is_missing, !found.contains_key(app));
             let is_gone = was_missing && known.is_missing;
-            if is_gone {
-                apps.remove(app);
-                report.removed.push(app.clone());
+            if !is_gone {
+                return true;
             }
-            !is_gone
+            builds.drop(app);
+            match before.get(app) {
+                Some(App::Served { agent, description }) => {
+                    apps.put(agent.clone(), description.clone());
+                    report.back.push(app.clone());
+                }
+                _ => {
+                    apps.remove(app);
+                    report.removed.push(app.clone());
+                }
+            }
+            false
         });
     }
 
@@ -242,6 +294,10 @@ impl AgentFolder {
 }
 
 impl Known {
+    fn new(seen: Content) -> Self {
+        Self { seen, is_served: false, is_missing: false, refused: None, retry: None }
+    }
+
     fn wait_a_look(&mut self) {
         if let Some(retry) = &mut self.retry {
             retry.due_in = retry.due_in.saturating_sub(1);
@@ -257,40 +313,9 @@ impl Retry {
     }
 }
 
-async fn read_and_build(content: &Content, home: &Home, runtime: &Runtime) -> Result<Built, Refusal> {
-    let app = home.app.as_str();
-    let refuse = |why: String| Refusal { why: format!("{app}/{FILE}: {why}"), may_pass: false };
-    let text = match content {
-        Content::Unreadable(why) => return Err(refuse(why.clone())),
-        Content::Bytes(bytes) => text_of(app, bytes)?,
-    };
-    let root = yaml::parse(text).map_err(|bad| {
-        let at = [bad.line, bad.column].into_iter().flatten().map(|number| format!(":{number}")).collect::<String>();
-        Refusal { why: format!("{app}/{FILE}{at}: {}", bad.why), may_pass: false }
-    })?;
-    let worded = |fault: Fault| Refusal { why: placed(app, content, fault.at, &fault.why), may_pass: fault.may_pass };
-    let file = AgentFile::read(&root, app).map_err(worded)?;
-    build(file, home, runtime).await.map_err(worded)
-}
-
-fn text_of<'b>(app: &str, bytes: &'b [u8]) -> Result<&'b str, Refusal> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        Refusal { why: format!("{app}/{FILE}:{line}: this is no UTF-8: save the file as UTF-8"), may_pass: false }
-    })
-}
-
-/// Words with the file and the line that they are about.
-fn placed(app: &str, content: &Content, at: yaml::Place, why: &str) -> String {
-    let text = match content {
-        Content::Bytes(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
-        Content::Unreadable(_) => "",
-    };
-    match yaml::locate(text, at) {
-        Some((line, column)) => format!("{app}/{FILE}:{line}:{column}: {why}"),
-        None => format!("{app}/{FILE}: {why}"),
-    }
+/// What is said of an app that is not built yet: nothing else takes long.
+fn prepared(app: impl AsRef<str>) -> String {
+    format!("{}/{FILE}: it is being prepared: its MCP server has not answered yet", app.as_ref())
 }
 
 #[cfg(test)]

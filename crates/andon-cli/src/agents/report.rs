@@ -11,6 +11,8 @@ pub(crate) struct Report {
     pub(crate) changed: Vec<String>,
     /// Apps that are gone.
     pub(crate) removed: Vec<String>,
+    /// Apps that are gone from the folder, in whose place the agent is served again that was there before.
+    pub(crate) back: Vec<String>,
     /// Files that cannot be used.
     pub(crate) refused: Vec<Refused>,
     /// What an operator should know besides.
@@ -24,8 +26,19 @@ pub(crate) struct Refused {
     pub(crate) app: String,
     /// The file with its line, what is wrong, and what to change.
     pub(crate) why: String,
-    /// Whether the agent that was there before is served on.
-    pub(crate) serves_on: bool,
+    /// What is served until the file is mended.
+    pub(crate) meanwhile: Meanwhile,
+}
+
+/// What is served in place of a file that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meanwhile {
+    /// Nothing.
+    Nothing,
+    /// An earlier version of it.
+    Earlier,
+    /// The agent of this name that comes with the program.
+    BuiltIn,
 }
 
 impl Report {
@@ -54,8 +67,15 @@ impl Report {
         lines.extend(serve("serving", &self.loaded));
         lines.extend(serve("serving what has changed:", &self.changed));
         lines.extend(serve("no longer serving", &self.removed));
+        for app in &self.back {
+            lines.push(format!("no longer serving {app} of the folder: the one that comes with the program is served"));
+        }
         for refused in &self.refused {
-            let so = if refused.serves_on { "the earlier version is served on" } else { "it is not served" };
+            let so = match refused.meanwhile {
+                Meanwhile::Nothing => "it is not served",
+                Meanwhile::Earlier => "the earlier version is served on",
+                Meanwhile::BuiltIn => "the one that comes with the program is served",
+            };
             lines.push(format!("{}; until then {so}", refused.why));
         }
         lines.extend(self.notes.iter().cloned());

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::core::id::LOCAL;
-use andon::{
-    CallId, Digest, Message, Receipt, RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey, State,
-};
+use andon::{CallId, Digest, Message, Receipt, RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey};
 use anyhow::bail;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
@@ -24,6 +22,8 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
 const WAITED: Duration = Duration::from_secs(60);
 /// The most that a server lists at once.
 const PAGE: usize = 1_000;
+/// How many runs are looked at for one whose id begins so: an older one is found by its whole id.
+const NEWEST: usize = 10_000;
 /// How many runs are named when more than one is meant.
 const NAMED: usize = 5;
 
@@ -72,30 +72,13 @@ impl Client {
 
     /// Runs, the newest first: those that match, up to the filter's limit.
     pub(crate) async fn list_runs(&self, which: RunFilter) -> Result<Vec<RunInfo>, ClientError> {
-        if which.settled != Some(false) {
-            let state = which.settled.map(|_| "settled");
-            return self.runs_in(state, &which).await;
-        }
-        let mut open = Vec::new();
-        for state in ["queued", "running", "waiting", "cancelling"] {
-            open.extend(self.runs_in(Some(state), &which).await?);
-        }
-        // One that moved on meanwhile was seen twice.
-        open.sort_by(|a, b| b.accepted_at.0.cmp(&a.accepted_at.0).then_with(|| b.run.cmp(&a.run)));
-        open.dedup_by(|a, b| a.run == b.run);
-        open.truncate(which.limit.unwrap_or(usize::MAX));
-        Ok(open)
-    }
-
-    /// Page after page of the runs that stand somewhere.
-    async fn runs_in(&self, state: Option<&str>, which: &RunFilter) -> Result<Vec<RunInfo>, ClientError> {
-        let wanted = which.limit.unwrap_or(usize::MAX);
+        let (wanted, settled) = (which.limit.unwrap_or(usize::MAX), which.settled.map(|settled| settled.to_string()));
         let mut before = which.before.as_ref().map(ToString::to_string);
         let mut found = Vec::new();
         loop {
             let limit = (wanted - found.len()).min(PAGE).to_string();
             let query = [
-                ("state", state),
+                ("settled", settled.as_deref()),
                 ("app", which.app.as_deref()),
                 ("user", which.user.as_deref()),
                 ("session", which.session.as_deref()),
@@ -111,14 +94,15 @@ impl Client {
         }
     }
 
-    /// The run of this id, or the one whose id begins so; nothing if there is none.
+    /// The run of this id, or the one of the newest whose id begins so; nothing if there is none.
     pub(crate) async fn find(&self, text: &str) -> anyhow::Result<Option<RunView>> {
         let Ok(id) = RunId::new(text) else { return Ok(None) };
         match self.run(&id).await {
             Err(error) if error.is_not_found() => {}
             other => return Ok(Some(other?)),
         }
-        match the_one(text, self.list_runs(RunFilter::default()).await?)? {
+        let newest = self.list_runs(RunFilter { limit: Some(NEWEST), ..RunFilter::default() }).await?;
+        match the_one(text, newest)? {
             Some(run) => Ok(Some(self.run(&run).await?)),
             None => Ok(None),
         }
@@ -225,9 +209,8 @@ impl Client {
 
     /// The runs of a session that have not settled, the oldest first.
     pub(crate) async fn open_runs(&self, key: &SessionKey) -> Result<Vec<RunInfo>, ClientError> {
-        let which = RunFilter { settled: None, limit: Some(100), ..crate::records::runs_of(key) };
+        let which = RunFilter { settled: Some(false), ..crate::records::runs_of(key) };
         let mut runs = self.list_runs(which).await?;
-        runs.retain(|run| run.state != State::Settled);
         runs.reverse();
         Ok(runs)
     }

@@ -16,6 +16,7 @@ pub(crate) use feed::{RemoteFeed, Step};
 pub(crate) use place::Place;
 pub(crate) use run::{Order, OrderLimits, RemoteRun};
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,12 +170,18 @@ impl Client {
 
     fn broken(&self, error: &reqwest::Error) -> ClientError {
         let server = Arc::clone(&self.shown);
-        if error.is_connect() && cause(error).is_some_and(|cause| cause.kind() == std::io::ErrorKind::ConnectionRefused)
-        {
+        if error.is_connect() && cause(error).is_some_and(|cause| cause.kind() == ErrorKind::ConnectionRefused) {
             return ClientError::NoServer(server);
         }
         let why = match cause(error) {
             _ if error.is_timeout() => "it took too long to answer".to_owned(),
+            // What TLS says of an answer that is none of its own.
+            _ if self.base.scheme() == "https" && deepest(error).contains("InvalidContentType") => {
+                "it answers, but not over TLS: is it http:// instead of https://?".to_owned()
+            }
+            // Whatever was under way when it was cut.
+            Some(cause) if is_cut(cause.kind()) => "the connection was cut".to_owned(),
+            None if error.is_body() || error.is_decode() => "the connection was cut".to_owned(),
             Some(cause) => cause.to_string(),
             None => deepest(error),
         };
@@ -187,6 +194,11 @@ fn is_here(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether the other side went away.
+fn is_cut(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
 /// What the system said.

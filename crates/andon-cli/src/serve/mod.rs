@@ -88,7 +88,7 @@ impl Ready {
             Some(dir) => Some(load(dir, &server, voice).await?),
             None => None,
         };
-        // When all agents are there: what waited for one of them goes on with it.
+        // When agents are there: what waited for one of them goes on with it, and what waits for a later one when that is there.
         let found = runtime.recover().await.context("what an earlier server left open cannot be taken up")?;
         for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
             voice.say(line);

@@ -1,5 +1,7 @@
 //! Text that flows into a terminal as it comes, broken between words.
 
+use anstream::adapter::strip_str;
+
 /// Where the cursor is, and where a line ends.
 pub(super) struct Flow {
     width: Option<usize>,
@@ -24,6 +26,11 @@ impl Flow {
         self.column == 0
     }
 
+    /// Whether this fits behind what is on the line, with a space between.
+    pub(super) fn has_room_for(&self, text: &str) -> bool {
+        self.width.is_none_or(|width| self.column + 1 + seen(text) <= width)
+    }
+
     /// The line was ended by somebody else.
     pub(super) fn line_ended(&mut self) {
         self.column = 0;
@@ -42,18 +49,24 @@ impl Flow {
         let mut out = String::with_capacity(text.len() + 8);
         for token in text.split_inclusive(char::is_whitespace) {
             let word = token.trim_end();
-            let length = word.chars().count();
+            let length = seen(word);
             if !self.in_word && self.column > 0 && self.column + length > width {
                 out.truncate(out.trim_end_matches(' ').len());
                 out.push('\n');
                 self.column = 0;
             }
             out.push_str(token);
-            self.column = if token.ends_with('\n') { 0 } else { self.column + token.chars().count() };
+            self.column =
+                if token.ends_with('\n') { 0 } else { self.column + length + (token.len() - word.len()).min(1) };
             self.in_word = token.len() == word.len();
         }
         out
     }
+}
+
+/// How many columns a word takes: its looks take none.
+fn seen(word: &str) -> usize {
+    if word.contains('\x1b') { strip_str(word).map(|part| part.chars().count()).sum() } else { word.chars().count() }
 }
 
 #[cfg(test)]
@@ -67,6 +80,13 @@ mod tests {
         assert_eq!(flow.broken("nothing half"), "\nnothing\nhalf");
         assert_eq!(flow.broken("-made.\n"), "-made.\n");
         assert!(flow.at_start());
+    }
+
+    #[test]
+    fn looks_take_no_room() {
+        let bold = crate::show::Style::BOLD;
+        let text = format!("{bold}The line{bold:#} stops {bold}here{bold:#}");
+        assert_eq!(Flow::new(Some(14)).broken(&text), format!("{bold}The line{bold:#} stops\n{bold}here{bold:#}"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) use json::{JsonLines, Questions, write_line};
 pub(crate) use recovered::{recovered, session_shown};
 pub(crate) use screen::{Screen, Streams};
 pub(crate) use table::{Cell, Table};
-pub(crate) use transcript::{flowing, recap, transcript};
+pub(crate) use transcript::{flowing, own_flowing, recap, transcript, with_command};
 
 use anstyle::AnsiColor;
 

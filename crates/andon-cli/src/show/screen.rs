@@ -9,6 +9,7 @@ use andon::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, Tool
 use super::flow::Flow;
 use super::{Style, one_line, plain, receipt, result_line};
 use crate::follow::Listener;
+use crate::interrupt::was_pulled;
 
 /// Where things are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +198,9 @@ impl Screen {
         let names = names.join(" and ");
         let how = match force {
             Force::AfterTurn => format!("when {names} is done"),
-            Force::Graceful => format!("{names} was told. Ctrl-C again stops it now."),
+            // Who only looks on, or did not ask for it, has no key for that.
+            Force::Graceful if was_pulled() => format!("{names} was told. Ctrl-C again stops it now."),
+            Force::Graceful => format!("{names} was told."),
             Force::Now => format!("{names} has no more time."),
         };
         self.note(&format!("{stop}■ Stopping:{stop:#} {how}"))

@@ -71,8 +71,24 @@ fn told(message: &Message, all: &[Arc<Message>]) -> String {
 
 /// A text with its lines broken where the terminal ends.
 pub(crate) fn flowing(text: &str) -> String {
+    own_flowing(&plain(text))
+}
+
+/// As [`flowing`], for words of our own: they have their looks.
+pub(crate) fn own_flowing(text: &str) -> String {
+    flow().broken(text)
+}
+
+/// A sentence and a command behind it, which stays in one piece: on a line of its own if it does not fit.
+pub(crate) fn with_command(sentence: &str, command: &str) -> String {
+    let mut flow = flow();
+    let sentence = flow.broken(sentence);
+    if flow.has_room_for(command) { format!("{sentence} {command}") } else { format!("{sentence}\n{command}") }
+}
+
+fn flow() -> Flow {
     // The last column is left free: a space there would begin the next line.
-    Flow::new(crate::terminal::columns().map(|columns| columns.saturating_sub(1))).broken(&plain(text))
+    Flow::new(crate::terminal::columns().map(|columns| columns.saturating_sub(1)))
 }
 
 fn name_of(call: &CallId, all: &[Arc<Message>]) -> String {

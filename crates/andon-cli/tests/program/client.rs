@@ -103,6 +103,14 @@ fn a_server_that_is_not_there_or_does_not_answer_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_server_that_does_not_speak_tls_is_told_as_that() {
+    let served = Served::new();
+    let address = served.address.replace("http://", "https://");
+    let why = served.db.refused(&["runs", "--server", &address]);
+    assert!(why.contains("is it http:// instead of https://?"), "{why}");
+}
+
+#[test]
 fn a_server_is_named_by_a_variable_and_one_that_was_killed_is_not_asked() {
     let mut served = Served::with(&["--instant"]);
     let variables = [("ANDON_SERVER", served.address.as_str())];

@@ -248,14 +248,52 @@ fn a_killed_server_comes_back_with_the_line_held_and_its_run_settled() {
     assert_eq!(served.post("/v1/runs", &hello).0, 201);
 }
 
+/// Writes an agent of a folder.
+fn write_agent(db: &Database, app: &str, text: &str) {
+    let folder = db.file(&format!("agents/{app}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(format!("{folder}/root_agent.yaml"), text).unwrap();
+}
+
+#[test]
+fn it_serves_while_the_server_of_an_agent_says_nothing_and_changes_are_picked_up() {
+    let db = Database::new();
+    let mute = "name: mute\nmodel: practice\ninstruction: Wait.\ntools:\n- name: McpToolset\n  args:\n    \
+                stdio_connection_params:\n      server_params: {command: sleep, args: ['1000']}\n      timeout: 120\n";
+    write_agent(&db, "mute", mute);
+    let mut served = Served::start(&db, &["--agents", &db.file("agents")]);
+    assert!(served.program.seen.contains("mute/root_agent.yaml: it is being prepared"), "{}", served.program.seen);
+    let (status, refused) = served.post("/v1/runs", &json!({ "app": "mute", "input": "hello" }));
+    let why = refused["detail"].as_str().unwrap();
+    assert!(status == 503 && why.contains("its MCP server has not answered yet"), "{refused}");
+    served.wait_for(&served.run("roll a die"), "run_settled");
+    write_agent(&db, "shop", "name: shop\nmodel: practice\ninstruction: Sell things.\n");
+    served.program.wait_for("serving shop");
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.end_without_closing().code, Some(0));
+}
+
+#[test]
+fn the_practice_agent_is_served_though_a_folder_of_its_name_is_broken_or_removed() {
+    let db = Database::new();
+    write_agent(&db, "practice", "name: other\nmodle: practice\n");
+    let mut served = Served::start(&db, &["--agents", &db.file("agents"), "--instant"]);
+    let words = "until then the one that comes with the program is served";
+    assert!(served.program.seen.contains(words), "{}", served.program.seen);
+    served.wait_for(&served.run("roll a die"), "run_settled");
+    write_agent(&db, "practice", "name: other\nmodel: practice\ninstruction: Be another.\ndescription: Another one.\n");
+    served.program.wait_for("serving practice");
+    assert!(served.get("/v1/apps").1.to_string().contains("Another one."));
+    std::fs::remove_dir_all(db.file("agents/practice")).unwrap();
+    served.program.wait_for("no longer serving practice of the folder");
+    assert!(served.get("/v1/apps").1.to_string().contains("comes with the program"));
+    served.wait_for(&served.run("roll a die"), "run_settled");
+}
+
 #[test]
 fn agents_of_a_folder_are_served_beside_the_practice_agent_and_may_take_its_place() {
     let db = Database::new();
-    let write = |app: &str, text: &str| {
-        let folder = db.file(&format!("agents/{app}"));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(format!("{folder}/root_agent.yaml"), text).unwrap();
-    };
+    let write = |app: &str, text: &str| write_agent(&db, app, text);
     write("shop", "name: shop\nmodel: practice\ninstruction: Sell things.\ndescription: Sells.\n");
     write("bad", "name: bad\nmodle: practice\n");
     let served = Served::start(&db, &["--agents", &db.file("agents")]);

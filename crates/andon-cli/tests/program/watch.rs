@@ -69,7 +69,7 @@ fn a_broken_connection_goes_on_exactly_where_it_was() {
     let broken = served.run(&["watch", &id, "--json", "--server", &bridge.address]);
     assert_eq!(bridge.broken(), 3);
     assert_eq!((broken.stdout.as_str(), broken.code), (whole.stdout.as_str(), Some(0)));
-    for told in ["The connection is broken", "Connected again"] {
+    for told in ["The connection is broken", "the connection was cut", "Connected again"] {
         assert!(broken.stderr.contains(told), "{}", broken.stderr);
     }
 }
@@ -103,6 +103,28 @@ fn a_server_that_was_killed_and_comes_back_tells_what_became_of_the_run() {
     let ended = watch.end();
     assert_eq!((ended.code, &ended.receipt()["outcome"]), (Some(1), &json!({"kind": "lost"})));
     assert!(ended.stderr.contains("The connection is broken"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_second_ctrl_c_is_offered_to_nobody_but_who_pressed_the_first() {
+    let served = Served::new();
+    let run = served.start(&["run", "--run-id", "other", "count stubbornly to 20"]);
+    // It may not have arrived: then there is nothing to watch yet.
+    while served.start(&["receipt", "other"]).end().code != Some(0) {}
+    served.wait_for("other", "tool_started");
+    served.run(&["cancel", "other"]);
+    let watched = served.start(&["watch", "other"]).end();
+    for stderr in [run.end().stderr, watched.stderr] {
+        assert!(stderr.contains("slow_count was told.") && !stderr.contains("Ctrl-C"), "{stderr}");
+    }
+    let mut chat = served.start(&["chat"]);
+    chat.type_line("count stubbornly to 20");
+    chat.wait_for("→ slow_count");
+    let run = served.run(&["runs", "--open", "--json"]).json().remove(0);
+    served.wait_for(run["run_id"].as_str().unwrap(), "tool_started");
+    chat.interrupt();
+    chat.wait_for("slow_count was told. Ctrl-C again stops it now.");
+    assert_eq!(chat.end().code, Some(0));
 }
 
 #[test]

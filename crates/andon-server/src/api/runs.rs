@@ -24,6 +24,8 @@ const MOST: usize = 1_000;
 pub(crate) struct Which {
     /// Only those that stand there.
     state: Option<StateForm>,
+    /// Only those that have settled, or only those that have not.
+    settled: Option<bool>,
     /// Only those of this app.
     app: Option<String>,
     /// Only those of this user.
@@ -64,13 +66,17 @@ pub(crate) async fn list(
     if limit == 0 || limit > MOST {
         return Err(Problem::unprocessable("bad-limit", format!("limit: choose 1 to {MOST}")));
     }
+    let is_settled = which.state.map(|state| state == StateForm::Settled);
+    if which.settled.is_some_and(|settled| is_settled.is_some_and(|is_settled| is_settled != settled)) {
+        return Err(Problem::unprocessable("bad-query", "settled and state contradict each other: leave one out"));
+    }
     let before = which.before.as_ref().map(RunId::new).transpose();
     let filter = RunFilter {
         tenant: Some(principal.tenant.to_string()),
         app: which.app,
         user: which.user,
         session: which.session,
-        settled: which.state.map(|state| state == StateForm::Settled),
+        settled: which.settled.or(is_settled),
         before: before.map_err(|error| Problem::bad_id("before", &error))?,
         // One more, to know whether there are more.
         limit: Some(limit + 1),

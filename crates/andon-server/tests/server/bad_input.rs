@@ -147,8 +147,17 @@ async fn a_place_in_a_feed_that_is_none_is_refused() {
         assert!((400..500).contains(&answer.status), "{query} {answer:?}");
         answer.problem();
     }
-    for query in ["limit=0", "limit=-1", "limit=many", "limit=99999999999999999999", "state=odd", "before=a%2Fb", "x=1"]
-    {
+    for query in [
+        "limit=0",
+        "limit=-1",
+        "limit=many",
+        "limit=99999999999999999999",
+        "state=odd",
+        "settled=perhaps",
+        "settled=true&state=queued",
+        "before=a%2Fb",
+        "x=1",
+    ] {
         let answer = house.ask(&format!("GET /v1/runs?{query}"), &["host: localhost"], "").await;
         assert!((400..500).contains(&answer.status), "{query} {answer:?}");
         answer.problem();

@@ -38,6 +38,9 @@ async fn queued_runs_wait_and_go_one_after_the_other() {
     let (second, third) = (inside.start(with("queue")).await, inside.start(with("queue")).await);
     let (_, list) = inside.get("/v1/runs?state=queued").await;
     assert_eq!(list["runs"].as_array().unwrap().len(), 2);
+    let (_, open) = inside.get("/v1/runs?settled=false&limit=2").await;
+    let ids: Vec<&Value> = open["runs"].as_array().unwrap().iter().map(|run| &run["run_id"]).collect();
+    assert_eq!((ids, &open["next"]), (vec![&json!(third.id()), &json!(second.id())], &json!(second.id())));
     inside.post(&format!("/v1/runs/{}/cancel", first.id()), json!({})).await;
     assert_eq!((reason(&second).await.as_str(), reason(&third).await.as_str()), ("none", "none"));
     assert_eq!(reason(&first).await, "requested");

@@ -121,25 +121,3 @@ async fn servers_that_cannot_be_reached_are_refused_in_bounded_time_while_others
         assert!(why.ends_with("it is tried again now and then") && !why.contains("hush"), "{why}");
     }
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_served_while_another_still_waits_for_its_server() {
-    let mut world = World::new();
-    let mute = "tools:\n- name: McpToolset\n  args:\n    stdio_connection_params:\n      server_params: {command: sleep, \
-                args: ['1000']}\n      timeout: 120\n";
-    world.write_agent("mute", practice(mute));
-    world.write_agent("good", practice(""));
-    let apps = world.apps.clone();
-    let served = async {
-        while apps.get("good").is_none() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        _ = world.look() => panic!("it waits for the server"),
-        () = served => {}
-    }
-    assert!(apps.get("mute").is_none(), "the look was dropped before that");
-    world.write_agent("mute", practice(""));
-    assert_eq!(world.look().await, loaded(&["mute"]), "what the dropped look had not come to is taken up by the next");
-}

@@ -3,6 +3,7 @@
 mod bad;
 mod mcp;
 mod reload;
+mod slow;
 
 use std::path::{Path, PathBuf};
 
@@ -45,9 +46,14 @@ impl World {
         self.write(&format!("{app}/{FILE}"), text);
     }
 
-    /// Looks once.
+    /// Looks once, and waits for all that is being built.
     async fn look(&mut self) -> Report {
-        self.folder.load().await
+        let mut report = self.folder.look().await;
+        while let Some((app, built)) = self.folder.builds.next().await {
+            self.folder.take_up(app, built, &mut report);
+        }
+        report.sort();
+        report
     }
 
     #[track_caller]

@@ -52,7 +52,8 @@ async fn after_a_broken_edit_the_last_good_version_serves_on() {
     world.write_agent("shop", practice("descripton: Bad.\n"));
     let report = world.look().await;
     let [refused] = &report.refused[..] else { panic!("{report:?}") };
-    assert!(refused.serves_on && refused.why.starts_with("shop/root_agent.yaml:4:1: there is no key"), "{refused:?}");
+    assert_eq!(refused.meanwhile, Meanwhile::Earlier);
+    assert!(refused.why.starts_with("shop/root_agent.yaml:4:1: there is no key"), "{refused:?}");
     assert!(report.lines()[0].ends_with("until then the earlier version is served on"), "{:?}", report.lines());
     assert!(matches!(world.apps.get("shop"), Some(App::Served { description: Some(good), .. }) if good == "Good."));
     assert_eq!(world.look().await, Report::default(), "it is said once");
@@ -70,7 +71,7 @@ async fn a_file_that_was_bad_from_the_start_is_refused_by_name_until_it_is_mende
     let mut world = World::new();
     world.write_agent("shop", "name: shop\n");
     let report = world.look().await;
-    assert!(!report.has_new_apps() && !report.refused[0].serves_on);
+    assert!(!report.has_new_apps() && report.refused[0].meanwhile == Meanwhile::Nothing);
     assert!(world.why("shop").starts_with("shop/root_agent.yaml:1:1: `model` is missing"), "{}", world.why("shop"));
     world.write_agent("shop", practice(""));
     let report = world.look().await;
@@ -95,6 +96,31 @@ async fn an_app_goes_when_its_file_is_gone_at_two_looks_and_not_between() {
     assert!(world.apps.get("shop").is_none());
     world.write_agent("shop", practice(""));
     assert_eq!(world.look().await, loaded(&["shop"]));
+}
+
+#[tokio::test]
+async fn an_agent_that_was_there_before_is_served_whenever_the_folder_has_nothing_better_of_its_name() {
+    let (dir, runtime, apps) = (tempfile::tempdir().unwrap(), Runtime::builder().build(), Apps::new());
+    let built_in = Agent::builder().name("shop").runtime(&runtime).model(andon::Practice::instant()).build().unwrap();
+    apps.put(built_in, Some("Built in.".to_owned()));
+    let folder = AgentFolder::new(dir.path(), &runtime, apps.clone()).unwrap();
+    let mut world = World { dir, apps, folder };
+    let described = |world: &World| match world.apps.get("shop") {
+        Some(App::Served { description, .. }) => description.unwrap(),
+        other => panic!("it is not served: {other:?}"),
+    };
+    world.write_agent("shop", "name: shop\n");
+    let report = world.look().await;
+    assert_eq!((report.refused[0].meanwhile, described(&world)), (Meanwhile::BuiltIn, "Built in.".to_owned()));
+    assert!(report.lines()[0].ends_with("until then the one that comes with the program is served"));
+    world.write_agent("shop", practice("description: Mine.\n"));
+    assert_eq!(world.look().await.loaded, ["shop"]);
+    assert_eq!(described(&world), "Mine.");
+    std::fs::remove_dir_all(world.path("shop")).unwrap();
+    world.look().await;
+    let report = world.look().await;
+    assert_eq!((report.back, report.removed), (vec!["shop".to_owned()], vec![]));
+    assert_eq!(described(&world), "Built in.");
 }
 
 #[tokio::test]
