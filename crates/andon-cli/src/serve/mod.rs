@@ -78,7 +78,7 @@ impl Ready {
         let listener = listen(args.bind).await?;
         let server = Server::new(&runtime, args.server_options()).await.context("the line cannot be read")?;
         for warning in server.warnings() {
-            complain(warning);
+            voice.complain(warning);
         }
         let practice = build_agent(&args.options, &runtime).await?;
         let nowhere = practice.session_key().clone();
