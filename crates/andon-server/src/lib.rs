@@ -143,7 +143,9 @@ impl Server {
     }
 
     /// All of its routes, to be mounted in a router of one's own. Host, origin, sizes and times of bodies are checked; what
-    /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s.
+    /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s. Nobody checks
+    /// who asks: that is for the router that it is mounted in, wherever others than this machine can reach it.
+    /// [Shut it down](Self::shut_down) before the program ends.
     pub fn router(&self) -> Router {
         api::router(&self.core)
     }
