@@ -230,6 +230,9 @@ pub struct Accepted {
     /// What it may use.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub limits: Limits,
+    /// The digest of the request that asked for it, if its sender may repeat it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Digest>,
 }
 
 /// Where a hook is called.

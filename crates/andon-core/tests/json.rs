@@ -76,8 +76,16 @@ fn accepted() -> Event {
         session,
         input: Arc::new(Message::user("Look.")),
         limits: Limits::NONE,
+        request: None,
     };
     Event::RunAccepted { accepted: Arc::new(accepted) }
+}
+
+/// As a run whose request may be repeated.
+fn accepted_with_a_digest() -> Event {
+    let Event::RunAccepted { mut accepted } = accepted() else { unreachable!() };
+    Arc::make_mut(&mut accepted).request = Some(Digest::of(b"{}"));
+    Event::RunAccepted { accepted }
 }
 
 /// The `type` of each event. A new event does not build until it has its word here.
@@ -113,6 +121,7 @@ fn events() -> Vec<Event> {
     let settled = |ending| Event::RunSettled { outcome: Arc::new(ending) };
     vec![
         accepted(),
+        accepted_with_a_digest(),
         Event::RunStarted,
         Event::HookStarted { point: HookPoint::BeforeModel },
         Event::HookFinished { point: HookPoint::BeforeModel, end: HookEnd::Leaked },

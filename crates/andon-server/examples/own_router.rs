@@ -23,13 +23,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new().route("/", home).nest("/agents", server.router());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = format!("http://{}", listener.local_addr()?);
-    let serving = async { axum::serve(listener, app).await };
-
-    tokio::select! {
-        served = serving => served?,
-        shown = talk(&address) => shown?,
-    }
-    Ok(())
+    let end = async move {
+        if let Err(error) = talk(&address).await {
+            println!("{error}");
+        }
+        // What runs may finish for a while, and is then stopped; feeds end, so that the router can.
+        println!("{:?}", server.shut_down().await);
+    };
+    Ok(axum::serve(listener, app).with_graceful_shutdown(end).await?)
 }
 
 async fn talk(address: &str) -> Result<(), Box<dyn Error>> {

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use crate::Shared;
+use crate::budget::MaxBody;
 use crate::idle::TooSlow;
 use crate::options::Options;
 use crate::problem::Problem;
@@ -61,21 +62,22 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 async fn read(request: Request, core: &Shared) -> Result<Bytes, Problem> {
     let options = &core.options;
+    let max = request.extensions().get::<MaxBody>().map_or(options.max_body, |max| max.0);
     // One that says so itself is not read at all.
-    if request.body().size_hint().lower() > u64::try_from(options.max_body).unwrap_or(u64::MAX) {
-        return Err(too_large(options));
+    if request.body().size_hint().lower() > u64::try_from(max).unwrap_or(u64::MAX) {
+        return Err(too_large(max));
     }
     Bytes::from_request(request, core).await.map_err(|error| match (too_slow(&error), error) {
         (Some(why), _) => too_late(why, options),
         (None, BytesRejection::FailedToBufferBody(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            too_large(options)
+            too_large(max)
         }
         _ => Problem::bad_request("body-unreadable", "the body broke off: send it again").closing(),
     })
 }
 
-fn too_large(options: &Options) -> Problem {
-    let detail = format!("the body has more than {} bytes: send less", options.max_body);
+fn too_large(max: usize) -> Problem {
+    let detail = format!("the body has more than {max} bytes: send less");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).closing()
 }
 

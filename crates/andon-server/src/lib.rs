@@ -25,6 +25,7 @@ mod api;
 mod apps;
 mod automatic;
 mod body;
+mod budget;
 mod feeds;
 mod files;
 mod guard;
@@ -60,6 +61,7 @@ pub use serve::ServeError;
 pub use shutdown::{Serving, ShutDown};
 
 use crate::admission::Admission;
+use crate::budget::Budget;
 use crate::feeds::Feeds;
 use crate::presence::Presence;
 use crate::shutdown::Hurry;
@@ -80,6 +82,8 @@ pub(crate) struct Core {
     pub(crate) admission: Admission,
     pub(crate) presence: Presence,
     pub(crate) feeds: Feeds,
+    /// Room for what clients send.
+    pub(crate) bodies: Budget,
     /// Requests that are starting runs.
     pub(crate) creating: Semaphore,
     /// Cancels that wait for the disk.
@@ -114,9 +118,10 @@ impl Server {
             admission: Admission::read(runtime).await?,
             presence: Presence::default(),
             feeds: Feeds::default(),
-            creating: Semaphore::new(options.max_creating),
-            cancelling: Semaphore::new(options.max_cancelling),
-            waiting: Semaphore::new(options.max_waiting),
+            bodies: Budget::new(&options),
+            creating: places(options.max_creating),
+            cancelling: places(options.max_cancelling),
+            waiting: places(options.max_waiting),
             closing: CancellationToken::new(),
             stopping: CancellationToken::new(),
             hurry: watch::Sender::new(Hurry::None),
@@ -148,10 +153,17 @@ impl Server {
     }
 
     /// All of its routes, to be mounted in a router of one's own. Host, origin, sizes and times of bodies are checked; what
-    /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s.
+    /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s. Nobody checks
+    /// who asks: that is for the router that it is mounted in, wherever others than this machine can reach it.
+    /// [Shut it down](Self::shut_down) before the program ends.
     pub fn router(&self) -> Router {
         api::router(&self.core)
     }
+}
+
+/// Any number of places may be asked for; no more than these are ever taken.
+fn places(number: usize) -> Semaphore {
+    Semaphore::new(number.min(Semaphore::MAX_PERMITS))
 }
 
 impl Core {

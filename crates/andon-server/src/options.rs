@@ -7,9 +7,13 @@ use std::time::Duration;
 pub struct Options {
     /// Bytes of a request's body.
     pub max_body: usize,
+    /// Bytes of the bodies of all requests that are being read or answered. One without a length counts as the largest.
+    pub max_bodies: usize,
+    /// As that, for cancels and the line, which have room of their own.
+    pub max_vital_bodies: usize,
     /// Bytes of a request's head.
     pub max_head: usize,
-    /// Bytes of a message that comes in over a WebSocket.
+    /// Bytes of a message that comes in over a WebSocket, and of the body of a cancel or a change of the line.
     pub max_frame: usize,
     /// Messages a second that may come in over one WebSocket.
     pub frames_a_second: u32,
@@ -66,6 +70,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             max_body: 1 << 20,
+            max_bodies: 256 << 20,
+            max_vital_bodies: 16 << 20,
             max_head: 16 << 10,
             max_frame: 64 << 10,
             frames_a_second: 50,

@@ -16,21 +16,27 @@ use tokio::time::sleep;
 use utoipa::ToSchema;
 
 /// What happens to a run when the last feed that was opened on it closes. If none was ever opened, nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "`continue`, `cancel` or {\"cancel_after_ms\": number}")]
 pub(crate) enum OnDisconnect {
     /// A word.
     Word(OnDisconnectWord),
     /// It is cancelled, unless somebody comes back in time.
-    After {
-        /// How long it is waited for.
-        #[schema(format = "uint64")]
-        cancel_after_ms: u64,
-    },
-    /// Nothing was said.
-    #[serde(skip)]
-    #[default]
-    Unsaid,
+    After(OnDisconnectAfter),
+}
+
+impl Default for OnDisconnect {
+    fn default() -> Self {
+        Self::Word(OnDisconnectWord::Continue)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OnDisconnectAfter {
+    /// How long it is waited for.
+    #[schema(format = "uint64")]
+    cancel_after_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -45,9 +51,9 @@ pub(crate) enum OnDisconnectWord {
 /// How long somebody may be away; nothing if for ever.
 fn patience(policy: OnDisconnect) -> Option<Duration> {
     match policy {
-        OnDisconnect::Unsaid | OnDisconnect::Word(OnDisconnectWord::Continue) => None,
+        OnDisconnect::Word(OnDisconnectWord::Continue) => None,
         OnDisconnect::Word(OnDisconnectWord::Cancel) => Some(Duration::ZERO),
-        OnDisconnect::After { cancel_after_ms } => Some(Duration::from_millis(cancel_after_ms)),
+        OnDisconnect::After(OnDisconnectAfter { cancel_after_ms }) => Some(Duration::from_millis(cancel_after_ms)),
     }
 }
 
@@ -175,7 +181,7 @@ mod tests {
     #[test]
     fn a_run_that_does_not_mind_or_was_never_started_leaves_nothing_behind() {
         let presence = Presence::default();
-        assert!(presence.signal(&id(), OnDisconnect::Unsaid).is_none());
+        assert!(presence.signal(&id(), OnDisconnect::default()).is_none());
         let refused = presence.signal(&id(), OnDisconnect::Word(OnDisconnectWord::Cancel));
         assert_eq!(presence.runs.lock().len(), 1);
         drop(refused.map(Alone::for_too_long));

@@ -104,7 +104,7 @@ pub(crate) async fn keep_the_reserve(request: Request, next: Next) -> Response {
     response
 }
 
-fn is_vital(method: &Method, path: &str) -> bool {
+pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
     match *method {
         Method::POST => path == "/v1/cancel" || (path.starts_with("/v1/runs/") && path.ends_with("/cancel")),
         Method::PUT => path == "/v1/line",

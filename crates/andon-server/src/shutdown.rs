@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. It is bounded: `drain` and `settle` and a little, whatever runs, hangs or does not read. [`Serving::harden`] makes it
+//! 1. It is bounded: `drain` and `settle` and a little, whatever runs, hangs or does not read. [`Server::harden`] makes it
 //!    shorter at every point.
 //! 2. While it lasts nothing is let in, and everything else is served: above all cancels, and the feeds of what still runs.
 //! 3. Every run that could settle has: graceful at first, and without grace when half of `settle` is gone, so that a long
@@ -67,10 +67,23 @@ impl Serving {
         self.address
     }
 
-    /// Lets nothing in, lets runs finish for a while, cancels the rest with reason `shutdown`, and waits until all is
-    /// settled and told. Bounded in all. It ends the server at every address at which it serves.
+    /// [Shuts down](Server::shut_down) the server.
     pub async fn shut_down(&self) -> ShutDown {
-        let core = &self.server.core;
+        self.server.shut_down().await
+    }
+
+    /// [Hurries](Server::harden).
+    pub fn harden(&self) {
+        self.server.harden();
+    }
+}
+
+impl Server {
+    /// Lets nothing in, lets runs finish for a while, cancels the rest with reason `shutdown`, and waits until all is
+    /// settled and told. Bounded in all. It ends the server at every address at which it serves; where it is
+    /// [mounted](Server::router), its feeds end and the rest is the router's.
+    pub async fn shut_down(&self) -> ShutDown {
+        let core = &self.core;
         core.admission.drain();
         let runs = core.open();
         core.drained().await;
@@ -88,7 +101,7 @@ impl Serving {
     /// Stops all runs now, without waiting for the drain or any grace; a shutdown in progress goes on with that at once.
     /// The second time nothing is waited for any more.
     pub fn harden(&self) {
-        let core = &self.server.core;
+        let core = &self.core;
         core.admission.drain();
         core.hurry.send_modify(|hurry| {
             *hurry = if *hurry == Hurry::None { Hurry::Hard } else { Hurry::GiveUp };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use andon_core::digest::Digest;
 use andon_core::event::Accepted;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::limits::Limits;
@@ -24,6 +25,7 @@ pub struct Prompt {
     agent: Agent,
     input: Message,
     run_id: Option<RunId>,
+    request: Option<Digest>,
     when_busy: WhenBusy,
     limits: Limits,
     signal: Option<BoxFuture<Cancel>>,
@@ -38,6 +40,7 @@ impl Prompt {
             agent,
             input,
             run_id: None,
+            request: None,
             when_busy: WhenBusy::Reject,
             limits,
             signal: None,
@@ -61,6 +64,13 @@ impl Prompt {
     /// The run's id; a new one unless told otherwise.
     pub fn run_id(mut self, id: RunId) -> Self {
         self.run_id = Some(id);
+        self
+    }
+
+    /// The digest of what its sender would repeat, kept on record with the run: so that a repetition can be told from
+    /// another request with the same run id.
+    pub fn request(mut self, digest: Digest) -> Self {
+        self.request = Some(digest);
         self
     }
 
@@ -133,6 +143,7 @@ impl Prompt {
             session: live.session.clone(),
             input: Arc::new(self.input),
             limits: self.limits,
+            request: self.request,
         };
         let beginning = Beginning { seat, signal: self.signal, resumed: None };
         driver::launch(Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);

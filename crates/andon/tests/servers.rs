@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
-use andon::{Cancel, Force, JournalError, Reason, RunId, SessionKey, State, WhenBusy};
+use andon::{Cancel, Digest, Event, Force, JournalError, Reason, RunId, SessionKey, State, WhenBusy};
 use andon_testkit::ScriptedModel;
 
 use common::*;
@@ -108,4 +108,16 @@ async fn a_session_of_another_tenant_is_another_conversation() {
     assert_eq!(&*here.session_key().app, "agent", "an app is an agent's name");
     here.run("Hello").await.unwrap();
     assert_eq!((here.history().await.unwrap().len(), there.history().await.unwrap().len()), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_its_sender_would_repeat_is_on_record_with_a_run() {
+    let agent = agent(&ScriptedModel::new([says("One."), says("Two.")])).build().unwrap();
+    let digest = Digest::of(b"{}");
+    let runs = [agent.prompt("Go.").request(digest).start().unwrap(), agent.new_session().start("Go.").unwrap()];
+    for (run, told) in runs.iter().zip([Some(digest), None]) {
+        run.accepted().await.unwrap();
+        let Event::RunAccepted { accepted } = &run.records()[0].event else { panic!("that is the first event") };
+        assert_eq!(accepted.request, told);
+    }
 }

@@ -27,7 +27,13 @@ pub(crate) fn session() -> SessionKey {
 
 pub(crate) fn accepted() -> Arc<Accepted> {
     let run = RunId::new("r").unwrap();
-    Arc::new(Accepted { run, session: session(), input: Arc::new(Message::user("Look.")), limits: Limits::NONE })
+    Arc::new(Accepted {
+        run,
+        session: session(),
+        input: Arc::new(Message::user("Look.")),
+        limits: Limits::NONE,
+        request: None,
+    })
 }
 
 pub(crate) fn hook_started(point: HookPoint) -> Event {

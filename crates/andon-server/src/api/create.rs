@@ -5,14 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::json::Json;
-use andon::core::event::Accepted;
 use andon::core::id::LOCAL;
 use andon::core::message::Image;
-use andon::{Agent, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, WhenBusy};
+use andon::{
+    Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, WhenBusy,
+};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -27,7 +28,10 @@ use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 
 /// What to run.
-#[derive(Debug, Deserialize, ToSchema)]
+///
+/// Its digest is kept on record with a run whose id the client has chosen. So whatever is added here is left out of what is
+/// written where nothing was said.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateRun {
     /// The app: `GET /v1/apps` lists them.
@@ -35,12 +39,15 @@ pub(crate) struct CreateRun {
     app: String,
     /// Whose run it is; `local` unless told otherwise.
     #[schema(value_type = Option<IdForm>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
     /// The conversation, which is begun if it is new; one of its own unless told otherwise.
     #[schema(value_type = Option<IdForm>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
     /// The run's id, so that the request can be repeated, and cancelled before it arrives.
     #[schema(value_type = Option<IdForm>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
     /// What is asked.
     input: Input,
@@ -56,14 +63,14 @@ pub(crate) struct CreateRun {
 }
 
 /// What is asked: a text, or parts.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(untagged, expecting = "a text, or a list of parts such as {\"type\": \"text\", \"text\": \"…\"}")]
 enum Input {
     Text(String),
     Parts(Vec<InputPart>),
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "type", deny_unknown_fields)]
 enum InputPart {
     /// Words.
@@ -80,7 +87,7 @@ enum InputPart {
     },
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum WhenBusyForm {
     /// It is refused with 409.
@@ -92,20 +99,24 @@ enum WhenBusyForm {
     Supersede,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct LimitsForm {
     /// How long the run may take in all, in milliseconds.
     #[schema(minimum = 1, format = "uint64")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
     /// How long the model may send nothing, in milliseconds.
     #[schema(minimum = 1, format = "uint64")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     silence_ms: Option<u64>,
     /// How many answers the model may give.
     #[schema(minimum = 1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<u32>,
     /// How many tokens may be read and written.
     #[schema(minimum = 1, format = "uint64")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
 }
 
@@ -130,22 +141,33 @@ pub(crate) async fn create(
 ) -> Result<Response, Problem> {
     let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
     let _permit = core.creating.try_acquire().map_err(too_many)?;
-    let order = Order::new(&core, &principal, request)?;
+    let named = Named::of(&request)?;
+    let wanted = |session: &SessionKey| match events::wants_feed(&headers) {
+        true => Wanted::new(&core, session, &headers, None).map(Some),
+        false => Ok(None),
+    };
+    // Before anything else is looked at: a repetition finds its run, whatever has become of the app.
+    if let Some(named) = &named
+        && let Some(run) = named.find(&core, &principal).await?
+    {
+        let wanted = wanted(run.session())?;
+        return answer(&core, &run, StatusCode::OK, wanted);
+    }
+    let order = Order::new(&core, &principal, request, named)?;
     // If the feed cannot be had, nothing is started.
-    let wanted = match events::wants_feed(&headers) {
-        true => Some(Wanted::new(&core, order.agent.session_key(), &headers, None)?),
-        false => None,
-    };
-    let (run, status) = match known(&core, &order).await? {
-        Some(run) => (run, StatusCode::OK),
-        None => start(&core, &principal, &order).await?,
-    };
+    let mut wanted = wanted(order.agent.session_key())?;
+    let (run, status) = start(&core, &principal, &order, &mut wanted).await?;
+    answer(&core, &run, status, wanted)
+}
+
+/// The run, or its feed.
+fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<Wanted>) -> Result<Response, Problem> {
     if let Some(wanted) = wanted {
-        return Ok(events::feed(&core, &run, wanted));
+        return Ok(events::feed(core, run, wanted));
     }
     // Beside the path that was asked for, wherever the router is mounted.
     let location = format!("runs/{}", events::encoded(run.id()));
-    let view = RunView::of(&run).ok_or_else(|| Problem::unavailable("journal", "the run is not on record yet"))?;
+    let view = RunView::of(run).ok_or_else(|| Problem::unavailable("journal", "the run is not on record yet"))?;
     let mut response = (status, Json(view)).into_response();
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
@@ -153,14 +175,43 @@ pub(crate) async fn create(
     Ok(response)
 }
 
+/// The client has chosen the run's id, and the request may be a repetition.
+struct Named {
+    run_id: RunId,
+    /// The request as it was understood: how it was written does not matter.
+    digest: Digest,
+}
+
+impl Named {
+    fn of(request: &CreateRun) -> Result<Option<Self>, Problem> {
+        let Some(run_id) = &request.run_id else { return Ok(None) };
+        let run_id = RunId::new(run_id).map_err(|error| Problem::bad_id("run_id", &error))?;
+        let defect = |_| Problem::unprocessable("bad-field", "the request cannot be written down: leave run_id out");
+        let canonical = serde_json::to_vec(request).map_err(defect)?;
+        Ok(Some(Self { run_id, digest: Digest::of(&canonical) }))
+    }
+
+    /// The run that the same request started before.
+    async fn find(&self, core: &Shared, principal: &Principal) -> Result<Option<Run>, Problem> {
+        let Some(run) = core.runtime.find(&self.run_id).await? else { return Ok(None) };
+        run.accepted().await?;
+        let is_same = match run.records().first().map(|first| &first.event) {
+            Some(Event::RunAccepted { accepted }) => accepted.request == Some(self.digest),
+            _ => false,
+        };
+        if is_same && run.session().tenant == principal.tenant {
+            return Ok(Some(run));
+        }
+        let detail = "this run id was used for another request: choose another, or leave it out";
+        Err(Problem::new(StatusCode::CONFLICT, "run-id-taken", detail))
+    }
+}
+
 /// A request that was understood.
 struct Order {
     agent: Agent,
     run_id: RunId,
-    /// The id is the client's own, and the request may be a repetition.
-    is_named: bool,
-    /// The session is the client's own.
-    is_in_session: bool,
+    named: Option<Named>,
     input: Message,
     when_busy: WhenBusy,
     on_disconnect: OnDisconnect,
@@ -168,7 +219,7 @@ struct Order {
 }
 
 impl Order {
-    fn new(core: &Shared, principal: &Principal, request: CreateRun) -> Result<Self, Problem> {
+    fn new(core: &Shared, principal: &Principal, request: CreateRun, named: Option<Named>) -> Result<Self, Problem> {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
             Some(App::Refused { why }) => {
@@ -182,10 +233,10 @@ impl Order {
                 ));
             }
         };
-        let is_named = request.run_id.is_some();
-        let run_id =
-            RunId::new(request.run_id.unwrap_or_else(new_id)).map_err(|error| Problem::bad_id("run_id", &error))?;
-        let is_in_session = request.session.is_some();
+        let run_id = match &named {
+            Some(named) => named.run_id.clone(),
+            None => RunId::new(new_id()).map_err(|error| Problem::bad_id("run_id", &error))?,
+        };
         let user = request.user.as_deref().unwrap_or(LOCAL);
         let session = request.session.unwrap_or_else(new_id);
         let key = SessionKey::new(agent.name(), user, session);
@@ -195,21 +246,12 @@ impl Order {
         Ok(Self {
             agent,
             run_id,
-            is_named,
-            is_in_session,
+            named,
             input: message(request.input)?,
             when_busy: when_busy(request.when_busy),
             on_disconnect: request.on_disconnect,
             limits,
         })
-    }
-
-    /// Whether a run on record is what is asked for here.
-    fn is(&self, accepted: &Accepted) -> bool {
-        let (own, other) = (self.agent.session_key(), &accepted.session);
-        let same_place = (&own.tenant, &own.app, &own.user) == (&other.tenant, &other.app, &other.user);
-        let same_session = !self.is_in_session || own.session == other.session;
-        same_place && same_session && self.input == *accepted.input && self.limits == accepted.limits
     }
 }
 
@@ -263,34 +305,22 @@ fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
     }
 }
 
-/// The run that the same request started before.
-async fn known(core: &Shared, order: &Order) -> Result<Option<Run>, Problem> {
-    if !order.is_named {
-        return Ok(None);
-    }
-    let Some(run) = core.runtime.find(&order.run_id).await? else { return Ok(None) };
-    run.accepted().await?;
-    let records = run.records();
-    let accepted = records.first().and_then(|first| match &first.event {
-        Event::RunAccepted { accepted } => Some(accepted),
-        _ => None,
-    });
-    match accepted {
-        Some(accepted) if order.is(accepted) => Ok(Some(run)),
-        _ => {
-            let detail = "this run id was used for another request: choose another, or leave it out";
-            Err(Problem::new(StatusCode::CONFLICT, "run-id-taken", detail))
-        }
-    }
-}
-
 /// Starts the run and waits until it is on record.
-async fn start(core: &Shared, principal: &Principal, order: &Order) -> Result<(Run, StatusCode), Problem> {
+async fn start(
+    core: &Shared,
+    principal: &Principal,
+    order: &Order,
+    wanted: &mut Option<Wanted>,
+) -> Result<(Run, StatusCode), Problem> {
+    // The same request came twice at once, and the other one was quicker.
     let repeated = || async {
-        let known = known(core, order).await?;
+        let known = match &order.named {
+            Some(named) => named.find(core, principal).await?,
+            None => None,
+        };
         known.map(|run| (run, StatusCode::OK)).ok_or_else(|| StartError::RunIdTaken(order.run_id.clone()).into())
     };
-    let run = match admit(core, principal, order) {
+    let run = match admit(core, principal, order, wanted) {
         Err(Refused::Start(StartError::RunIdTaken(_))) => return repeated().await,
         other => other?,
     };
@@ -302,22 +332,31 @@ async fn start(core: &Shared, principal: &Principal, order: &Order) -> Result<(R
     }
 }
 
-fn admit(core: &Shared, principal: &Principal, order: &Order) -> Result<Run, Refused> {
-    let applicant =
-        Applicant { session: order.agent.session_key(), principal, run_id: order.is_named.then_some(&order.run_id) };
+fn admit(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Option<Wanted>) -> Result<Run, Refused> {
+    let run_id = order.named.as_ref().map(|named| &named.run_id);
+    let applicant = Applicant { session: order.agent.session_key(), principal, run_id };
     let mut is_stopped = false;
     let run = core.admission.admit(&core.runtime, &core.options, &applicant, |born_cancelled| {
         is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
         let prompt = prompt.when_busy(order.when_busy).limits(order.limits);
+        let prompt = match &order.named {
+            Some(named) => prompt.request(named.digest),
+            None => prompt,
+        };
         let prompt = match born_cancelled {
             Some(cancel) => prompt.born_cancelled(cancel),
             None => prompt,
         };
-        match core.presence.signal(&order.run_id, order.on_disconnect) {
-            Some(alone) => prompt.cancel_with(alone.for_too_long()).start(),
-            None => prompt.start(),
+        let run = match core.presence.signal(&order.run_id, order.on_disconnect) {
+            Some(alone) => prompt.cancel_with(alone.for_too_long()).start()?,
+            None => prompt.start()?,
+        };
+        // Before it is on record: who goes away while the disk is slow has gone away.
+        if let Some(wanted) = wanted {
+            wanted.watch(core, run.id());
         }
+        Ok(run)
     })?;
     if is_stopped {
         forget_when_on_record(core, principal, &order.run_id);

@@ -18,6 +18,7 @@ use super::{runs, socket};
 use crate::Shared;
 use crate::feeds::{NoPlace, Place, Reading, SseBody};
 use crate::path::Path;
+use crate::presence::Watcher;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::query::Query;
@@ -107,6 +108,7 @@ pub(crate) fn wants_feed(headers: &HeaderMap) -> bool {
 pub(crate) struct Wanted {
     from: Cursor,
     place: Place,
+    watcher: Option<Watcher>,
 }
 
 impl Wanted {
@@ -120,12 +122,16 @@ impl Wanted {
         let user = (Arc::clone(&session.tenant), Arc::clone(&session.user));
         let options = &core.options;
         let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user);
-        Ok(Self { from, place: place? })
+        Ok(Self { from, place: place?, watcher: None })
     }
 
-    /// The run is there: it knows of its reader from now on.
+    /// The run is there: it knows of its reader from now on, also of one who goes before the feed is given out.
+    pub(crate) fn watch(&mut self, core: &Shared, run: &RunId) {
+        self.watcher = Some(core.presence.watch(run));
+    }
+
     fn reading(self, core: &Shared, run: &Run) -> Reading {
-        Reading { _place: self.place, _watcher: core.presence.watch(run.id()) }
+        Reading { _place: self.place, _watcher: self.watcher.unwrap_or_else(|| core.presence.watch(run.id())) }
     }
 }
 

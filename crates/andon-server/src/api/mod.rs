@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -76,8 +76,7 @@ pub(crate) fn router(core: &Shared) -> Router {
         .route("/openapi.json", get(openapi))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
-        .layer(DefaultBodyLimit::max(core.options.max_body))
-        .layer(middleware::from_fn_with_state(Shared::clone(core), bound_slow_bodies))
+        .layer(middleware::from_fn_with_state(Shared::clone(core), bound_bodies))
         .layer(CatchPanicLayer::custom(|_| defect()))
         .layer(middleware::from_fn(keep_the_reserve))
         .layer(cors(core))
@@ -98,7 +97,13 @@ fn cors(core: &Shared) -> CorsLayer {
         .max_age(Duration::from_secs(600))
 }
 
-async fn bound_slow_bodies(State(core): State<Shared>, request: Request, next: Next) -> Response {
+/// No body takes too long, and all of them together no more room than there is.
+async fn bound_bodies(State(core): State<Shared>, mut request: Request, next: Next) -> Response {
+    // Given back when the request is answered.
+    let _room = match core.bodies.take(&mut request, &core.options) {
+        Ok(room) => room,
+        Err(problem) => return problem.into_response(),
+    };
     let patience = Patience { idle: core.options.body_idle, total: core.options.body_time };
     let is_reserved = request.extensions().get::<Reserved>().is_some();
     let patience = if is_reserved { patience.at_most(HURRY) } else { patience };

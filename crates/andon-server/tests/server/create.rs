@@ -1,10 +1,15 @@
 //! Starting runs.
 
-use andon_testkit::Act;
+use std::sync::Arc;
+
+use andon::{Agent, Limits, MemoryJournal, RunId};
+use andon_server::Options;
+use andon_testkit::{Act, ScriptedModel};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::house::{House, answered};
+use crate::house::{House, agent, answered, endless};
+use crate::inside::{Inside, order};
 
 #[tokio::test]
 async fn a_run_is_on_record_when_it_is_answered_and_its_feed_tells_all_of_it() {
@@ -40,4 +45,85 @@ async fn with_accept_the_answer_is_the_feed_itself() {
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let (_, text) = answered(response).await;
     assert!(text.as_str().unwrap().contains("run_settled"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_asked_otherwise_makes_it_another_request() {
+    let inside = Inside::new(agent([endless()])).await;
+    let body = json!({"run_id": "r", "session": "s", "user": "ada", "limits": {"turns": 3}});
+    inside.start(body.clone()).await;
+    for other in [
+        json!({"input": "else"}),
+        json!({"input": [{"type": "text", "text": "hello"}]}),
+        json!({"app": "other"}),
+        json!({"user": "bob"}),
+        json!({"session": "t"}),
+        json!({"session": null}),
+        json!({"on_disconnect": "cancel"}),
+        json!({"on_disconnect": {"cancel_after_ms": 5}}),
+        json!({"when_busy": "queue"}),
+        json!({"limits": {"turns": 4}}),
+        json!({"limits": {}}),
+    ] {
+        let mut asked = order(body.clone());
+        asked.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+        let (status, problem) = inside.post("/v1/runs", asked).await;
+        assert_eq!(
+            (status, problem["type"].as_str()),
+            (StatusCode::CONFLICT, Some("urn:andon:run-id-taken")),
+            "{other}"
+        );
+    }
+    // What says the same says the same.
+    let mut asked = order(body);
+    asked
+        .as_object_mut()
+        .unwrap()
+        .extend([("when_busy".into(), json!("reject")), ("on_disconnect".into(), json!("continue"))]);
+    assert_eq!(inside.post("/v1/runs", asked).await.0, StatusCode::OK);
+    assert_eq!(inside.runtime.runs().len(), 1);
+}
+
+#[tokio::test]
+async fn how_a_request_is_written_does_not_make_it_another_one() {
+    let house = House::silent().await;
+    let ask = |body: &'static str| house.ask("POST /v1/runs", &["host: localhost"], body);
+    assert_eq!(ask(r#"{"app": "shop", "input": "hello", "run_id": "r1"}"#).await.status, 201);
+    assert_eq!(ask(r#"{ "run_id":"r1","input":"h\u0065llo",  "app" : "shop" }"#).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repetition_finds_its_run_also_when_the_app_was_edited_or_is_gone() {
+    let inside = Inside::new(agent([endless()])).await;
+    let run = inside.start(json!({"run_id": "r"})).await;
+    let apps = inside.server.apps();
+    let limits = Limits { turns: Some(2), ..Limits::NONE };
+    let edited = Agent::builder().name("shop").model(ScriptedModel::new([])).limits(limits);
+    apps.put(edited.runtime(&inside.runtime).build().unwrap(), None);
+    let again = inside.post("/v1/runs", order(json!({"run_id": "r"}))).await;
+    assert_eq!(
+        (again.0, again.1["session"].as_str()),
+        (StatusCode::OK, Some(run.session().session.as_str())),
+        "{again:?}"
+    );
+    apps.refuse("shop", "it has no model: name one");
+    assert_eq!(inside.post("/v1/runs", order(json!({"run_id": "r"}))).await.0, StatusCode::OK);
+    apps.remove("shop");
+    assert_eq!(inside.post("/v1/runs", order(json!({"run_id": "r"}))).await.0, StatusCode::OK);
+    assert_eq!(inside.post("/v1/runs", order(json!({"run_id": "q"}))).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repetition_is_known_by_the_next_server_and_a_run_that_was_started_otherwise_is_none() {
+    let journal = Arc::new(MemoryJournal::new());
+    let shop = || agent([vec![Act::text("Yes."), Act::end()], vec![Act::text("Yes."), Act::end()]]);
+    let inside = Inside::build(journal.clone(), Options::default(), shop()).await;
+    inside.start(json!({"run_id": "r"})).await.outcome().await;
+    let otherwise = Agent::builder().name("shop").model(ScriptedModel::new([vec![Act::text("Yes."), Act::end()]]));
+    let otherwise = otherwise.runtime(&inside.runtime).build().unwrap();
+    otherwise.prompt("hello").run_id(RunId::new("q").unwrap()).run().await.unwrap();
+    drop(inside);
+    let again = Inside::build(journal, Options::default(), shop()).await;
+    assert_eq!(again.post("/v1/runs", order(json!({"run_id": "r"}))).await.0, StatusCode::OK);
+    assert_eq!(again.post("/v1/runs", order(json!({"run_id": "q"}))).await.0, StatusCode::CONFLICT);
 }

@@ -1,14 +1,16 @@
 //! What losing the readers of a run does to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use andon::Run;
-use andon_testkit::Act;
+use andon_server::Options;
+use andon_testkit::{Act, TestJournal};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::house::{House, agent, endless};
 use crate::inside::{Frames, Inside, order, reason};
@@ -138,10 +140,13 @@ async fn a_run_that_is_superseded_says_so_also_when_its_reader_leaves_then() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_or_refused_start_takes_the_reader_from_nobody() {
-    let (inside, run, feed) = watched(json!("cancel")).await;
+    let inside = Inside::new(agent([endless()])).await;
+    let body = json!({"run_id": "r", "on_disconnect": "cancel"});
+    let run = inside.start(body.clone()).await;
+    let mut feed = inside.feed("r", None).await;
+    feed.until_type("delta").await;
     let session = run.session().session.to_string();
-    let again = json!({"run_id": run.id(), "on_disconnect": "cancel"});
-    assert_eq!(inside.post("/v1/runs", order(again)).await.0, StatusCode::OK);
+    assert_eq!(inside.post("/v1/runs", order(body)).await.0, StatusCode::OK);
     let busy = json!({"session": session, "on_disconnect": "cancel"});
     assert_eq!(inside.post("/v1/runs", order(busy)).await.0, StatusCode::CONFLICT);
     drop(feed);
@@ -151,7 +156,14 @@ async fn a_repeated_or_refused_start_takes_the_reader_from_nobody() {
 #[tokio::test]
 async fn a_policy_that_is_none_is_refused() {
     let house = House::silent().await;
-    for wrong in [json!("stop"), json!({"cancel_after_ms": -1}), json!({"cancel_after_ms": "1"}), json!(7)] {
+    for wrong in [
+        json!("stop"),
+        json!({"cancel_after_ms": -1}),
+        json!({"cancel_after_ms": "1"}),
+        json!({"cancel_after_ms": 5, "x": 1}),
+        json!({}),
+        json!(7),
+    ] {
         let (status, problem) = house.post("/v1/runs", order(json!({"on_disconnect": wrong}))).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
     }
@@ -210,4 +222,27 @@ async fn a_websocket_is_a_reader_like_any_other() {
     assert_eq!(view["state"], "running");
     drop(socket);
     assert_eq!(house.settled(&run).await["reason"], "client_disconnected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_goes_before_the_run_is_on_record_has_gone_all_the_same() {
+    let journal = TestJournal::slow(None, Duration::from_millis(400));
+    let inside = Inside::build(Arc::new(journal), Options::default(), agent([endless()])).await;
+    let body = order(json!({"run_id": "r", "on_disconnect": "cancel"}));
+    let sent = inside.send(Method::POST, "/v1/runs", Some("text/event-stream"), Some(body));
+    assert!(timeout(Duration::from_millis(100), sent).await.is_err(), "it was answered before it was on record");
+    sleep(LONG).await;
+    assert_eq!(reason(&inside.run("r").await).await, "client_disconnected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_refused_is_no_reader_of_the_run_that_has_its_id() {
+    let inside = Inside::new(agent([endless()])).await;
+    let run = inside.start(json!({"run_id": "r", "on_disconnect": "cancel"})).await;
+    let other = order(json!({"run_id": "r", "user": "eve"}));
+    let response = inside.send(Method::POST, "/v1/runs", Some("text/event-stream"), Some(other)).await;
+    assert_eq!(response.status(), StatusCode::CONFLICT);
+    drop(response);
+    sleep(LONG).await;
+    assert!(is_alive(&run));
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::house::{House, agent, endless};
+use crate::inside::{Inside, order, reason};
 use crate::raw::{PATIENCE, Raw};
 
 /// Longer than any test.
@@ -224,4 +225,31 @@ async fn clients_that_hang_do_not_hold_the_server_up() {
         assert_eq!(hanging.closed().await, b"");
     }
     drop(deaf);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_mounted_shuts_down_as_one_that_serves() {
+    let inside = Inside::build(
+        Arc::new(MemoryJournal::new()),
+        options(LONG, LONG),
+        agent([vec![Act::Pause(SHORT), Act::text("Yes."), Act::end()], endless()]),
+    )
+    .await;
+    let (quick, endless) = (inside.start(json!({})).await, inside.start(json!({})).await);
+    let feed = inside.feed(endless.id().as_str(), None).await;
+    let told = inside.server.shut_down().await;
+    assert_eq!((told.finished, told.cancelled, told.unsettled), (1, 1, 0));
+    assert_eq!((reason(&quick).await.as_str(), reason(&endless).await.as_str()), ("none", "shutdown"));
+    assert_eq!(feed.rest().await.last().unwrap().json["type"], "run_settled");
+    assert_eq!(inside.post("/v1/runs", order(json!({}))).await.0, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_mounted_can_be_hurried() {
+    let inside = Inside::build(Arc::new(MemoryJournal::new()), options(LONG, LONG), agent([endless()])).await;
+    let run = inside.start(json!({})).await;
+    let begun = Instant::now();
+    let (told, ()) = tokio::join!(inside.server.shut_down(), async { inside.server.harden() });
+    assert_eq!((told.cancelled, told.hardened, reason(&run).await.as_str()), (1, true, "shutdown"));
+    assert!(begun.elapsed() < LONG);
 }
