@@ -9,6 +9,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+/// The program, as it says it can be called.
+pub(crate) const ANDON: &str = env!("CARGO_BIN_EXE_andon");
+
 /// Nothing that is waited for here takes so long, unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,7 +43,7 @@ impl Program {
 
     /// Starts it with a database and these variables. No test uses the keys of whoever runs it.
     pub(crate) fn start_in(db: impl AsRef<OsStr>, variables: &[(&str, &str)], args: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_andon"));
+        let mut command = Command::new(ANDON);
         for name in [
             "ANDON_SERVER",
             "ANDON_CONFIG",
