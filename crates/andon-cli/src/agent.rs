@@ -78,7 +78,7 @@ async fn tools_of(server: &str, folder: &Path) -> anyhow::Result<Vec<McpTool>> {
     for (tool, why) in toolset.unusable() {
         let line = plain(&format!("the tool `{tool}` of the MCP server `{}` is left out: {why}", toolset.server()));
         let stop = Style::STOP;
-        anstream::eprintln!("{stop}warning:{stop:#} {line}");
+        crate::show::aside(&format!("{stop}warning:{stop:#} {line}\n"));
     }
     Ok(toolset.tools())
 }

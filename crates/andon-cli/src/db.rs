@@ -103,27 +103,42 @@ impl Db {
 
     /// A command of this very program that finds the server of this database, to be pasted in any terminal and any folder.
     pub(crate) fn client_command(&self, words: &str, server: &str) -> String {
-        let called = std::env::args().next().unwrap_or_default();
-        let program = match std::env::current_exe() {
-            // It was called by its path, so it may not be found by its name.
-            Ok(program) if called.contains('/') => quoted(&program.to_string_lossy()),
-            _ => "andon".to_owned(),
-        };
-        let place = match &self.file {
-            // What is in memory has no file beside which the server could be found.
-            None => format!(" --server {server}"),
-            Some(file) if default_path().as_ref() == Some(file) => String::new(),
-            Some(file) => {
-                let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-                format!(" --db {}", quoted(&file.to_string_lossy()))
+        // What is in memory has no file beside which the server could be found.
+        let place = self.place().unwrap_or_else(|| format!(" --server {}", quoted(server)));
+        format!("{} {words}{place}", program())
+    }
+
+    /// The command that serves this database, to be typed in another terminal; nothing if it is memory, which is its program's
+    /// alone.
+    pub(crate) fn serve_command(&self) -> Option<String> {
+        Some(format!("{} serve{}", program(), self.place()?))
+    }
+
+    /// What a command needs on its line to find the same file from any folder, whatever is in the variables; nothing if it is
+    /// memory.
+    fn place(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        if default_path().as_ref() == Some(file) {
+            return Some(String::new());
+        }
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        Some(format!(" --db {}", quoted(&file.to_string_lossy())))
+    }
+
+    /// What is said where a server is needed and none is.
+    pub(crate) fn no_server(&self) -> String {
+        match self.serve_command() {
+            Some(serve) => {
+                format!("no server has {}: start one with `{serve}`, or name one with --server", self.shown())
             }
-        };
-        format!("{program} {words}{place}")
+            None => "what is in memory is one program's alone: name a server with --server, or its file with --db"
+                .to_owned(),
+        }
     }
 
     /// A command that works on this same database, for people to type.
     pub(crate) fn command(&self, words: &str) -> String {
-        format!("andon {words}{}", self.flag)
+        format!("{} {words}{}", program(), self.flag)
     }
 }
 
@@ -158,6 +173,16 @@ fn with_advice(error: OpenError, why: For) -> anyhow::Error {
     }
 }
 
+/// This program, as it can be called again.
+pub(crate) fn program() -> String {
+    let called = std::env::args().next().unwrap_or_default();
+    match std::env::current_exe() {
+        // It was called by its path, so it may not be found by its name.
+        Ok(program) if called.contains('/') => quoted(&program.to_string_lossy()),
+        _ => "andon".to_owned(),
+    }
+}
+
 /// A text as a shell takes it for one word.
 pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:+@%,=".contains(c);
@@ -183,6 +208,22 @@ mod tests {
         assert!(db("").is_kept() || default_path().is_none());
         assert!(!db("memory").is_kept());
         assert_eq!(db("./memory").shown(), "./memory");
-        assert_eq!(db("a b.db").command("runs"), "andon runs --db 'a b.db'");
+        assert_eq!(db("a b.db").command("runs"), format!("{} runs --db 'a b.db'", program()));
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_one_that_can_be_started() {
+        let db = |name: &str| Db::named(&DbArgs { db: Some(name.into()) }).unwrap();
+        let folder = std::env::current_dir().unwrap();
+        let file = quoted(&folder.join("x.db").to_string_lossy());
+        assert_eq!(db("x.db").serve_command(), Some(format!("{} serve --db {file}", program())));
+        assert_eq!(db("memory").serve_command(), None);
+        assert!(!db("memory").no_server().contains("start one"));
+    }
+
+    #[test]
+    fn an_address_with_brackets_is_quoted() {
+        let db = Db::named(&DbArgs { db: Some("memory".into()) }).unwrap();
+        assert!(db.client_command("chat", "http://[::1]:80").ends_with(" chat --server 'http://[::1]:80'"));
     }
 }

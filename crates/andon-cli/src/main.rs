@@ -63,7 +63,7 @@ fn main() {
             return Exit::Completed;
         }
         let bad = Style::BAD;
-        anstream::eprintln!("{bad}error:{bad:#} {error:#}");
+        show::aside(&format!("{bad}error:{bad:#} {error:#}\n"));
         Exit::Failed
     });
     // The thread that reads the terminal may be waiting for a line: leaving does not wait for it.

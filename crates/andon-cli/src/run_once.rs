@@ -18,7 +18,7 @@ use crate::db::quoted;
 use crate::follow::{Approver, Listener, Subject, follow};
 use crate::input::Input;
 use crate::interrupt::Interrupts;
-use crate::show::{JsonLines, Questions, Screen, Streams, Style, receipt, recovered, session_shown, write_line};
+use crate::show::{JsonLines, Questions, Screen, Streams, Style, aside, receipt, recovered, session_shown, write_line};
 use crate::start::{Start, Wanted, start};
 
 /// How long the program waits for a better figure of what was used.
@@ -36,7 +36,7 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     let wanted = Wanted { program: "andon run", options, talk, served, place, needs_a_server };
     let Start { conversation, place, recovered: found, .. } = start(&wanted).await?;
     for line in recovered(&found, conversation.key(), &place) {
-        anstream::eprintln!("{line}");
+        aside(&format!("{line}\n"));
     }
     if args.detach {
         return detach(args, &prompt, &conversation, &place).await;
@@ -76,8 +76,8 @@ async fn detach(args: &RunArgs, prompt: &str, conversation: &Conversation, place
     write_line(id.as_str())?;
     let (dim, watch, stop) =
         (Style::DIM, place.command(&format!("watch {id}")), place.command(&format!("cancel {id}")));
-    anstream::eprintln!("{dim}It runs at {}, in session {}.{dim:#}", place.shown(), session_shown(key));
-    anstream::eprintln!("{dim}Watch it: {watch}\nStop it:  {stop}{dim:#}");
+    aside(&format!("{dim}It runs at {}, in session {}.{dim:#}\n", place.shown(), session_shown(key)));
+    aside(&format!("{dim}Watch it: {watch}\nStop it:  {stop}{dim:#}\n"));
     Ok(Exit::Completed)
 }
 
@@ -89,7 +89,7 @@ async fn with_last_word(run: &Subject, outcome: Arc<Outcome>, interrupts: &mut I
     let Subject::Here(run) = run else { return outcome };
     if let Some(awaited) = outcome.receipt.model_calls.iter().find_map(|call| call.pending) {
         let dim = Style::DIM;
-        anstream::eprintln!("{dim}{}; Ctrl-C does not wait for it{dim:#}", receipt::pending_words(awaited));
+        aside(&format!("{dim}{}; Ctrl-C does not wait for it{dim:#}\n", receipt::pending_words(awaited)));
     }
     let learnt = tokio::select! {
         biased;
@@ -118,7 +118,7 @@ async fn follow_earlier(
         let _aimed = interrupts.aim_at(earlier.run.target());
         let (outcome, shown) = follow(&earlier.run, &mut Questions, approver).await?;
         shown?;
-        anstream::eprint!("{}", receipt::short(&outcome));
+        aside(&receipt::short(&outcome).to_string());
     }
     Ok(())
 }

@@ -49,7 +49,7 @@ pub(crate) async fn start(wanted: &Wanted<'_>) -> anyhow::Result<Start> {
 
 async fn start_here(wanted: &Wanted<'_>, db: Db) -> anyhow::Result<Start> {
     if let Some(flag) = wanted.needs_a_server {
-        bail!("{flag} needs a server, and none has {}: start one with `{}`", db.shown(), db.command("serve"));
+        bail!("{flag} needs a server: {}", db.no_server());
     }
     let runtime = db.open(wanted.program, For::Running)?;
     let agent = build_agent(wanted.options, &runtime).await?;

@@ -24,6 +24,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use self::forms::Problem;
+use crate::db::program;
 use crate::show::plain;
 
 /// How long a connection may take to be made.
@@ -45,7 +46,7 @@ pub(crate) struct Client {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
     /// Nobody is there.
-    #[error("no server answers at {0}: start one with `andon serve`")]
+    #[error("no server answers at {0}: start one with `{program} serve`", program = program())]
     NoServer(Arc<str>),
     /// Somebody may be there, but the connection did not work.
     #[error("the server at {server} cannot be reached: {why}")]
@@ -85,7 +86,10 @@ impl ClientError {
 impl Client {
     /// The server at an address such as `http://127.0.0.1:8000` or `127.0.0.1:8000`.
     pub(crate) fn at(address: &str) -> anyhow::Result<Self> {
-        let wrong = || anyhow::anyhow!("{address:?} is no address of a server: write it as http://127.0.0.1:8000");
+        let wrong = || {
+            let shown = without_secret(address);
+            anyhow::anyhow!("{shown:?} is no address of a server: write it as http://127.0.0.1:8000")
+        };
         let whole = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let base = Url::parse(&whole).map_err(|_| wrong())?;
         if !matches!(base.scheme(), "http" | "https") || !base.has_host() || base.query().is_some() {
@@ -94,7 +98,7 @@ impl Client {
         let builder = reqwest::Client::builder().connect_timeout(CONNECT);
         // What is on this machine is not looked for elsewhere.
         let builder = if is_here(&base) { builder.no_proxy() } else { builder };
-        let shown = base.as_str().trim_end_matches('/').into();
+        let shown = without_secret(base.as_str()).trim_end_matches('/').into();
         Ok(Self { base, shown, flag: String::new(), http: builder.build()? })
     }
 
@@ -110,7 +114,7 @@ impl Client {
 
     /// A command that asks this same server, for people to type.
     pub(crate) fn command(&self, words: &str) -> String {
-        format!("andon {words}{}", self.flag)
+        format!("{} {words}{}", program(), self.flag)
     }
 
     /// An address at this server.
@@ -189,6 +193,26 @@ impl Client {
     }
 }
 
+/// An address without the name and the password in it: it is shown in terminals, and kept in logs.
+pub(crate) fn without_secret(address: &str) -> String {
+    if !address.contains('@') {
+        return address.to_owned();
+    }
+    if !address.contains("://") {
+        return without_secret(&format!("http://{address}"));
+    }
+    if let Ok(mut url) = Url::parse(address)
+        && url.has_host()
+        && url.set_username("").is_ok()
+        && url.set_password(None).is_ok()
+    {
+        return url.as_str().trim_end_matches('/').to_owned();
+    }
+    // It is no address as it stands: whatever is in front of the last @ may be a password.
+    let scheme = address.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
+    format!("{scheme}{}", address.rsplit('@').next().unwrap_or_default())
+}
+
 /// Whether an address is of this machine.
 fn is_here(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
@@ -243,6 +267,19 @@ mod tests {
         for wrong in ["", "http://", "ftp://x", "http://x/?a=b", "a b"] {
             assert_eq!(shown(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_used_and_never_shown() {
+        let client = Client::at("http://ada:secret@127.0.0.1:8000").unwrap();
+        assert_eq!((client.shown(), client.base.password()), ("http://127.0.0.1:8000", Some("secret")));
+        for address in ["ada:secret@x:1", "http://ada:sec/secret@x:1", "http://ada:secret@", "https://secret@x/a@b"] {
+            assert!(!without_secret(address).contains("secret"), "{address}");
+        }
+        assert_eq!(without_secret("https://secret@x/a@b"), "https://x/a@b");
+        assert_eq!(without_secret("127.0.0.1:1"), "127.0.0.1:1");
+        let wrong = Client::at("ftp://ada:secret@x").unwrap_err().to_string();
+        assert!(wrong.contains("ftp://x") && !wrong.contains("secret"), "{wrong}");
     }
 
     #[test]

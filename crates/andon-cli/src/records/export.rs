@@ -10,7 +10,7 @@ use super::open_session;
 use crate::Exit;
 use crate::args::ExportArgs;
 use crate::db::Db;
-use crate::show::session_shown;
+use crate::show::{aside, session_shown};
 
 /// Writes all of a session as JSON Lines.
 pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
@@ -26,7 +26,7 @@ pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
         Some(path) => {
             write_whole(path, &lines).with_context(|| format!("{} cannot be written", path.display()))?;
             let count = lines.lines().count();
-            anstream::eprintln!("Wrote session {} to {}: {count} lines.", session_shown(&key), path.display());
+            aside(&format!("Wrote session {} to {}: {count} lines.\n", session_shown(&key), path.display()));
         }
     }
     Ok(Exit::Completed)

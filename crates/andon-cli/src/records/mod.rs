@@ -18,22 +18,13 @@ pub(crate) use runs::runs;
 pub(crate) use sessions::{sessions, table as sessions_table};
 pub(crate) use usage::usage;
 
-use std::io::Write;
-
 use andon::{RunFilter, Runtime, SessionKey};
 
 use crate::args::ListForm;
 use crate::client::Place;
 use crate::db::Db;
-use crate::show::session_shown;
+use crate::show::{session_shown, write};
 use crate::terminal;
-
-/// Writes to standard output, at once.
-fn write(text: &str) -> std::io::Result<()> {
-    let mut out = anstream::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()
-}
 
 /// Says that a list is empty, and how to begin; nothing where programs read it.
 fn write_empty(form: &ListForm, text: &str) -> std::io::Result<()> {

@@ -13,6 +13,8 @@ use crate::show::Style;
 /// The greeting. Every line that is indented can be pasted into a shell.
 pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String {
     let (bold, url) = (Style::BOLD, format!("http://{address}"));
+    // A shell takes brackets for a pattern.
+    let at = |what: &str| quoted(&format!("{url}/v1/{what}"));
     let apps = served(server);
     let mut lines = vec![
         format!("{bold}Andon{bold:#} is at {bold}{url}{bold:#}, and records in {}.", db.shown()),
@@ -26,9 +28,9 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
         let feed = "-H 'accept: text/event-stream'";
         lines.extend([
             "Start a run and watch it; it goes on when you stop watching:".to_owned(),
-            format!("  curl -N {url}/v1/runs {json} {feed} -d {}", quoted(&run.to_string())),
+            format!("  curl -N {} {json} {feed} -d {}", at("runs"), quoted(&run.to_string())),
             "Stop it, from another terminal:".to_owned(),
-            format!("  curl {url}/v1/cancel {json} -d {}", quoted(&json!({ "session": session }).to_string())),
+            format!("  curl {} {json} -d {}", at("cancel"), quoted(&json!({ "session": session }).to_string())),
         ]);
     }
     let drain = humantime::format_duration(server.options().drain);

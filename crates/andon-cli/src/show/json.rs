@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use andon::{FeedItem, Receipt, ToolCall};
 use serde_json::json;
 
+use super::plain;
 use crate::follow::Listener;
 
 /// Standard output as lines of JSON.
@@ -48,8 +49,13 @@ impl Listener for Questions {
     }
 }
 
+/// What the model wrote does nothing to the terminal but be shown.
+fn question(call: &ToolCall) -> String {
+    format!("May {} run with {}? [y/n] ", plain(&call.name), plain(&call.arguments))
+}
+
 fn ask_aside(call: &ToolCall) -> io::Result<()> {
-    write!(io::stderr(), "May {} run with {}? [y/n] ", call.name, call.arguments)
+    io::stderr().write_all(question(call).as_bytes())
 }
 
 /// Writes one line, at once.
@@ -57,4 +63,18 @@ pub(crate) fn write_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use andon::CallId;
+
+    #[test]
+    fn what_the_model_wrote_does_nothing_to_the_terminal() {
+        let id = CallId::new("c1").unwrap();
+        let call =
+            ToolCall { id, name: "sh\u{1b}[2Jell".to_owned(), arguments: "{\"a\":\"\u{1b}]0;x\u{7}\"}".to_owned() };
+        assert!(!question(&call).contains(['\u{1b}', '\u{7}']));
+    }
 }

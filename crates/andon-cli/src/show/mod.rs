@@ -19,6 +19,8 @@ pub(crate) use screen::{Screen, Streams};
 pub(crate) use table::{Cell, Table};
 pub(crate) use transcript::{flowing, own_flowing, recap, transcript, with_command};
 
+use std::io::{self, Write};
+
 use anstyle::AnsiColor;
 
 /// The looks of text. They are dropped where the output is no terminal, or where NO_COLOR asks for it.
@@ -37,6 +39,19 @@ impl Style {
     pub(crate) const STOP: anstyle::Style = AnsiColor::Yellow.on_default().bold();
     /// It went wrong.
     pub(crate) const BAD: anstyle::Style = AnsiColor::Red.on_default().bold();
+}
+
+/// Writes to standard output, at once.
+pub(crate) fn write(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Says something beside the output. Where it cannot be said, what was asked for is done all the same.
+pub(crate) fn aside(text: &str) {
+    let mut out = anstream::stderr();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// A text that does nothing to a terminal but be shown: what was stored may be anybody's.

@@ -94,10 +94,11 @@ mod tests {
             found(Fate::LivesOn { session: there, state: State::Waiting }),
             found(Fate::Parked { session: other, state: State::Queued }),
         ];
+        let program = crate::db::program();
         let expected = [
             "2 runs of earlier programs were left open and are settled now: lost; their text is kept.",
             "1 run waits for your yes, and goes on.",
-            "1 run waits for a yes in session there: `andon chat --session there --db x.db` asks you.",
+            &format!("1 run waits for a yes in session there: `{program} chat --session there --db x.db` asks you."),
             "1 run waits in session shop/ada/s1: it goes on where the agent shop is.",
         ];
         assert_eq!(recovered(&runs, &here, &db), expected);

@@ -16,7 +16,7 @@ use crate::args::ApproveArgs;
 use crate::client::forms::{Awaited, RunView};
 use crate::client::{Client, Place};
 use crate::records::no_run;
-use crate::show::{Style, plain, session_shown, write_line};
+use crate::show::{Style, aside, plain, session_shown, write, write_line};
 
 /// Says yes or no to a call.
 pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
@@ -24,7 +24,7 @@ pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
     let run = client.find(&args.run).await?;
     let run = run.with_context(|| no_run(&Place::There(client.clone()), &args.run))?;
     let call = choose(&client, &run, args.call.as_deref())?;
-    show(&run, call);
+    show(&run, call, !args.yes && !args.deny)?;
     let is_yes = match (args.yes, args.deny) {
         // A no comes before a yes.
         (_, true) => false,
@@ -38,7 +38,7 @@ pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
     let (decision, word) = if is_yes { ("approve", "approved") } else { ("deny", "denied") };
     match args.json {
         true => write_line(&json!({"run_id": run.run_id, "call": call.call, "decision": decision}).to_string())?,
-        false => anstream::println!("Call {} of run {} is {word}.", plain(call.call.as_str()), run.run_id),
+        false => write(&format!("Call {} of run {} is {word}.\n", plain(call.call.as_str()), run.run_id))?,
     }
     Ok(Exit::Completed)
 }
@@ -60,11 +60,20 @@ fn choose<'a>(client: &Client, run: &'a RunView, named: Option<&str>) -> anyhow:
 }
 
 /// Shows what it is about: whoever decides has seen it (invariant 1).
-fn show(run: &RunView, call: &Awaited) {
+fn show(run: &RunView, call: &Awaited, is_asked: bool) -> std::io::Result<()> {
     let (tool, dim) = (Style::TOOL, Style::DIM);
     let session = run.key().map_or_else(String::new, |key| format!(", session {}", session_shown(&key)));
-    anstream::eprintln!("{dim}run {}{session}: “{}”{dim:#}", run.run_id, plain(&run.title));
-    anstream::eprintln!("{tool}→ {}{tool:#} {}", plain(&call.tool), plain(&call.arguments));
+    let title = format!("{dim}run {}{session}: “{}”{dim:#}", run.run_id, plain(&run.title));
+    let call = format!("{tool}→ {}{tool:#} {}", plain(&call.tool), plain(&call.arguments));
+    // Where a person is asked, it has to be seen.
+    let mut out = anstream::stderr();
+    match is_asked {
+        true => writeln!(out, "{title}\n{call}").and_then(|()| out.flush()),
+        false => {
+            aside(&format!("{title}\n{call}\n"));
+            Ok(())
+        }
+    }
 }
 
 fn ask(call: &Awaited) -> anyhow::Result<bool> {
@@ -73,7 +82,7 @@ fn ask(call: &Awaited) -> anyhow::Result<bool> {
     }
     let stop = Style::STOP;
     loop {
-        anstream::eprint!("{stop}?{stop:#} May {} run? [y/n] ", plain(&call.tool));
+        write!(anstream::stderr(), "{stop}?{stop:#} May {} run? [y/n] ", plain(&call.tool))?;
         anstream::stderr().flush()?;
         let mut answer = String::new();
         if stdin().lock().read_line(&mut answer)? == 0 {

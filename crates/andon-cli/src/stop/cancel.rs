@@ -16,7 +16,7 @@ use crate::client::{Client, ClientError, Place};
 use crate::db::{Db, For};
 use crate::how::How;
 use crate::records::{find, no_run};
-use crate::show::{receipt, recovered, write_line};
+use crate::show::{aside, receipt, recovered, write, write_line};
 
 /// Stops a run, a call, or all that is meant.
 pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
@@ -132,7 +132,7 @@ async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
     let found: Vec<Recovered> = runtime.recover().await?;
     let nowhere = SessionKey::new("andon", "andon", "cancel")?;
     for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
-        anstream::eprintln!("{line}");
+        aside(&format!("{line}\n"));
     }
     Ok(Some(runtime))
 }
@@ -162,17 +162,16 @@ fn tell_one(cancelled: &Cancelled, args: &CancelArgs) -> anyhow::Result<()> {
         let receipt = cancelled.receipt.clone().filter(|_| args.wait);
         return Ok(write_line(&serde_json::to_string(&Cancelled { receipt, ..cancelled.clone() })?)?);
     }
-    anstream::println!("{}", told::one(cancelled));
+    write(&format!("{}\n", told::one(cancelled)))?;
     if let Some(receipt) = cancelled.receipt.as_deref().filter(|_| args.wait) {
-        anstream::print!("{}", receipt::later(receipt, None, ""));
+        write(&receipt::later(receipt, None, ""))?;
     }
     Ok(())
 }
 
 fn tell_many(runs: &[Cancelled], args: &CancelArgs, took: u64) -> anyhow::Result<()> {
     if !args.json {
-        anstream::print!("{}", told::many(runs, args.wait.then_some(took)));
-        return Ok(());
+        return Ok(write(&told::many(runs, args.wait.then_some(took)))?);
     }
     for run in runs {
         write_line(&serde_json::to_string(&Cancelled { receipt: None, ..run.clone() })?)?;

@@ -8,7 +8,7 @@ use crate::Exit;
 use crate::args::{HoldArgs, LineArgs, LineCommand, LineScope, LineStatus};
 use crate::client::Client;
 use crate::client::forms::{Hold, LineView};
-use crate::show::{Style, plain, when, write_line};
+use crate::show::{Style, plain, when, write, write_line};
 
 /// Holds the line, opens it, or tells how it stands.
 pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
@@ -16,7 +16,9 @@ pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
         LineCommand::Hold(args) => hold(args).await,
         LineCommand::Open(scope) => {
             let client = server(&scope.status.place).await?;
-            tell(&client.change_line(&body("open", scope)).await?, &scope.status, &client)
+            let line = client.change_line(&body("open", scope)).await?;
+            tell(&line, &scope.status, &client)?;
+            tell_still_held(&line, scope, &client)
         }
         LineCommand::Status(status) => {
             let client = server(&status.place).await?;
@@ -49,7 +51,7 @@ async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
     let line = if args.wait { waiting::while_waiting("Stopping", holding).await? } else { holding.await? };
     let took = args.wait.then(|| waiting::micros(began.elapsed()));
     if let Some(stopped) = line.stopped.as_ref().filter(|_| !scope.status.json) {
-        anstream::print!("{}", told::many(&stopped.runs, took));
+        write(&told::many(&stopped.runs, took))?;
     }
     tell(&line, &scope.status, &client)
 }
@@ -71,14 +73,30 @@ fn tell(line: &LineView, status: &LineStatus, client: &Client) -> anyhow::Result
         return Ok(Exit::Completed);
     }
     let good = Style::GOOD;
+    let mut text = String::new();
     if line.holds.is_empty() {
-        anstream::println!("{good}●{good:#} The line is open: {} takes new runs.", client.shown());
+        text.push_str(&format!("{good}●{good:#} The line is open: {} takes new runs.\n", client.shown()));
     }
     for hold in &line.holds {
-        anstream::println!("{}", words(hold));
+        text.push_str(&format!("{}\n", words(hold)));
     }
     if !line.holds.is_empty() && line.state == "open" {
-        anstream::println!("{good}●{good:#} For all others the line is open.");
+        text.push_str(&format!("{good}●{good:#} For all others the line is open.\n"));
+    }
+    write(&text)?;
+    Ok(Exit::Completed)
+}
+
+/// Says so where a hold on all stands in the way of what was opened.
+fn tell_still_held(line: &LineView, scope: &LineScope, client: &Client) -> anyhow::Result<Exit> {
+    let what = match (&scope.app, &scope.user) {
+        (Some(app), _) => format!("the app {app}"),
+        (None, Some(user)) => format!("the user {user}"),
+        (None, None) => return Ok(Exit::Completed),
+    };
+    if line.state == "held" && !scope.status.json {
+        let open = client.command("line open");
+        write(&format!("Nothing begins for {what} yet: the hold on all is on it too. `{open}` lifts that one.\n"))?;
     }
     Ok(Exit::Completed)
 }

@@ -32,8 +32,6 @@ fn no_server(db: &Db) -> anyhow::Error {
         Some(owner) => {
             anyhow!("{} is held by {owner}, which is no server: do it there, or wait for its end", db.shown())
         }
-        None => {
-            anyhow!("no server has {}: start one with `{}`, or name one with --server", db.shown(), db.command("serve"))
-        }
+        None => anyhow!(db.no_server()),
     }
 }

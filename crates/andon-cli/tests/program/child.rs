@@ -9,6 +9,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+/// The program, as it says it can be called.
+pub(crate) const ANDON: &str = env!("CARGO_BIN_EXE_andon");
+
 /// Nothing that is waited for here takes so long, unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -211,7 +214,7 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 
 /// The program, with the database of a test and without the keys of whoever runs it.
 fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_andon"));
+    let mut command = Command::new(ANDON);
     for name in [
         "ANDON_SERVER",
         "ANDON_CONFIG",

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::child::{Ended, Program};
+use crate::child::{ANDON, Ended, Program};
 use crate::served::Served;
 
 /// The types of all events, one after the other.
@@ -82,7 +82,7 @@ fn what_needs_a_server_says_so_where_there_is_none() {
     for flags in [&["--detach"][..], &["--app", "shop"], &["--when-busy", "queue"], &["--on-disconnect", "5s"]] {
         let ended = Program::run(&[&["run", "--instant"], flags, &["hello"]].concat());
         assert_eq!(ended.code, Some(1));
-        assert!(ended.stderr.contains(flags[0]) && ended.stderr.contains("andon serve"), "{}", ended.stderr);
+        assert!(ended.stderr.contains(flags[0]) && ended.stderr.contains("needs a server"), "{}", ended.stderr);
     }
 }
 
@@ -90,7 +90,9 @@ fn what_needs_a_server_says_so_where_there_is_none() {
 fn a_server_that_is_not_there_or_does_not_answer_is_named_with_what_to_do() {
     let nobody = Program::run(&["run", "--server", "127.0.0.1:1", "hello"]);
     assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), ""));
-    assert!(nobody.stderr.contains("no server answers at http://127.0.0.1:1: start one with `andon serve`"));
+    assert!(
+        nobody.stderr.contains(&format!("no server answers at http://127.0.0.1:1: start one with `{ANDON} serve`"))
+    );
     let both = Program::run(&["runs", "--server", "127.0.0.1:1", "--db", "x.db"]);
     assert_eq!(both.code, Some(2), "{}", both.stderr);
     let served = Served::new();
@@ -210,7 +212,7 @@ fn a_conversation_through_a_server_is_the_same_and_can_be_gone_on_with() {
     chat.wait_for("BEGAN WITH");
     let ended = chat.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stdout.contains("Go on later: andon chat --session otter"), "{}", ended.stdout);
+    assert!(ended.stdout.contains(&format!("Go on later: {ANDON} chat --session otter")), "{}", ended.stdout);
     let again = served.start(&["chat", "--continue"]).end();
     assert!(again.stdout.contains("Session otter, where you left it") && again.stdout.contains("tell me a long story"));
 }

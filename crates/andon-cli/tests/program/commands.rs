@@ -2,19 +2,19 @@
 
 use serde_json::json;
 
-use crate::child::{Database, Program};
+use crate::child::{ANDON, Database, Program};
 
 #[test]
 fn a_missing_database_is_an_empty_list_and_no_error() {
     let db = Database::new();
     for list in ["sessions", "runs"] {
         let shown = db.run(&[list]).stdout;
-        assert!(shown.contains("Nothing was recorded yet") && shown.contains("`andon chat`"), "{shown}");
+        assert!(shown.contains("Nothing was recorded yet") && shown.contains(&format!("`{ANDON} chat`")), "{shown}");
         assert_eq!(db.run(&[list, "--json"]).stdout, "");
         assert_eq!(Program::run(&[list]).code, Some(0));
     }
-    assert!(db.refused(&["receipt", "x"]).contains("`andon runs` lists them"));
-    assert!(db.refused(&["history", "x"]).contains("`andon sessions` lists them"));
+    assert!(db.refused(&["receipt", "x"]).contains(&format!("`{ANDON} runs` lists them")));
+    assert!(db.refused(&["history", "x"]).contains(&format!("`{ANDON} sessions` lists them")));
     assert!(!std::path::Path::new(&db.file("andon.db")).exists());
 }
 
@@ -62,7 +62,7 @@ fn a_receipt_is_found_by_the_beginning_of_its_run() {
     assert_eq!(db.run(&["receipt", most, "--json"]).json()[0]["run"], json!(run));
     let both = db.refused(&["receipt", &run[..2]]);
     assert!(both.contains("2 runs begin with") && both.contains(&run), "{both}");
-    assert!(db.refused(&["receipt", "zzz"]).contains("`andon runs` lists them"));
+    assert!(db.refused(&["receipt", "zzz"]).contains(&format!("`{ANDON} runs` lists them")));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::child::Database;
+use crate::child::{ANDON, Database};
 
 #[test]
 fn a_chat_killed_in_mid_answer_goes_on_with_all_that_was_shown_but_the_last_50_ms() {
@@ -97,7 +97,11 @@ fn a_question_of_another_session_is_left_open_and_said_where() {
     other.type_line("hello");
     other.wait_for("✓ Completed");
     let ended = other.end();
-    assert!(ended.stdout.contains("1 run waits for a yes in session otter: `andon chat --session otter` asks you."));
+    assert!(
+        ended
+            .stdout
+            .contains(&format!("1 run waits for a yes in session otter: `{ANDON} chat --session otter` asks you."))
+    );
     assert!(!ended.stdout.contains("May write_note"), "{}", ended.stdout);
 
     let nobody = db.refused(&["run", "--session", "otter", "hello"]);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::child::Database;
+use crate::child::{ANDON, Database, Program};
 use crate::served::Served;
 
 #[test]
@@ -27,7 +27,10 @@ fn a_hold_is_on_an_app_or_a_user_alone() {
     assert!(told.contains("held for the user ada") && told.contains("For all others the line is open"), "{told}");
     assert!(served.db.refused(&["run", "--user", "ada", "hello"]).contains("for the user ada"));
     served.run(&["run", "hello"]);
-    served.run(&["line", "open", "--user", "ada"]);
+    served.run(&["line", "hold"]);
+    let told = served.run(&["line", "open", "--user", "ada"]).stdout;
+    assert!(told.contains("Nothing begins for the user ada yet") && told.contains("line open` lifts"), "{told}");
+    served.run(&["line", "open"]);
     served.run(&["line", "hold", "--app", "practice"]);
     assert!(served.db.refused(&["run", "hello"]).contains("for the app practice"));
     assert_eq!(served.start(&["line", "hold", "--app", "a", "--user", "b"]).end().code, Some(2));
@@ -52,8 +55,27 @@ fn holding_with_cancel_and_wait_proves_that_all_have_settled() {
 #[test]
 fn without_a_server_there_is_no_line() {
     let db = Database::new();
-    for command in ["hold", "open", "status"] {
-        let why = db.refused(&["line", command]);
-        assert!(why.contains("no server has") && why.contains("andon serve"), "{why}");
+    let file = db.file("andon.db");
+    for command in [&["line", "hold"][..], &["line", "open"], &["line", "status"], &["run", "--detach", "hello"]] {
+        let why = db.refused(command);
+        assert!(why.contains("no server has") && why.contains(&format!("{ANDON} serve --db {file}")), "{why}");
+        let why = Program::run(command).stderr;
+        assert!(!why.contains("start one") && why.contains("name a server with --server"), "{why}");
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_and_no_panic() {
+    let served = Served::new();
+    let run = served.detach(&[], "tell me a long story");
+    let full = |words: &str| {
+        let script = format!("{ANDON} {words} --server {} > /dev/full", served.address);
+        let ended = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+    };
+    let all = ["line status", "line hold --cancel --wait", "line open", &format!("cancel {run}"), "cancel --all"];
+    for words in all {
+        let (code, said) = full(words);
+        assert!(code == Some(1) && said.contains("No space left"), "{words}: {code:?} {said}");
     }
 }

@@ -1,6 +1,6 @@
 //! Export, import and delete.
 
-use crate::child::{Database, Program};
+use crate::child::{ANDON, Database, Program};
 
 fn with_a_stopped_story(db: &Database) {
     let mut chat = db.start(&["chat", "--session", "otter"]);
@@ -21,7 +21,10 @@ fn a_session_is_moved_to_another_database_and_goes_on_there() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), here.run(&["export", "otter"]).stdout);
 
     let told = there.run(&["import", &file]).stdout;
-    assert!(told.contains("It is session otter now, with 1 run. Go on: andon chat --session otter"), "{told}");
+    assert!(
+        told.contains(&format!("It is session otter now, with 1 run. Go on: {ANDON} chat --session otter")),
+        "{told}"
+    );
     assert_eq!(there.run(&["export", "otter"]).stdout, here.run(&["export", "otter"]).stdout);
     assert_eq!(there.run(&["history", "otter"]).stdout, here.run(&["history", "otter"]).stdout);
     let mut chat = there.start(&["chat", "--instant", "--continue"]);

@@ -1,6 +1,6 @@
 //! Sessions: a new one, a named one, the last one.
 
-use crate::child::{Database, Program};
+use crate::child::{ANDON, Database, Program};
 
 #[test]
 fn a_new_session_has_a_name_and_says_how_to_continue_it() {
@@ -11,7 +11,7 @@ fn a_new_session_has_a_name_and_says_how_to_continue_it() {
     let ended = chat.end();
     let session = db.run(&["sessions", "--json"]).json()[0]["session"].as_str().unwrap().to_owned();
     assert_eq!(session.split('-').count(), 3);
-    let later = format!("andon chat --session {session}\n");
+    let later = format!("{ANDON} chat --session {session}\n");
     assert!(ended.stdout.contains(&format!("Session {session}. To go on later: {later}")), "{}", ended.stdout);
     assert!(ended.stdout.contains(&format!("kept in {}", db.file("andon.db"))), "{}", ended.stdout);
     assert!(ended.stdout.ends_with(&format!("Go on later: {later}")), "{}", ended.stdout);

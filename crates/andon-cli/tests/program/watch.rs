@@ -1,5 +1,6 @@
 //! `andon watch`.
 
+use crate::child::ANDON;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -33,7 +34,7 @@ fn ctrl_c_leaves_and_the_run_goes_on() {
     watch.interrupt();
     let ended = watch.end();
     assert_eq!(ended.code, Some(130));
-    assert!(ended.stderr.contains(&format!("The run goes on: `andon cancel {id}` stops it.")), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("The run goes on: `{ANDON} cancel {id}` stops it.")), "{}", ended.stderr);
     assert_eq!(served.receipt(&id)["outcome"], json!(null));
 }
 
