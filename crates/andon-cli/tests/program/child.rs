@@ -210,7 +210,7 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 }
 
 /// The program, with the database of a test and without the keys of whoever runs it.
-fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
+pub(crate) fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_andon"));
     for name in [
         "ANDON_SERVER",
