@@ -12,7 +12,7 @@ use crate::args::ChatArgs;
 use crate::client::Place;
 use crate::conversation::Conversation;
 use crate::db::quoted;
-use crate::follow::{Approver, Subject, follow};
+use crate::follow::{Approver, Left, Subject, follow};
 use crate::input::{Input, PROMPT, Typed};
 use crate::interrupt::{Aimed, Interrupt, Interrupts};
 use crate::records;
@@ -54,7 +54,8 @@ pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
     let interrupts = Interrupts::listen()?;
     let input = Input::open()?;
     let screen = Screen::new(Streams::Together);
-    let mut chat = Chat { conversation, model, place, interrupts, input, screen, last: None, has_talked: false };
+    let mut chat =
+        Chat { conversation, model, place, interrupts, input, screen, last: None, is_left: false, has_talked: false };
     chat.greet(is_new, &recovered).await?;
     chat.go_on().await?;
     while let Some(line) = chat.next_line().await? {
@@ -86,6 +87,8 @@ struct Chat {
     screen: Screen,
     /// The last run, if it was talked with here, and how it ended.
     last: Option<(Option<Subject>, Arc<Outcome>)>,
+    /// Whether the person has left in the middle of a run, which goes on.
+    is_left: bool,
     /// Whether a run has ended here, so that there is something to come back to.
     has_talked: bool,
 }
@@ -109,8 +112,9 @@ impl Chat {
             self.screen.note(&flowing(&line))?;
         }
         if let Place::There(client) = &self.place {
-            self.screen
-                .note(&format!("It runs at {}, and goes on there if you leave in the middle.", client.shown()))?;
+            let words =
+                format!("It runs at {}, and goes on there if you leave in the middle with Ctrl-D.", client.shown());
+            self.screen.note(&flowing(&words))?;
         }
         let name = &self.conversation.key().session;
         self.screen.note(&match (self.place.is_kept(), is_new) {
@@ -149,6 +153,9 @@ impl Chat {
             }
             let aimed = self.interrupts.aim_at(earlier.run.target());
             self.follow(earlier.run, aimed).await?;
+            if self.is_left {
+                break;
+            }
         }
         Ok(())
     }
@@ -173,6 +180,9 @@ impl Chat {
 
     /// The next line that a person types; nothing when they leave.
     async fn next_line(&mut self) -> anyhow::Result<Option<String>> {
+        if self.is_left {
+            return Ok(None);
+        }
         let mut was_hinted = false;
         loop {
             let typed = tokio::select! {
@@ -218,6 +228,10 @@ impl Chat {
         };
         drop(aimed);
         let (outcome, shown) = match (followed, &run) {
+            (Err(error), Subject::There(_)) if error.is::<Left>() => {
+                (self.is_left, self.has_talked) = (true, true);
+                return Ok(self.screen.note(&format!("\nLeft. Run {} goes on.", run.id()))?);
+            }
             (Err(error), Subject::There(_)) => return self.complain(&error),
             (followed, _) => followed?,
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use andon::{
     CallId, Cursor, Digest, Event, Feed, FeedItem, Force, Message, Outcome, Reason, Receipt, Role, Run, RunId, ToolCall,
 };
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::client::{RemoteFeed, RemoteRun, Step};
 use crate::how::How;
@@ -37,6 +37,11 @@ pub(crate) enum Approver<'a> {
     /// Somebody elsewhere, who is told this command.
     Elsewhere(String),
 }
+
+/// The person left in the middle of a run that goes on without them.
+#[derive(Debug, thiserror::Error)]
+#[error("left")]
+pub(crate) struct Left;
 
 /// A run that is followed.
 #[derive(Debug)]
@@ -173,6 +178,7 @@ struct Following<'a> {
 enum Next {
     Step(Step),
     Typed(Typed),
+    Left,
 }
 
 impl<'a> Following<'a> {
@@ -184,16 +190,18 @@ impl<'a> Following<'a> {
     /// Shows all until the end; what was wrong with the screen, if it was that.
     async fn until_settled(&mut self, approver: &mut Approver<'_>) -> anyhow::Result<io::Result<()>> {
         loop {
+            let (is_asked, can_be_left) = (!self.open.is_empty(), matches!(self.run, Subject::There(_)));
             let next = tokio::select! {
                 biased;
                 step = self.items.next() => Next::Step(step),
-                typed = typed(approver), if !self.open.is_empty() => Next::Typed(typed),
+                next = typed(approver, is_asked, can_be_left) => next,
             };
             let shown = match next {
                 Next::Step(Step::End(end)) => return end.map(Ok).with_context(|| self.left_behind()),
                 Next::Step(Step::Item(item)) => self.show(&item, approver),
                 Next::Step(Step::Note(words)) => self.listener.aside(&words),
                 Next::Typed(typed) => self.answer(&typed),
+                Next::Left => bail!(Left),
             };
             if shown.is_err() {
                 return Ok(shown);
@@ -325,10 +333,14 @@ impl<'a> Following<'a> {
     }
 }
 
-/// The next line of the person who decides.
-async fn typed(approver: &mut Approver<'_>) -> Typed {
+/// The next line of the person who decides, or that they leave what goes on without them.
+async fn typed(approver: &mut Approver<'_>, is_asked: bool, can_be_left: bool) -> Next {
     match approver {
-        Approver::Person(input) => input.line().await,
-        Approver::Yes | Approver::Nobody | Approver::Elsewhere(_) => std::future::pending().await,
+        Approver::Person(input) if is_asked => Next::Typed(input.line().await),
+        Approver::Person(input) if can_be_left => {
+            input.left().await;
+            Next::Left
+        }
+        Approver::Person(_) | Approver::Yes | Approver::Nobody | Approver::Elsewhere(_) => std::future::pending().await,
     }
 }

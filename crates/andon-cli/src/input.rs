@@ -7,6 +7,7 @@
 
 use std::io::{BufRead, IsTerminal, Write, stdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use anyhow::Context;
 use rustyline::config::Configurer;
@@ -19,6 +20,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What a person sees before what they type.
 pub(crate) const PROMPT: &str = "> ";
+
+/// How often it is looked whether Ctrl-D was pressed.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What came from standard input.
 #[derive(Debug, PartialEq, Eq)]
@@ -80,6 +84,18 @@ impl Input {
     /// Cancel safe: a line that was being typed is given to the next who asks.
     pub(crate) async fn line(&mut self) -> Typed {
         self.next(Ask::Plain).await
+    }
+
+    /// Ctrl-D in a terminal while no line is asked for. Whatever else is typed is kept for the next prompt. A pipe that has
+    /// ended is no key: who sends prompts from a file wants their answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub(crate) async fn left(&self) {
+        while self.is_reading || !self.is_terminal || !crate::terminal::take_end() {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     async fn next(&mut self, ask: Ask) -> Typed {

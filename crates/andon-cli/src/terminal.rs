@@ -3,6 +3,8 @@
 use std::io::stdin;
 use std::sync::OnceLock;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionread;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 /// The modes that the terminal had when the program began; nothing if standard input is none.
@@ -49,6 +51,16 @@ impl Drop for Hushed {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Whether Ctrl-D was pressed on an empty line: then it is taken.
+pub(crate) fn take_end() -> bool {
+    let input = stdin();
+    let mut keys = [PollFd::new(&input, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let is_end = matches!(poll(&mut keys, Some(&now)), Ok(1)) && matches!(ioctl_fionread(&input), Ok(0));
+    // There is nothing to be read, so this waits for nobody.
+    is_end && matches!(rustix::io::read(&input, &mut [0; 1]), Ok(0))
 }
 
 /// How many columns standard output has; nothing if it is no terminal.

@@ -213,7 +213,7 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 }
 
 /// The program, with the database of a test and without the keys of whoever runs it.
-fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
+pub(crate) fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(ANDON);
     for name in [
         "ANDON_SERVER",

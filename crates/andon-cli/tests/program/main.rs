@@ -19,5 +19,6 @@ mod serve;
 mod served;
 mod server;
 mod sessions;
+mod terminal;
 mod tools;
 mod watch;

@@ -108,7 +108,8 @@ impl Written {
     pub(crate) fn accepted(&mut self) -> Batch {
         let session = SessionKey::new("bench", "local", self.run.as_str()).expect("a key");
         let input = Arc::new(Message::user("Go."));
-        let accepted = Arc::new(Accepted { run: self.run.clone(), session, input, limits: Limits::NONE });
+        let accepted =
+            Arc::new(Accepted { run: self.run.clone(), session, input, limits: Limits::NONE, request: None });
         let entry = self.record(Event::RunAccepted { accepted });
         self.batch(vec![entry])
     }

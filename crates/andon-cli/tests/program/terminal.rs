@@ -1,0 +1,74 @@
+//! The program in a real terminal.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Child;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::json;
+
+use crate::child::command;
+use crate::served::Served;
+
+/// The program in a terminal of so many columns.
+struct Terminal {
+    child: Child,
+    keys: File,
+    seen: String,
+}
+
+impl Terminal {
+    fn start(db: &str, columns: u16, args: &[&str]) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&ours, size).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap();
+        let theirs = File::from(open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
+        let mut command = command(db, args);
+        command.env("TERM", "xterm").env("NO_COLOR", "1").stdin(theirs.try_clone().unwrap());
+        let child = command.stdout(theirs.try_clone().unwrap()).stderr(theirs).spawn().unwrap();
+        Self { child, keys: File::from(ours), seen: String::new() }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Reads until this is on the screen, or all until the program is gone.
+    fn read_until(&mut self, text: Option<&str>) {
+        let mut buffer = [0; 4096];
+        while text.is_none_or(|text| !self.seen.contains(text)) {
+            match self.keys.read(&mut buffer) {
+                Ok(length @ 1..) => self.seen.push_str(&String::from_utf8_lossy(&buffer[..length])),
+                _ => return assert_eq!(text, None, "it did not come; there was:\n{}", self.seen),
+            }
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+#[test]
+fn ctrl_d_in_mid_answer_leaves_and_the_run_goes_on_at_its_server() {
+    let served = Served::new();
+    let mut chat = Terminal::start(&served.db.file("andon.db"), 40, &["chat", "--session", "otter"]);
+    chat.read_until(Some("> "));
+    let longest = chat.seen.lines().filter(|line| !line.starts_with("andon chat")).map(|line| line.trim_end().len());
+    assert!(longest.max().unwrap() < 40, "{}", chat.seen);
+    chat.press("tell me a long story\r");
+    chat.read_until(Some("## 1. "));
+    chat.press("\x04");
+    chat.read_until(None);
+    assert!(chat.seen.contains("goes on.") && chat.seen.contains("andon chat --session otter"), "{}", chat.seen);
+    assert_eq!(chat.child.wait().unwrap().code(), Some(0));
+    let runs = served.run(&["runs", "--open", "--json"]).json();
+    assert_eq!((runs.len(), &runs[0]["session"]), (1, &json!("otter")));
+}
