@@ -125,6 +125,11 @@ impl Runtime {
         self.core.parked.lock().iter().cloned().collect()
     }
 
+    /// Whether a run waits for an agent of its name to be there.
+    pub fn is_parked(&self, run: &RunId) -> bool {
+        self.core.is_parked(run)
+    }
+
     /// What is kept beside runs and sessions.
     pub fn shelf(&self) -> &dyn Shelf {
         self.core.journal.shelf()
