@@ -5,7 +5,8 @@
 //! 1. Nothing is kept for a reader but its place: what it has not taken stays in the run. So a reader that stalls costs
 //!    nobody anything, and one that reads on gets what it missed in a few big pieces.
 //! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time.
-//! 3. A feed ends itself: behind the run's last event, and when the server closes.
+//! 3. A feed ends itself: behind the run's last event, and when the server closes. That of a run that waits for its agent
+//!    stays open until somebody takes the run up or stops it: the reader then comes again, and not before.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use andon::{Feed, FeedItem};
+use andon::{Feed, FeedItem, RunId, Runtime};
 use axum::body::Bytes;
 use bytes::{BufMut, BytesMut};
 use futures_core::Stream;
@@ -27,6 +28,28 @@ use crate::presence::Watcher;
 
 /// How many bytes go out together.
 pub(crate) const FRAME: usize = 16 << 10;
+
+/// How often it is looked whether a run has been taken up.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A run that nobody drives, because its agent is not there.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    runtime: Runtime,
+    run: RunId,
+}
+
+impl Parked {
+    /// Nothing if the run does not wait for its agent.
+    pub(crate) fn find(runtime: &Runtime, run: &RunId) -> Option<Self> {
+        let parked = Self { runtime: runtime.clone(), run: run.clone() };
+        parked.is_still().then_some(parked)
+    }
+
+    pub(crate) fn is_still(&self) -> bool {
+        self.runtime.is_parked(&self.run)
+    }
+}
 
 /// What a reader holds while it reads: its place among the feeds, and its presence at the run.
 #[derive(Debug)]
@@ -43,12 +66,23 @@ pub(crate) struct SseBody {
     /// When the next sign of life is due.
     timer: Pin<Box<Sleep>>,
     is_over: bool,
+    /// All that is known was told, and there will be more when the run is taken up.
+    parked: Option<Parked>,
     _reading: Reading,
 }
 
 impl SseBody {
-    pub(crate) fn new(feed: Feed, reading: Reading, closing: CancellationToken, heartbeat: Duration) -> Self {
+    pub(crate) fn new(
+        feed: Feed,
+        reading: Reading,
+        parked: Option<Parked>,
+        closing: CancellationToken,
+        heartbeat: Duration,
+    ) -> Self {
+        // It comes again as soon as there is something to be read.
+        let heartbeat = if parked.is_some() { heartbeat.min(LOOK) } else { heartbeat };
         Self {
+            parked,
             feed,
             closing: Box::pin(closing.cancelled_owned()),
             heartbeat,
@@ -65,7 +99,7 @@ impl SseBody {
             match Pin::new(&mut self.feed).poll_next(cx) {
                 Poll::Ready(Some(item)) => write(frame.get_or_insert_default(), &item),
                 Poll::Ready(None) => {
-                    self.is_over = true;
+                    self.is_over = self.parked.as_ref().is_none_or(|parked| !parked.is_still());
                     break;
                 }
                 Poll::Pending => break,

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::IdForm;
 use super::{runs, socket};
 use crate::Shared;
-use crate::feeds::{NoPlace, Place, Reading, SseBody};
+use crate::feeds::{NoPlace, Parked, Place, Reading, SseBody};
 use crate::path::Path;
 use crate::presence::Watcher;
 use crate::principal::Principal;
@@ -77,7 +77,9 @@ pub(crate) async fn events(
     let run = runs::find(&core, &principal, &run).await?;
     if method == Method::HEAD {
         // Who only looks at the head reads nothing, and its going away is nobody's loss.
-        place(&headers, from.after.as_deref())?;
+        if is_behind_the_end(&run, place(&headers, from.after.as_deref())?) {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
     }
     let wanted = Wanted::new(&core, run.session(), &headers, from.after.as_deref())?;
@@ -155,7 +157,8 @@ pub(crate) fn feed(core: &Shared, run: &Run, wanted: Wanted) -> Response {
         return StatusCode::NO_CONTENT.into_response();
     }
     let reading = wanted.reading(core, run);
-    let body = SseBody::new(run.feed_from(from), reading, core.closing.clone(), core.options.heartbeat);
+    let parked = Parked::find(&core.runtime, run.id());
+    let body = SseBody::new(run.feed_from(from), reading, parked, core.closing.clone(), core.options.heartbeat);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),

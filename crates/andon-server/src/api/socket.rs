@@ -163,7 +163,7 @@ impl Talk {
                     Ok(())
                 }
                 Step::Item(Some(item)) => self.write_items(item),
-                Step::Item(None) => Err(Over::because(close_code::NORMAL, "the run has settled")),
+                Step::Item(None) => Err(self.end()),
                 Step::Answered(answer) => self.write(Message::Text(answer.to_string().into())),
                 Step::Closing => Err(Over::because(close_code::AWAY, "the server is shutting down")),
                 Step::Due => self.beat(),
@@ -173,6 +173,14 @@ impl Talk {
                 Err(Over::Because(close)) => return Some(close),
                 Err(Over::Gone) => return None,
             }
+        }
+    }
+
+    /// The feed has ended.
+    fn end(&self) -> Over {
+        match self.run.try_outcome() {
+            Some(_) => Over::because(close_code::NORMAL, "the run has settled"),
+            None => Over::because(close_code::AGAIN, "nobody drives the run now: come again from where you are"),
         }
     }
 

@@ -9,7 +9,7 @@ use andon_testkit::{Act, ScriptedModel, TestJournal};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::house::{Events, House};
+use crate::house::{Events, House, agent};
 use crate::inside::Inside;
 
 /// A shop whose first run asks for a yes to the call `c1`.
@@ -82,6 +82,53 @@ async fn a_run_that_waits_for_a_yes_is_cancelled_like_any_other_and_a_yes_is_the
     assert_eq!((status, told["receipt"]["cut_in"].as_str()), (StatusCode::OK, Some("waiting")), "{told}");
     assert_eq!(decide(&house, &run, json!({"decision": "approve"})).await.0, StatusCode::CONFLICT);
     assert_eq!(log.started(), 0);
+}
+
+/// A server without the agent of the run `r`, which waits for a yes.
+pub(crate) async fn parked() -> Inside {
+    let (shop, _, _) = paying();
+    let journal = TestJournal::new(MemoryJournal::new(), None);
+    let first = Inside::build(Arc::new(journal.clone()), Options::default(), shop).await;
+    first.start(json!({"run_id": "r"})).await;
+    first.feed("r", None).await.until_type("approval_requested").await;
+    journal.crash();
+    let journal = TestJournal::new(journal.durable(), None);
+    Inside::with_app(Arc::new(journal), Options::default(), "other", agent([])).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_of_a_run_that_waits_for_its_agent_stays_open_until_the_run_is_taken_up() {
+    let inside = parked().await;
+    let mut feed = inside.feed("r", None).await;
+    let told = feed.frame().await.unwrap();
+    assert!(String::from_utf8_lossy(&told).contains("approval_requested"));
+    for _ in 0..100 {
+        assert_eq!(feed.frame().await.unwrap(), ": \n\n", "it is alive, and that is all");
+    }
+    let log = ToolLog::new();
+    let shop = Agent::builder().model(ScriptedModel::new([])).tool(quick("pay", &log).needs_approval());
+    inside.server.apps().put(shop.name("shop").runtime(&inside.runtime).build().unwrap(), None);
+    inside.runtime.recover().await.unwrap();
+    assert_eq!(feed.rest().await, []);
+    let feed = inside.feed("r", Some("1")).await;
+    let (status, told) = inside.post("/v1/runs/r/approvals/c1", json!({"decision": "approve"})).await;
+    assert_eq!(status, StatusCode::OK, "{told}");
+    assert_eq!(feed.rest().await.last().unwrap().json["type"], "run_settled");
+    assert_eq!(log.started(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_of_a_run_that_waits_for_its_agent_ends_when_the_run_is_stopped_or_the_server_closes() {
+    let inside = parked().await;
+    let feed = inside.feed("r", None).await;
+    assert_eq!(inside.post("/v1/runs/r/cancel", json!({"wait": true})).await.0, StatusCode::OK);
+    let last = feed.rest().await.pop().unwrap();
+    let rest = inside.feed("r", Some(&last.id)).await.rest().await;
+    assert_eq!(rest.last().unwrap().json["type"], "run_settled");
+    let inside = parked().await;
+    let feed = inside.feed("r", None).await;
+    inside.server.shut_down().await;
+    assert_eq!(feed.rest().await.pop().unwrap().json["type"], "approval_requested");
 }
 
 #[tokio::test(start_paused = true)]

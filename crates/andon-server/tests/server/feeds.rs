@@ -138,6 +138,10 @@ async fn a_feed_that_is_cut_again_and_again_gives_exactly_the_text_that_is_store
     assert!(message.json.to_string().contains(serde_json::to_string(&said).unwrap().as_str()), "{}", message.json);
     let again = house.request(Method::GET, &format!("/v1/runs/{run}/events")).header("last-event-id", &last);
     assert_eq!(again.send().await.unwrap().status(), StatusCode::NO_CONTENT);
+    for (last, status) in [(last.as_str(), StatusCode::NO_CONTENT), ("1", StatusCode::OK)] {
+        let head = house.request(Method::HEAD, &format!("/v1/runs/{run}/events")).header("last-event-id", last);
+        assert_eq!(head.send().await.unwrap().status(), status, "a head says what there is");
+    }
 }
 
 #[tokio::test]

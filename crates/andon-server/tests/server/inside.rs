@@ -26,10 +26,15 @@ impl Inside {
     }
 
     pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
+        Self::with_app(journal, options, "shop", shop).await
+    }
+
+    /// One whose app has this name.
+    pub(crate) async fn with_app(journal: Arc<dyn Journal>, options: Options, name: &str, app: AgentBuilder) -> Self {
         // Everything is on the test's own thread and clock: while anything has work, time stands still.
         let runtime = Runtime::builder().journal(journal).one_lane().clock(Arc::new(TestClock::new())).build();
         let server = Server::new(&runtime, options).await.unwrap();
-        server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
+        server.apps().put(app.name(name).runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
         let router = server.router();
         Self { runtime, server, router }

@@ -308,3 +308,13 @@ async fn an_upgrade_that_cannot_be_is_refused_with_a_problem() {
     until(&mut one, "delta").await;
     assert_eq!(open(&house, &run, "").await.map(drop).map_err(refused), Err(429));
 }
+
+#[tokio::test]
+async fn the_socket_of_a_run_that_waits_for_its_agent_tells_what_is_known_and_to_come_again() {
+    let inside = crate::approvals::parked().await;
+    let serving = inside.server.serve(TcpListener::bind("127.0.0.1:0").await.unwrap()).unwrap();
+    let (mut socket, _) = open_at(serving.address(), "r", "").await.unwrap();
+    let (items, (code, words)) = rest(&mut socket).await;
+    assert_eq!(items.last().unwrap()["type"], "approval_requested");
+    assert_eq!(code, 1013, "{words}");
+}
