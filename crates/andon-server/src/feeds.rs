@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use crate::idle::after;
 use crate::presence::Watcher;
 
 /// How many bytes go out together.
@@ -51,7 +52,7 @@ impl SseBody {
             feed,
             closing: Box::pin(closing.cancelled_owned()),
             heartbeat,
-            timer: Box::pin(sleep_until(Instant::now() + heartbeat)),
+            timer: Box::pin(sleep_until(after(Instant::now(), heartbeat))),
             is_over: false,
             _reading: reading,
         }
@@ -82,7 +83,7 @@ impl SseBody {
     }
 
     fn rest(&mut self) {
-        let next = Instant::now() + self.heartbeat;
+        let next = after(Instant::now(), self.heartbeat);
         self.timer.as_mut().reset(next);
     }
 }
@@ -155,11 +156,10 @@ impl Feeds {
         if self.open.all.load(Ordering::Relaxed) >= max {
             return Err(NoPlace::InAll);
         }
-        let own = users.entry(user.clone()).or_default();
-        if *own >= max_of_user {
+        if users.get(&user).copied().unwrap_or(0) >= max_of_user {
             return Err(NoPlace::OfUser);
         }
-        *own += 1;
+        *users.entry(user.clone()).or_default() += 1;
         self.open.all.fetch_add(1, Ordering::Relaxed);
         Ok(Place { open: Arc::clone(&self.open), user })
     }
@@ -191,6 +191,17 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_gets_no_place_leaves_nothing_behind() {
+        let feeds = Feeds::default();
+        let user: User = ("local".into(), "ada".into());
+        assert_eq!(feeds.take(user.clone(), 9, 0).err(), Some(NoPlace::OfUser));
+        assert_eq!(feeds.take(user.clone(), 0, 9).err(), Some(NoPlace::InAll));
+        assert!(feeds.open.users.lock().is_empty());
+        drop(feeds.take(user, 9, 9));
+        assert!(feeds.open.users.lock().is_empty());
+    }
 
     #[test]
     fn a_feed_with_nothing_to_say_costs_little() {

@@ -33,9 +33,12 @@ impl Patience {
     }
 }
 
-/// A time that far away; a year is as good as never.
+/// A year, which is as good as for ever.
+pub(crate) const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
+
+/// A time that far away, or a year.
 pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
-    now + wait.min(Duration::from_secs(365 * 86_400))
+    now + wait.min(FOR_EVER)
 }
 
 /// A body that fails when it takes too long.

@@ -89,6 +89,11 @@ impl Hold {
     }
 }
 
+/// Whether one of these is for all.
+pub(crate) fn is_held_for_all(holds: &[Hold]) -> bool {
+    holds.iter().any(|hold| hold.scope() == Scope::All)
+}
+
 /// All holds.
 #[derive(Debug, Default)]
 pub(crate) struct Line {

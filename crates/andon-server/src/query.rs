@@ -6,6 +6,18 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
 
+/// How many things are listed if nobody says, and at most.
+const USUAL: usize = 100;
+const MOST: usize = 1_000;
+
+/// How many things to list.
+pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
+    match asked.unwrap_or(USUAL) {
+        limit @ 1..=MOST => Ok(limit),
+        _ => Err(Problem::unprocessable("bad-limit", format!("limit: choose 1 to {MOST}"))),
+    }
+}
+
 /// A query string, read.
 pub(crate) struct Query<T>(pub(crate) T);
 

@@ -19,6 +19,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::Shared;
+use crate::idle::FOR_EVER;
 use crate::problem::Problem;
 
 /// How long the head, and then the body, of a request may take on a reserved seat: there are few of them.
@@ -61,7 +62,7 @@ impl Seat {
 
     /// How long the head of a request may take here.
     pub(crate) fn head_time(&self) -> Duration {
-        let usual = self.core.options.head_time;
+        let usual = self.core.options.head_time.min(FOR_EVER);
         if self.is_reserved { usual.min(HURRY) } else { usual }
     }
 }

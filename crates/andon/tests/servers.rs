@@ -114,7 +114,8 @@ async fn a_session_of_another_tenant_is_another_conversation() {
 async fn what_its_sender_would_repeat_is_on_record_with_a_run() {
     let agent = agent(&ScriptedModel::new([says("One."), says("Two.")])).build().unwrap();
     let digest = Digest::of(b"{}");
-    let runs = [agent.prompt("Go.").request(digest).start().unwrap(), agent.session("other").unwrap().start("Go.").unwrap()];
+    let runs =
+        [agent.prompt("Go.").request(digest).start().unwrap(), agent.session("other").unwrap().start("Go.").unwrap()];
     for (run, told) in runs.iter().zip([Some(digest), None]) {
         run.accepted().await.unwrap();
         let Event::RunAccepted { accepted } = &run.records()[0].event else { panic!("that is the first event") };

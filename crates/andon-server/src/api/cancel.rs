@@ -21,6 +21,7 @@ use super::runs;
 use crate::Shared;
 use crate::admission::{Remembered, forget_when_on_record};
 use crate::body::OptionalBody;
+use crate::idle::FOR_EVER;
 use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
@@ -212,7 +213,7 @@ pub(super) async fn stop_found(core: &Shared, run: Run, cancel: Cancel) -> Resul
 /// Remembers a cancel for a run that is not there; it may have arrived just now.
 async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
     let options = &core.options;
-    let micros = u64::try_from(options.remember.as_micros()).unwrap_or(u64::MAX);
+    let micros = u64::try_from(options.remember.min(FOR_EVER).as_micros()).unwrap_or(u64::MAX);
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
     let stone = Tombstone::new(principal, id, how.clone(), until);
     let full = |_| Problem::too_many("too-many-remembered", "too many cancels wait for runs that have not arrived");
@@ -223,7 +224,7 @@ async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -
         }
         Remembered::Waiting(append) => append,
     };
-    let millis = u64::try_from(options.remember.as_millis()).unwrap_or(u64::MAX);
+    let millis = u64::try_from(options.remember.min(FOR_EVER).as_millis()).unwrap_or(u64::MAX);
     let remembered = |problem: Problem| problem.with("remembered_for_ms", millis);
     on_record(core, append).await.map_err(|problem| remembered(problem).with("pulled", false))?;
     // It may have come and gone between the look and the note.

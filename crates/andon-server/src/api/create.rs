@@ -129,6 +129,7 @@ struct LimitsForm {
         (status = 201, description = "The run, on record", body = RunView),
         (status = 200, description = "The run of this id, which was started before by the same request; or the feed",
          content((RunView = "application/json"), (EventForm = "text/event-stream"))),
+        (status = 204, description = "There is nothing behind the last event of the run that was started before"),
         (status = "4XX", description = "What is wrong", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )

@@ -62,6 +62,7 @@ pub(crate) struct EventForm {
         (status = 101, description = "The feed, over a WebSocket"),
         (status = 204, description = "There is nothing behind the run's last event"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn events(

@@ -15,7 +15,7 @@ use super::forms::{ForceForm, IdForm, how};
 use super::selector::{CancelledMany, Selector, stop};
 use crate::Shared;
 use crate::body::Body;
-use crate::line::{Hold, Scope};
+use crate::line::{Hold, Scope, is_held_for_all};
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::seats::MayWait;
@@ -74,7 +74,7 @@ pub(crate) async fn status(State(core): State<Shared>) -> Json<LineView> {
 
 fn view(core: &Shared) -> LineView {
     let holds = core.admission.holds();
-    let is_held = holds.iter().any(|hold| hold.scope() == Scope::All);
+    let is_held = is_held_for_all(&holds);
     LineView { state: if is_held { LineState::Held } else { LineState::Open }, holds, stopped: None }
 }
 

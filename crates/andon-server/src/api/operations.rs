@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::Shared;
-use crate::line::Scope;
-use crate::problem::Problem;
+use crate::line::is_held_for_all;
+use crate::problem::{Problem, ProblemForm};
 
 /// How the server is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,7 +47,7 @@ pub(crate) async fn readyz(State(core): State<Shared>) -> Response {
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
 pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
-    let is_held = core.admission.holds().iter().any(|hold| hold.scope() == Scope::All);
+    let is_held = is_held_for_all(&core.admission.holds());
     let counts = &core.counts;
     let figures = [
         ("andon_runs_in_progress", "gauge", "Runs that have not settled.", core.runtime.runs().len() as u64),
@@ -67,7 +67,13 @@ pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
 }
 
 /// How good the estimates of tokens have been, model by model, as it is kept.
-#[utoipa::path(get, path = "/v1/usage", tag = "operations", responses((status = 200, body = Object)))]
+#[utoipa::path(
+    get, path = "/v1/usage", tag = "operations",
+    responses(
+        (status = 200, body = Object),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
 pub(crate) async fn usage(State(core): State<Shared>) -> Result<Json<Value>, Problem> {
     let kept = core.runtime.shelf().kept(CALIBRATION).await?;
     let models: Map<String, Value> = kept.into_iter().collect();

@@ -11,11 +11,7 @@ use crate::Shared;
 use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
-use crate::query::Query;
-
-/// How many runs are listed if nobody says, and at most.
-const USUAL: usize = 100;
-const MOST: usize = 1_000;
+use crate::query::{Query, limit};
 
 /// Which runs to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -55,6 +51,7 @@ pub(crate) struct RunPage {
     responses(
         (status = 200, body = RunPage),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn list(
@@ -62,10 +59,7 @@ pub(crate) async fn list(
     principal: Principal,
     Query(which): Query<Which>,
 ) -> Result<Json<RunPage>, Problem> {
-    let limit = which.limit.unwrap_or(USUAL);
-    if limit == 0 || limit > MOST {
-        return Err(Problem::unprocessable("bad-limit", format!("limit: choose 1 to {MOST}")));
-    }
+    let limit = limit(which.limit)?;
     let is_settled = which.state.map(|state| state == StateForm::Settled);
     if which.settled.is_some_and(|settled| is_settled.is_some_and(|is_settled| is_settled != settled)) {
         return Err(Problem::unprocessable("bad-query", "settled and state contradict each other: leave one out"));
@@ -105,6 +99,7 @@ async fn open(core: &Shared, filter: RunFilter, state: RunState, limit: usize) -
     responses(
         (status = 200, body = RunView),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn one(
@@ -122,6 +117,7 @@ pub(crate) async fn one(
     responses(
         (status = 200, body = ReceiptForm),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn receipt(

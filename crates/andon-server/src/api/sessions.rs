@@ -15,11 +15,7 @@ use crate::Shared;
 use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
-use crate::query::Query;
-
-/// How many sessions are listed if nobody says, and at most.
-const USUAL: usize = 100;
-const MOST: usize = 1_000;
+use crate::query::{Query, limit};
 
 /// Which sessions to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -106,6 +102,7 @@ pub(crate) struct History {
     responses(
         (status = 200, body = SessionList),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn list(
@@ -113,10 +110,7 @@ pub(crate) async fn list(
     principal: Principal,
     Query(which): Query<Which>,
 ) -> Result<Json<SessionList>, Problem> {
-    let limit = which.limit.unwrap_or(USUAL);
-    if limit == 0 || limit > MOST {
-        return Err(Problem::unprocessable("bad-limit", format!("limit: choose 1 to {MOST}")));
-    }
+    let limit = limit(which.limit)?;
     let tenant = Some(principal.tenant.to_string());
     let filter = SessionFilter { tenant, app: which.app, user: which.user, limit: Some(limit) };
     let sessions = core.runtime.list_sessions(filter).await?;
@@ -141,6 +135,7 @@ fn unknown() -> Problem {
     responses(
         (status = 200, body = SessionState),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn one(
@@ -160,6 +155,7 @@ pub(crate) async fn one(
     responses(
         (status = 200, body = History),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn history(
@@ -179,6 +175,7 @@ pub(crate) async fn history(
     responses(
         (status = 204, description = "It is gone"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn delete(

@@ -35,6 +35,7 @@ use super::forms::{ForceForm, how};
 use crate::Shared;
 use crate::body::parse;
 use crate::feeds::{FRAME, Reading};
+use crate::idle::after;
 use crate::principal::Principal;
 use crate::problem::Problem;
 
@@ -142,7 +143,7 @@ impl Talk {
             is_writing: false,
             answers: FuturesUnordered::new(),
             closing: Box::pin(core.closing.clone().cancelled_owned()),
-            timer: Box::pin(sleep_until(now + core.options.heartbeat)),
+            timer: Box::pin(sleep_until(after(now, core.options.heartbeat))),
             heard: now,
             allowance: Allowance { since: now, left: core.options.frames_a_second },
             core,
@@ -252,7 +253,7 @@ impl Talk {
     /// A sign of life is due; or the client has been waited for long enough.
     fn beat(&mut self) -> Result<(), Over> {
         let options = &self.core.options;
-        let is_silent = self.heard.elapsed() >= options.heartbeat + options.stalled;
+        let is_silent = self.heard.elapsed() >= options.heartbeat.saturating_add(options.stalled);
         if self.is_writing || is_silent {
             return Err(Over::Gone);
         }
@@ -260,7 +261,7 @@ impl Talk {
     }
 
     fn rest(&mut self, time: Duration) {
-        self.timer.as_mut().reset(Instant::now() + time);
+        self.timer.as_mut().reset(after(Instant::now(), time));
     }
 
     /// Says why it ends, and waits a moment until the client has read it.

@@ -260,6 +260,20 @@ async fn a_method_that_is_not_described_is_refused_at_every_path() {
     }
 }
 
+#[tokio::test]
+async fn whatever_needs_the_journal_says_that_it_may_not_be_had() {
+    let house = House::silent().await;
+    let (_, spec) = house.get("/openapi.json").await;
+    for (path, methods) in spec["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/v1/")) {
+        for (method, call) in methods.as_object().unwrap() {
+            let needs_none = path == "/v1/apps" || (path == "/v1/line" && method == "get");
+            assert_eq!(call["responses"]["503"].is_object(), !needs_none, "{method} {path}");
+        }
+    }
+    let create = &spec["paths"]["/v1/runs"]["post"]["responses"];
+    assert!(create["204"].is_object(), "a repetition with a last event id gets nothing behind the end");
+}
+
 #[test]
 fn no_route_is_added_but_with_its_description() {
     let source = include_str!("../../src/api/mod.rs");

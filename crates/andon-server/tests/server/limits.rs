@@ -7,6 +7,7 @@ use andon::{Agent, Journal, MemoryJournal};
 use andon_server::{Options, raise_file_limit};
 use andon_testkit::tools::{ToolLog, slow};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
+use futures_util::StreamExt as _;
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::time::{Instant, interval, timeout};
@@ -240,6 +241,54 @@ async fn nobody_waits_for_a_run_to_settle_on_a_reserved_connection() {
         };
         assert_eq!(answer.status, 202, "{line}: {}", answer.body);
     }
+}
+
+#[tokio::test]
+async fn settings_that_are_as_large_as_can_be_do_no_harm() {
+    let (most, for_ever) = (usize::MAX, Duration::MAX);
+    let options = Options {
+        max_body: most,
+        max_bodies: most,
+        max_vital_bodies: most,
+        max_frame: most,
+        max_depth: most,
+        max_runs: most,
+        max_feeds: most,
+        max_connections: most,
+        reserved_connections: most,
+        max_creating: most,
+        max_cancelling: most,
+        max_waiting: most,
+        max_remembered: most,
+        frames_a_second: u32::MAX,
+        head_time: for_ever,
+        body_idle: for_ever,
+        body_time: for_ever,
+        stalled: for_ever,
+        heartbeat: for_ever,
+        record_patience: for_ever,
+        wait: for_ever,
+        remember: for_ever,
+        drain: for_ever,
+        settle: for_ever,
+        ..Options::default()
+    };
+    let house = house(options).await;
+    let (run, other) = (house.start(json!({})).await, house.start(json!({})).await);
+    house.feed(&run, None).await.until_type("delta").await;
+    let (mut socket, _) = crate::socket::open(&house, &run, "").await.unwrap();
+    assert!(socket.next().await.unwrap().is_ok());
+    let mut slow = Raw::open(house.address()).await;
+    slow.send(format!("{POST_RUNS}content-length: {}\r\n\r\n", CREATE.len())).await;
+    tokio::task::yield_now().await;
+    slow.send(CREATE).await;
+    assert_eq!(slow.answer().await.unwrap().status, 201);
+    assert_eq!(house.post("/v1/runs/nobody/cancel", json!({})).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await.0, StatusCode::OK);
+    let (status, line) = house.put("/v1/line", json!({"state": "held", "cancel": true, "wait": true})).await;
+    assert_eq!((status, line["stopped"]["cancelled"].as_u64()), (StatusCode::OK, Some(2)), "{line}");
+    assert_eq!(house.settled(&other).await["reason"], "operator");
+    timeout(PATIENCE, house.serving.shut_down()).await.expect("it does not end");
 }
 
 /// Begins a thousand requests and does not go on.
