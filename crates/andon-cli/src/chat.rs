@@ -49,7 +49,7 @@ const LISTED: usize = 10;
 pub(crate) async fn chat(args: &ChatArgs) -> anyhow::Result<Exit> {
     let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
     let needs_a_server = served.needs_a_server();
-    let wanted = Wanted { program: "andon chat", options, talk, served, place, needs_a_server };
+    let wanted = Wanted { program: "andon chat", options, talk, served, place, run_id: None, needs_a_server };
     let Start { conversation, model, place, is_new, recovered } = start(&wanted).await?;
     let interrupts = Interrupts::listen()?;
     let input = Input::open()?;

@@ -188,9 +188,15 @@ impl Remote {
         app: &str,
         user: &str,
         talk: &crate::args::TalkArgs,
+        run_id: Option<&RunId>,
     ) -> anyhow::Result<SessionKey> {
         if let Some(session) = &talk.session {
-            return Ok(SessionKey::new(app, user, session.0.as_str())?);
+            return Ok(SessionKey::new(app, user, session.key()?.session.as_str())?);
+        }
+        if let Some(id) = run_id.filter(|_| !talk.continue_last) {
+            // The same run asked for again is in the same session: it is then the same run, and no other.
+            let own = SessionKey::new(app, user, format!("run-{id}"));
+            return Ok(own.or_else(|_| SessionKey::new(app, user, id.as_str()))?);
         }
         if !talk.continue_last {
             return loop {

@@ -33,7 +33,8 @@ pub(crate) async fn run_once(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let (options, talk, served, place) = (&args.options, &args.talk, &args.served, &args.place);
     let needs_a_server = args.detach.then_some("--detach").or(served.needs_a_server());
-    let wanted = Wanted { program: "andon run", options, talk, served, place, needs_a_server };
+    let run_id = args.run_id.as_ref();
+    let wanted = Wanted { program: "andon run", options, talk, served, place, run_id, needs_a_server };
     let Start { conversation, place, recovered: found, .. } = start(&wanted).await?;
     for line in recovered(&found, conversation.key(), &place) {
         aside(&format!("{line}\n"));

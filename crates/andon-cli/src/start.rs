@@ -2,11 +2,11 @@
 //! taken up.
 
 use andon::core::id::LOCAL;
-use andon::{Cancel, Reason, Recovered, Runtime, SessionFilter, SessionKey, State};
+use andon::{Cancel, Reason, Recovered, RunId, Runtime, SessionFilter, SessionKey, State};
 use anyhow::{Context, bail};
 
 use crate::agent::{PRACTICE, build_agent};
-use crate::args::{Options, PlaceArgs, ServedArgs, TalkArgs};
+use crate::args::{Options, PlaceArgs, ServedArgs, SessionName, TalkArgs};
 use crate::client::{Client, Place};
 use crate::conversation::{Conversation, Manner, Remote};
 use crate::db::{Db, For};
@@ -35,6 +35,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) talk: &'a TalkArgs,
     pub(crate) served: &'a ServedArgs,
     pub(crate) place: &'a PlaceArgs,
+    /// The name of the run, if it has one already.
+    pub(crate) run_id: Option<&'a RunId>,
     /// A flag that says something only a server can do.
     pub(crate) needs_a_server: Option<&'static str>,
 }
@@ -71,9 +73,9 @@ async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Star
              name another file with --db (or --db memory) to run it here"
         );
     }
-    let (app, model) = choose_app(&client, wanted.served.app.as_deref()).await?;
-    let user = wanted.served.user.as_deref().unwrap_or(LOCAL);
-    let key = Remote::choose_session(&client, &app, user, wanted.talk).await?;
+    let (app, user) = whose(wanted)?;
+    let (app, model) = choose_app(&client, app).await?;
+    let key = Remote::choose_session(&client, &app, user.unwrap_or(LOCAL), wanted.talk, wanted.run_id).await?;
     let is_new = !client.has_session(&key).await?;
     let manner = Manner {
         when_busy: wanted.served.when_busy(),
@@ -83,6 +85,18 @@ async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Star
     let remote = Box::new(Remote { client: client.clone(), key, manner });
     let place = Place::There(client);
     Ok(Start { conversation: Conversation::There(remote), model, place, is_new, recovered: Vec::new() })
+}
+
+/// The app and the user that are named: by flags of their own, or in the session's whole name.
+fn whose<'a>(wanted: &Wanted<'a>) -> anyhow::Result<(Option<&'a str>, Option<&'a str>)> {
+    let (app, user) = (wanted.served.app.as_deref(), wanted.served.user.as_deref());
+    let Some(SessionName::Whole(key)) = &wanted.talk.session else { return Ok((app, user)) };
+    for (flag, said, whole) in [("--app", app, &*key.app), ("--user", user, &*key.user)] {
+        if let Some(said) = said.filter(|said| *said != whole) {
+            bail!("{flag} {said} and --session {key} name two: leave {flag} out, or give the session's name alone");
+        }
+    }
+    Ok((Some(&*key.app), Some(&*key.user)))
 }
 
 /// The app that is meant, and its model: the one that is named, else the practice agent, else the only one.
@@ -107,7 +121,13 @@ async fn choose_app(client: &Client, named: Option<&str>) -> anyhow::Result<(Str
 
 async fn choose(runtime: &Runtime, talk: &TalkArgs, db: &Db) -> anyhow::Result<String> {
     match &talk.session {
-        Some(session) => Ok(session.0.to_string()),
+        Some(session) => {
+            let key = session.key()?;
+            if (&*key.app, &*key.user) != (PRACTICE, LOCAL) {
+                bail!("session {key} is not of the practice agent, which alone is here: {}", db.no_server());
+            }
+            Ok(key.session.to_string())
+        }
         None if talk.continue_last => last_used(runtime, db).await,
         None => new_name(runtime).await,
     }

@@ -74,8 +74,15 @@ fn it_tells_of_the_start_the_end_and_the_proof() {
 
 #[test]
 fn it_asks_and_then_kills_when_it_hears_no_more() {
-    let mut host = Host::start(&config("trap '' TERM; setsid sleep 1000 & sleep 1000 & wait"));
+    let ready = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("deaf-{}", std::process::id()));
+    let script = format!("trap '' TERM; : > '{}'; setsid sleep 1000 & sleep 1000 & wait", ready.display());
+    let mut host = Host::start(&config(&script));
     let (pid, start) = host.hear_started();
+    // It has started before it is deaf.
+    while !ready.exists() {
+        std::thread::yield_now();
+    }
+    std::fs::remove_file(&ready).unwrap();
     host.say(&serde_json::to_string(&Order::Term).unwrap());
     assert!(proc::lives(pid, start));
     host.socket.shutdown(std::net::Shutdown::Write).unwrap();

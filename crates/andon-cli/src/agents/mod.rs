@@ -1,6 +1,6 @@
 //! Agents that are written in YAML: a folder of apps, each a folder with a `root_agent.yaml`.
 //!
-//! A file is read in three steps that know nothing of each other: [`yaml`] makes a tree of the text, [`file`] takes from the tree what
+//! A file is read in three steps that know nothing of each other: [`yaml`] makes a tree of the text, [`mod@file`] takes from the tree what
 //! an agent is, and [`build`] makes the agent. Whatever is wrong at any step is said with the file, the line and what to
 //! change.
 //!

@@ -82,12 +82,19 @@ pub(crate) struct HistoryArgs {
     /// The session: its name, or app/user/session.
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionName,
+    /// Write one message a line, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  andon export calm-otter-17 --out otter.jsonl")]
+#[command(after_help = "\
+Example:
+  andon export calm-otter-17 --out otter.jsonl
+
+It reads the database's file, also while a server has it; a server on another machine cannot be asked.")]
 pub(crate) struct ExportArgs {
     /// The session: its name, or app/user/session.
     #[arg(value_name = "SESSION")]
@@ -100,7 +107,12 @@ pub(crate) struct ExportArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  andon import otter.jsonl\n  andon export otter | andon import - --db other.db")]
+#[command(after_help = "\
+Examples:
+  andon import otter.jsonl
+  andon export otter | andon import - --db other.db
+
+It writes the database's file, which no other program may have meanwhile: end its server first.")]
 pub(crate) struct ImportArgs {
     /// What `andon export` has written; `-` reads it from standard input.
     #[arg(value_name = "FILE")]

@@ -86,7 +86,7 @@ pub(crate) struct LimitArgs {
     /// A name that the server answers to, beside localhost. May be repeated.
     #[arg(long = "host", value_name = "NAME", help_heading = "Who may call")]
     hosts: Vec<String>,
-    /// An origin whose pages may call the server, such as https://app.example. May be repeated.
+    /// An origin whose pages may call the server, such as `https://app.example`. May be repeated.
     #[arg(long = "origin", value_name = "URL", value_parser = origin, help_heading = "Who may call")]
     origins: Vec<String>,
 }

@@ -19,25 +19,12 @@ pub(crate) struct DbArgs {
 /// Which session to talk in.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct TalkArgs {
-    /// Talk in the session of this name; it is begun if it is new.
+    /// Talk in the session of this name, or app/user/session as lists show it; it is begun if it is new.
     #[arg(long, value_name = "NAME", conflicts_with = "continue_last")]
-    pub(crate) session: Option<OwnSession>,
+    pub(crate) session: Option<SessionName>,
     /// Go on with the session that was last used.
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_last: bool,
-}
-
-/// A session of the practice agent, by its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OwnSession(pub(crate) SessionId);
-
-impl FromStr for OwnSession {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        let own = format!("{PRACTICE}/{}/", andon::core::id::LOCAL);
-        SessionId::new(text.strip_prefix(&own).unwrap_or(text)).map(Self)
-    }
 }
 
 /// A session of anybody: its name alone if it is the practice agent's, or `app/user/session`.
@@ -86,12 +73,5 @@ mod tests {
         for wrong in ["", "a/b", "a/b/c/d", "a//b"] {
             assert!(key(wrong).is_err(), "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn an_own_session_may_be_written_as_lists_write_it() {
-        let own = |text: &str| text.parse::<OwnSession>().map(|session| session.0.to_string());
-        assert_eq!((own("otter"), own("practice/local/otter")), (Ok("otter".to_owned()), Ok("otter".to_owned())));
-        assert_eq!(own("shop/ada/otter"), Err(IdError::BadCharacter('/')));
     }
 }

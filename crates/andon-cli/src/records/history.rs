@@ -4,7 +4,7 @@ use super::{no_session, open_session, write};
 use crate::Exit;
 use crate::args::HistoryArgs;
 use crate::client::Place;
-use crate::show::transcript;
+use crate::show::{transcript, write_line};
 
 /// Shows what was said in a session.
 pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {
@@ -14,6 +14,12 @@ pub(crate) async fn history(args: &HistoryArgs) -> anyhow::Result<Exit> {
         Place::There(client) => client.history(&key).await?.ok_or_else(|| no_session(&place, &key))?,
         Place::Here(db) => open_session(db, &key).await?.history(&key).await?,
     };
+    if args.json {
+        for message in &messages {
+            write_line(&serde_json::to_string(message)?)?;
+        }
+        return Ok(Exit::Completed);
+    }
     match messages.as_slice() {
         [] => write("Nothing was said yet by a run that has settled.\n")?,
         messages => write(&transcript(messages))?,

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use andon::{ImportError, Imported, JournalError};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 
 use super::{runs_of, write};
 use crate::Exit;
@@ -18,6 +18,13 @@ use crate::show::session_shown;
 pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<Exit> {
     let lines = read(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
     let db = Db::named(&args.db)?;
+    if let Some(owner) = db.owner().filter(|owner| owner.address.is_some()) {
+        bail!(
+            "nothing was imported: {} is held by {owner}, and a server takes in no session: end it, import, and start it again, \
+             or import into another file with --db PATH",
+            db.shown()
+        );
+    }
     let runtime = db.open("andon import", For::Changing)?;
     let Imported { session, recovered } = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
     let runs = match runtime.list_runs(runs_of(&session)).await?.len() {

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::child::{ANDON, Ended, Program};
+use crate::child::{ANDON, Database, Ended, Program};
 use crate::served::Served;
 
 /// The types of all events, one after the other.
@@ -75,6 +75,41 @@ fn what_is_for_agents_of_this_program_is_refused_at_a_server_and_works_on_anothe
     }
     let other = served.db.file("other.db");
     served.run(&["run", "--instant", "--db", &other, "hello"]);
+}
+
+#[test]
+fn a_named_run_is_asked_for_twice_and_runs_once() {
+    let served = Served::with(&["--instant"]);
+    let ask = |prompt: &str| served.start(&["run", "--detach", "--json", "--run-id", "once", prompt]).end();
+    let (first, second) = (ask("hello"), ask("hello"));
+    assert_eq!((first.code, second.code), (Some(0), Some(0)), "{}{}", first.stderr, second.stderr);
+    assert_eq!(first.stdout, second.stdout);
+    assert_eq!(served.run(&["runs", "--json"]).json().len(), 1);
+    assert_eq!(ask("something else").code, Some(1));
+}
+
+#[test]
+fn a_session_is_named_as_it_was_printed() {
+    let served = Served::with(&["--instant"]);
+    served.run(&["run", "--user", "ada", "--session", "otter", "hello"]);
+    served.run(&["run", "--session", "practice/ada/otter", "what time is it"]);
+    let runs = served.run(&["runs", "--session", "practice/ada/otter", "--json"]).json();
+    assert_eq!(runs.len(), 2);
+    let said = served.run(&["history", "practice/ada/otter", "--json"]).json();
+    assert_eq!((said.len() >= 4, &said[0]["role"]), (true, &serde_json::json!("user")), "{said:?}");
+    let two = served.db.refused(&["run", "--session", "practice/ada/otter", "--user", "bob", "hello"]);
+    assert!(two.contains("--user bob and --session practice/ada/otter name two"), "{two}");
+    assert!(Database::new().refused(&["run", "--session", "shop/ada/otter", "hello"]).contains("no server has"));
+}
+
+#[test]
+fn a_server_takes_in_no_session_and_says_what_to_do() {
+    let served = Served::with(&["--instant"]);
+    served.run(&["run", "--session", "otter", "hello"]);
+    let file = served.db.file("otter.jsonl");
+    served.run(&["export", "otter", "--out", &file]);
+    let why = served.db.refused(&["import", &file]);
+    assert!(why.contains("a server takes in no session: end it, import, and start it again"), "{why}");
 }
 
 #[test]
