@@ -80,7 +80,7 @@ pub(crate) async fn decide(
         (Decision::Approve, Approval::Approved { .. }) | (Decision::Deny, Approval::Denied { .. }) => {
             Ok(Json(decided(&run, &call, request.decision)))
         }
-        // The stop was quicker than the driver.
+        // The driver was gone before it heard of the decision: what brought the run to its end closed the call.
         _ => Err(DecideError::TooLate.into()),
     }
 }

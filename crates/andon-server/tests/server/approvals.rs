@@ -145,25 +145,3 @@ async fn a_decision_that_is_not_on_record_is_never_said_to_be() {
         assert_eq!(log.started(), 0);
     }
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_decision_that_a_stop_overtakes_is_answered_with_what_is_on_record() {
-    let (shop, log, _) = paying();
-    let inside = Inside::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
-    let run = inside.start(json!({"run_id": "r"})).await;
-    inside.feed("r", None).await.until_type("approval_requested").await;
-    // Both come before the run looks at either.
-    let (decided, _) = tokio::join!(
-        inside.post("/v1/runs/r/approvals/c1", json!({"decision": "approve"})),
-        inside.post("/v1/runs/r/cancel", json!({"wait": true})),
-    );
-    let records = serde_json::to_value(run.records()).unwrap();
-    let verdicts: Vec<&Value> =
-        records.as_array().unwrap().iter().filter(|r| r["type"] == "approval_resolved").collect();
-    assert_eq!((verdicts.len(), log.started()), (1, 0));
-    assert_eq!(
-        decided.0 == StatusCode::OK,
-        verdicts[0]["verdict"]["verdict"] == "approved",
-        "{decided:?} {verdicts:?}"
-    );
-}
