@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+mod adk;
 mod admission;
 mod api;
 mod apps;

@@ -100,6 +100,8 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after, is_last) = (self.status, self.retry_after, self.is_last);
         let mut response = (status, self.to_json().to_string()).into_response();
+        // Another dialect says the same in its own words.
+        response.extensions_mut().insert(self);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = retry_after {

@@ -28,11 +28,11 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Shared;
 use crate::guard::{guard, is_named};
 use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
 use crate::seats::{HURRY, Reserved, keep_the_reserve};
+use crate::{Shared, adk};
 
 /// The description of the API, but for its paths.
 #[derive(OpenApi)]
@@ -74,6 +74,7 @@ pub(crate) fn router(core: &Shared) -> Router {
     };
     routes
         .route("/openapi.json", get(openapi))
+        .merge(adk::router())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(Shared::clone(core), bound_bodies))
