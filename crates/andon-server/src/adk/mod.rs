@@ -6,6 +6,10 @@
 //!    own events. So they are the same.
 //! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes.
 
+mod closing;
+mod event;
+mod render;
+mod results;
 mod words;
 
 use axum::Router;
