@@ -57,7 +57,7 @@ use tokio_util::task::TaskTracker;
 
 pub use apps::{App, Apps};
 pub use files::raise_file_limit;
-pub use options::Options;
+pub use options::{Disconnect, Options};
 pub use serve::ServeError;
 pub use shutdown::{Serving, ShutDown};
 

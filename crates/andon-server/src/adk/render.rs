@@ -63,7 +63,6 @@ pub(crate) struct Rendering {
 /// The model call in progress, or the last one.
 #[derive(Debug, Default)]
 struct ModelCall {
-    number: u32,
     id: Uuid,
     /// Pieces of its answer were told.
     has_pieces: bool,
@@ -137,7 +136,7 @@ impl Rendering {
             }
             Event::RunStarted => self.started(at),
             Event::ModelStarted { call, .. } => {
-                self.model = ModelCall { number: *call, id: self.id(&format!("model {call}")), ..ModelCall::default() };
+                self.model = ModelCall { id: self.id(&format!("model {call}")), ..ModelCall::default() };
                 None
             }
             Event::Message { message } => {

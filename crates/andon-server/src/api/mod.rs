@@ -2,16 +2,16 @@
 
 mod approvals;
 mod apps;
-mod cancel;
-mod create;
-mod events;
+pub(crate) mod cancel;
+pub(crate) mod create;
+pub(crate) mod events;
 pub(crate) mod forms;
 mod line;
 mod operations;
 mod runs;
-mod selector;
+pub(crate) mod selector;
 mod sessions;
-mod socket;
+pub(crate) mod socket;
 
 use std::time::Duration;
 
