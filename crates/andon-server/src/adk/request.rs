@@ -3,8 +3,8 @@
 //! Unknown fields are passed over, as ADK does. What would mean something else here than there is refused.
 
 use andon::core::message::Image;
-use andon::{Message, Part, Role, StateChange};
-use serde_json::{Map, Value};
+use andon::{Message, Part, Role, StateMap};
+use serde_json::Value;
 
 use super::render::CONFIRMATION;
 use super::valid::{Fields, Name, json, refuse};
@@ -19,7 +19,7 @@ pub(crate) struct RunRequest {
     pub(crate) asked: Asked,
     /// With the pieces of each answer.
     pub(crate) streaming: bool,
-    pub(crate) state: StateChange,
+    pub(crate) state: StateMap,
 }
 
 /// What a message asks for.
@@ -67,13 +67,8 @@ impl RunRequest {
                 "invocationId: a run is not resumed here, and no tool is run twice; leave it out and ask again";
             return Err(Problem::bad_request("no-resume", detail));
         }
-        Ok(Self { app, user, session, asked: asked(parts?)?, streaming, state: change(state.unwrap_or_default()) })
+        Ok(Self { app, user, session, asked: asked(parts?)?, streaming, state: state.unwrap_or_default() })
     }
-}
-
-/// What ADK calls a delta: null is to be there no more.
-pub(crate) fn change(delta: Map<String, Value>) -> StateChange {
-    delta.into_iter().map(|(key, value)| (key, Some(value).filter(|value| !value.is_null()))).collect()
 }
 
 /// A message of ADK's, as what is asked for.

@@ -147,7 +147,7 @@ impl Place {
         core: &Shared,
         principal: &Principal,
         input: andon::Message,
-        state: andon::StateChange,
+        state: andon::StateMap,
         view: View,
     ) -> Result<Followed, Problem> {
         let _permit = may_create(core)?;

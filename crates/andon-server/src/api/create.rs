@@ -8,7 +8,7 @@ use crate::json::Json;
 use andon::core::id::LOCAL;
 use andon::core::message::Image;
 use andon::{
-    Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateChange,
+    Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateMap,
     WhenBusy,
 };
 use axum::extract::State;
@@ -226,7 +226,7 @@ pub(crate) struct Order {
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) limits: Limits,
     /// What it changes in the session's state as it begins.
-    pub(crate) state: StateChange,
+    pub(crate) state: StateMap,
 }
 
 impl Order {
@@ -266,7 +266,7 @@ impl Order {
             when_busy: when_busy(request.when_busy),
             on_disconnect: request.on_disconnect,
             limits,
-            state: StateChange::new(),
+            state: StateMap::new(),
         })
     }
 }
@@ -363,7 +363,7 @@ fn admit(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Optio
     let run = core.admission.admit(&core.runtime, &core.options, &applicant, |born_cancelled| {
         is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
-        let prompt = prompt.when_busy(order.when_busy).limits(order.limits);
+        let prompt = prompt.when_busy(order.when_busy).limits(order.limits).state(order.state.clone());
         let prompt = match &order.named {
             Some(named) => prompt.request(named.digest),
             None => prompt,
