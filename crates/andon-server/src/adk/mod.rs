@@ -6,10 +6,19 @@
 //!    own events. So they are the same.
 //! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes.
 
+mod about;
+mod artifacts;
 mod closing;
+mod dev;
 mod event;
+mod form;
+mod import;
+mod reach;
 mod render;
 mod results;
+mod sessions;
+mod story;
+mod trace;
 mod words;
 
 use axum::Router;
@@ -23,7 +32,7 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    Vec::new()
+    [about::routes(), sessions::routes(), artifacts::routes(), dev::routes()].into_iter().flatten().collect()
 }
 
 /// All routes, with refusals in ADK's words.

@@ -12,5 +12,6 @@ pub(crate) async fn in_adks_words(mut response: Response) -> Response {
     let (mut parts, _) = response.into_parts();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     parts.headers.remove(header::CONTENT_LENGTH);
-    (parts, json!({"detail": problem.detail()}).to_string()).into_response()
+    let detail = problem.to_json().get("detail").cloned().unwrap_or_default();
+    (parts, json!({"detail": detail}).to_string()).into_response()
 }
