@@ -43,7 +43,8 @@ async fn list(State(core): State<Shared>, _: Principal, RawQuery(query): RawQuer
     if !is_detailed(query.as_deref().unwrap_or_default()) {
         return Json(apps.map(|(name, ..)| Value::from(name)).collect());
     }
-    let apps: Vec<Value> = apps.map(|(name, agent, description)| app_info(&name, &agent, description.as_deref())).collect();
+    let apps: Vec<Value> =
+        apps.map(|(name, agent, description)| app_info(&name, &agent, description.as_deref())).collect();
     Json(json!({"apps": apps}))
 }
 

@@ -8,18 +8,18 @@
 //! 1. Versions of a name count from 0, without a gap, and none is ever replaced: they are saved one after the other.
 //! 2. A session, and a user, have a number of versions at most; each is no larger than a request may be.
 
-use andon::{Kept, SessionKey, StateChange};
 use andon::core::time::Wall;
+use andon::{Kept, SessionKey, StateChange};
 use axum::extract::{RawQuery, State};
 use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::{Map, Value, json};
 
+use super::Route;
 use super::form::{Body, Object, invalid};
 use super::reach::{self, no_session};
 use super::story::seconds;
-use super::Route;
 use crate::Shared;
 use crate::json::Json;
 use crate::path::Path;

@@ -101,7 +101,8 @@ async fn event_picture(
 fn dot(core: &Shared, app: &str) -> Result<String, Problem> {
     let (agent, _) = served(core, app)?;
     let agent_name = quoted(agent.name());
-    let mut lines = vec!["digraph {".to_owned(), "  node [shape=rect style=rounded]".to_owned(), format!("  {agent_name}")];
+    let mut lines =
+        vec!["digraph {".to_owned(), "  node [shape=rect style=rounded]".to_owned(), format!("  {agent_name}")];
     for tool in agent.tools() {
         // A tool may have the agent's name.
         let tool = quoted(&format!("{} ", tool.name));
@@ -134,11 +135,15 @@ async fn no_results() -> Json<Value> {
 }
 
 async fn no_metrics() -> Problem {
-    Problem::bad_request("no-evaluation", "Evaluation is not installed: this server runs agents and does not grade them.")
+    Problem::bad_request(
+        "no-evaluation",
+        "Evaluation is not installed: this server runs agents and does not grade them.",
+    )
 }
 
 async fn not_here() -> Problem {
-    let detail = "Not implemented here: building, testing, evaluating and deploying agents is done with ADK's own tools.";
+    let detail =
+        "Not implemented here: building, testing, evaluating and deploying agents is done with ADK's own tools.";
     Problem::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)
 }
 

@@ -19,12 +19,7 @@ use super::form::Object;
 use crate::problem::Problem;
 
 /// A session with the conversation that these events tell.
-pub(crate) fn session(
-    key: &SessionKey,
-    state: &StateMap,
-    events: &[Object<'_>],
-    now: Stamp,
-) -> Result<Moved, Problem> {
+pub(crate) fn session(key: &SessionKey, state: &StateMap, events: &[Object<'_>], now: Stamp) -> Result<Moved, Problem> {
     let turns = read::turns(events, now)?;
     let runs: Vec<_> = turns.into_iter().map(|turn| write::run(key, turn, now)).collect::<Result<_, _>>()?;
     for (_, stored) in &runs {

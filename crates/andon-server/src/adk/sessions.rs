@@ -89,7 +89,11 @@ async fn create(
 }
 
 /// Begins a session of this key. The body is its state, if there is one.
-pub(crate) async fn create_with_id(core: &Shared, key: &SessionKey, body: Option<Value>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn create_with_id(
+    core: &Shared,
+    key: &SessionKey,
+    body: Option<Value>,
+) -> Result<Json<Value>, Problem> {
     may_begin(key)?;
     let state = match body {
         None => StateMap::new(),
@@ -156,12 +160,8 @@ async fn list(
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let key = reach::user(&principal, &app, &user)?;
-    let filter = SessionFilter {
-        tenant: Some(key.tenant.to_string()),
-        app: Some(app),
-        user: Some(user),
-        limit: Some(MOST),
-    };
+    let filter =
+        SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
     let mut views = Vec::new();
     for info in core.runtime.list_sessions(filter).await?.into_iter().rev() {
         if OF_EVALUATIONS.iter().any(|prefix| info.key.session.as_str().starts_with(prefix)) {
@@ -186,8 +186,11 @@ async fn change(
     let delta = body.map("stateDelta")?.ok_or_else(|| body.missing("stateDelta"))?;
     let key = reach::session(&principal, &app, &user, &session)?;
     let at = core.runtime.now().wall;
-    let lasting: Map<String, Value> =
-        delta.iter().filter(|(name, _)| !name.starts_with("temp:")).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let lasting: Map<String, Value> = delta
+        .iter()
+        .filter(|(name, _)| !name.starts_with("temp:"))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     let told = story::state_changed(&lasting, at);
     let change = lasting.into_iter().map(|(name, value)| (name, Some(value))).collect();
     if !core.runtime.keep(&key, vec![told], change).await? {

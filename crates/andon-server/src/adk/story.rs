@@ -12,7 +12,8 @@ const EVENT: &str = "adk.event";
 
 /// A session's events in order, and when it was last used, in seconds.
 pub(crate) fn tell(moved: &Moved) -> (Vec<Value>, f64) {
-    let mut events: Vec<Value> = moved.runs.iter().flat_map(|(run, stored)| of_run(&moved.session, run, stored)).collect();
+    let mut events: Vec<Value> =
+        moved.runs.iter().flat_map(|(run, stored)| of_run(&moved.session, run, stored)).collect();
     for kept in moved.kept.iter().filter(|kept| kept.kind == EVENT) {
         let at = seconds(kept.at);
         let place = events.iter().position(|event| time_of(event) > at).unwrap_or(events.len());

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use andon::core::id::CallId;
 use andon::core::message::{Image, Part, ResultStatus, ToolCall, ToolResult};
 use andon::core::time::{Stamp, Wall};
 use andon::core::usage::{Usage, Used};
-use andon::core::id::CallId;
 use serde_json::Value;
 
 use super::bad;
@@ -116,7 +116,8 @@ impl Reader {
                 return Err(refuse("mixes function responses with other parts"));
             }
             for result in results.into_iter().flatten() {
-                self.take_result(at, &result)?.ok_or_else(|| refuse("has a function response without its function call"))?;
+                self.take_result(at, &result)?
+                    .ok_or_else(|| refuse("has a function response without its function call"))?;
             }
         }
         let is_users = event.text("author")? == Some("user");
@@ -133,18 +134,30 @@ impl Reader {
     /// When an event happened, if it says so. Nothing has happened after now.
     fn time_of(&self, event: &Object<'_>) -> Result<Stamp, Problem> {
         let seconds = event.number("timestamp")?.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates, and is not negative")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it saturates, and is not negative"
+        )]
         let micros = seconds.map(|seconds| (seconds * 1e6) as u64);
         Ok(Stamp { wall: micros.map_or(self.now.wall, |micros| Wall(micros).min(self.now.wall)), ..self.now })
     }
 
-    fn take_input(&mut self, number: usize, event: &Object<'_>, at: Stamp, parts: &[Object<'_>]) -> Result<(), Problem> {
+    fn take_input(
+        &mut self,
+        number: usize,
+        event: &Object<'_>,
+        at: Stamp,
+        parts: &[Object<'_>],
+    ) -> Result<(), Problem> {
         let invocation = event.text("invocationId")?.unwrap_or_default().to_owned();
         let mut input = Vec::new();
         for part in parts {
             let part = said(number, part)?;
             if matches!(part, Part::ToolCall(_) | Part::Thinking { .. }) {
-                return Err(bad(format!("Session initialization event {number} has a user say what only a model says.")));
+                return Err(bad(format!(
+                    "Session initialization event {number} has a user say what only a model says."
+                )));
             }
             input.push(part);
         }
@@ -158,7 +171,13 @@ impl Reader {
         Ok(())
     }
 
-    fn take_answer(&mut self, number: usize, event: &Object<'_>, at: Stamp, parts: &[Object<'_>]) -> Result<(), Problem> {
+    fn take_answer(
+        &mut self,
+        number: usize,
+        event: &Object<'_>,
+        at: Stamp,
+        parts: &[Object<'_>],
+    ) -> Result<(), Problem> {
         let refuse = |what: &str| bad(format!("Session initialization event {number} {what}."));
         let mut answer = Vec::new();
         for part in parts {

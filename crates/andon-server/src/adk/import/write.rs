@@ -79,7 +79,9 @@ impl Story {
                     self.at = *at;
                     (ToolEnd::Finished, result.clone())
                 }
-                None => (ToolEnd::Unknown, ToolResult::text(call.clone(), ResultStatus::Unknown, "No result is known.")),
+                None => {
+                    (ToolEnd::Unknown, ToolResult::text(call.clone(), ResultStatus::Unknown, "No result is known."))
+                }
             };
             self.add(Event::ToolFinished { call, end, result: Arc::new(result), remains: None, state: None });
         }
