@@ -10,6 +10,8 @@ use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use super::form::MaybeBody;
+use super::{reach, sessions};
 use crate::Shared;
 use crate::api::create::CANCEL;
 use crate::api::forms::{ForceForm, how};
@@ -58,7 +60,7 @@ struct CancelledRun {
     leaked: Vec<String>,
 }
 
-/// `POST` to a session: a cancel, if the name ends so. axum has no `{session}:cancel`.
+/// `POST` to a session: a cancel, if the name ends so, and else the beginning of it. axum has no `{session}:cancel`.
 pub(crate) async fn dispatch(
     State(core): State<Shared>,
     principal: Principal,
@@ -67,7 +69,11 @@ pub(crate) async fn dispatch(
 ) -> Result<Response, Problem> {
     match name.strip_suffix(CANCEL) {
         Some(session) => cancel(&core, &principal, [&app, &user, session], request).await,
-        None => Err(Problem::not_found("no-such-path", "Not Found")),
+        None => {
+            let key = reach::session(&principal, &app, &user, &name)?;
+            let MaybeBody(state) = MaybeBody::from_request(request, &core).await?;
+            Ok(sessions::create_with_id(&core, &key, state).await?.into_response())
+        }
     }
 }
 
@@ -77,6 +83,7 @@ async fn cancel(
     [app, user, session]: [&str; 3],
     request: Request,
 ) -> Result<Response, Problem> {
+    reach::session(principal, app, user, session)?;
     let (mut parts, body) = request.into_parts();
     let Ok(MayWait(may_wait)) = MayWait::from_request_parts(&mut parts, core).await;
     let OptionalBody(asked) = OptionalBody::from_request(Request::from_parts(parts, body), core).await?;

@@ -7,16 +7,16 @@
 //! 3. Who asked is there from the moment at which the run may begin until its last event is written, and its going away
 //!    does what the server's policy says. Who is sent away, because a person has to decide, has not gone away.
 
-use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, SessionKey, WhenBusy};
+use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, WhenBusy};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use std::sync::Arc;
 
 use super::closing::is_providers_answer;
 use super::event::AdkEvent;
 use super::hand::EventByEvent;
+use super::reach;
 use super::render::{Rendering, View, confirmation_id};
 use super::request::{Asked, Decision, RunRequest};
 use crate::Shared;
@@ -132,9 +132,7 @@ impl Place {
                 return Err(Problem::not_found("no-such-app", detail));
             }
         };
-        let key =
-            SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("userId or sessionId", &error))?;
-        let key = SessionKey { tenant: Arc::clone(&principal.tenant), ..key };
+        let key = reach::session(principal, app, user, session)?;
         if core.runtime.state(&key).await?.is_none() {
             return Err(Problem::not_found("no-such-session", format!("Session not found: {session}")));
         }
