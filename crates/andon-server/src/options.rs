@@ -60,6 +60,9 @@ pub struct Options {
     pub drain: Duration,
     /// How long the rest may take to settle after that.
     pub settle: Duration,
+    /// Who asks has to show a key. Without this everybody who reaches the server may do everything, so that it serves nobody
+    /// beyond this machine.
+    pub auth: bool,
     /// Names that this server answers to, beside those of the machine itself.
     pub hosts: Vec<String>,
     /// Foreign origins whose pages may call it, such as `https://app.example`.
@@ -96,8 +99,16 @@ impl Default for Options {
             max_remembered: 1_000,
             drain: Duration::from_secs(10),
             settle: Duration::from_secs(10),
+            auth: false,
             hosts: Vec::new(),
             origins: Vec::new(),
         }
+    }
+}
+
+impl Options {
+    /// Whether it matters who asks.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.auth
     }
 }

@@ -8,6 +8,8 @@
 
 mod words;
 
+pub(crate) use words::in_adks_words;
+
 use axum::Router;
 use axum::middleware;
 use axum::routing::MethodRouter;
@@ -25,5 +27,5 @@ pub(crate) fn routes() -> Vec<Route> {
 /// All routes, with refusals in ADK's words.
 pub(crate) fn router() -> Router<Shared> {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    routes.layer(middleware::map_response(words::in_adks_words))
+    routes.layer(middleware::map_response(in_adks_words))
 }
