@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use andon::core::event::Event;
 use andon::{
-    Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Probe, Prompt, Record, Run, RunId, Runtime, StartError, TestClock,
+    Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Probe, Prompt, Record, Run, RunId, Runtime, StartError,
+    TestClock,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
