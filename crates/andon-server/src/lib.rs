@@ -64,7 +64,7 @@ use tokio_util::task::TaskTracker;
 pub use apps::{App, Apps};
 pub use files::raise_file_limit;
 pub use keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
-pub use options::Options;
+pub use options::{Disconnect, Options};
 pub use scopes::{NoSuchScope, Scope, Scopes};
 pub use secret::{NoRandom, Secret};
 pub use serve::ServeError;

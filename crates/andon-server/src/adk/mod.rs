@@ -6,13 +6,22 @@
 //!    own events. So they are the same.
 //! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes.
 
+mod cancel;
+mod closing;
+mod event;
+mod hand;
+mod render;
+mod request;
+mod results;
+mod run;
+mod valid;
 mod words;
 
 pub(crate) use words::in_adks_words;
 
 use axum::Router;
 use axum::middleware;
-use axum::routing::MethodRouter;
+use axum::routing::{MethodRouter, post};
 
 use crate::Shared;
 
@@ -21,7 +30,11 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    Vec::new()
+    vec![
+        ("/run", post(run::run)),
+        ("/run_sse", post(run::run_sse)),
+        ("/apps/{app}/users/{user}/sessions/{session}", post(cancel::dispatch)),
+    ]
 }
 
 /// All routes, with refusals in ADK's words.
