@@ -97,6 +97,8 @@ pub(crate) struct Core {
     pub(crate) feeds: Feeds,
     /// Room for what clients send.
     pub(crate) bodies: Budget,
+    /// Artifacts are saved and deleted one after the other.
+    pub(crate) artifacts: tokio::sync::Mutex<()>,
     /// Requests that are starting runs.
     pub(crate) creating: Semaphore,
     /// Cancels that wait for the disk.
@@ -133,6 +135,7 @@ impl Server {
             presence: Presence::default(),
             feeds: Feeds::default(),
             bodies: Budget::new(&options),
+            artifacts: tokio::sync::Mutex::new(()),
             creating: places(options.max_creating),
             cancelling: places(options.max_cancelling),
             waiting: places(options.max_waiting),
