@@ -15,6 +15,7 @@ mod event;
 mod form;
 mod hand;
 mod import;
+mod live;
 mod reach;
 mod render;
 mod request;
@@ -26,9 +27,11 @@ mod trace;
 mod valid;
 mod words;
 
+pub(crate) use words::in_adks_words;
+
 use axum::Router;
 use axum::middleware;
-use axum::routing::{MethodRouter, post};
+use axum::routing::{MethodRouter, get, post};
 
 use crate::Shared;
 
@@ -45,6 +48,7 @@ fn runs() -> Vec<Route> {
     vec![
         ("/run", post(run::run)),
         ("/run_sse", post(run::run_sse)),
+        ("/run_live", get(live::run_live)),
         ("/apps/{app}/users/{user}/sessions/{session}", post(cancel::dispatch)),
     ]
 }
@@ -52,5 +56,5 @@ fn runs() -> Vec<Route> {
 /// All routes, with refusals in ADK's words.
 pub(crate) fn router() -> Router<Shared> {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    routes.layer(middleware::map_response(words::in_adks_words))
+    routes.layer(middleware::map_response(in_adks_words))
 }

@@ -7,7 +7,9 @@
 //! 3. Who asked is there from the moment at which the run may begin until its last event is written, and its going away
 //!    does what the server's policy says. Who is sent away, because a person has to decide, has not gone away.
 
-use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, WhenBusy};
+use std::sync::Arc;
+
+use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, SessionKey, WhenBusy};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -16,7 +18,6 @@ use axum::response::{IntoResponse, Response};
 use super::closing::is_providers_answer;
 use super::event::AdkEvent;
 use super::hand::EventByEvent;
-use super::reach;
 use super::render::{Rendering, View, confirmation_id};
 use super::request::{Asked, Decision, RunRequest};
 use crate::Shared;
@@ -132,11 +133,17 @@ impl Place {
                 return Err(Problem::not_found("no-such-app", detail));
             }
         };
-        let key = reach::session(principal, app, user, session)?;
-        if core.runtime.state(&key).await?.is_none() {
+        let key =
+            SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("userId or sessionId", &error))?;
+        let key = SessionKey { tenant: Arc::clone(&principal.tenant), ..key };
+        if !principal.may_act_for(user) || core.runtime.state(&key).await?.is_none() {
             return Err(Problem::not_found("no-such-session", format!("Session not found: {session}")));
         }
         Ok(Self { agent: agent.in_session(&key) })
+    }
+
+    pub(crate) fn session(&self) -> &andon::SessionKey {
+        self.agent.session_key()
     }
 
     /// Starts a run; it waits for its turn (invariant 2).
@@ -160,7 +167,7 @@ impl Place {
             state,
             agent: self.agent.clone(),
         };
-        let mut wanted = Some(Wanted::new(core, self.agent.session_key(), &HeaderMap::new(), None)?);
+        let mut wanted = Some(Wanted::new(core, principal, self.agent.session_key(), &HeaderMap::new(), None)?);
         let (run, _) = create::start(core, principal, &order, &mut wanted).await?;
         let rendering = Rendering::new(run.id(), self.agent.name(), view);
         let wanted = wanted.ok_or_else(|| Problem::unavailable("defect", "the feed is gone: please report it"))?;
@@ -189,7 +196,7 @@ impl Place {
         let mut found =
             runs.into_iter().filter(|run| run.session() == key).filter_map(|run| Some((awaited(&run)?, run)));
         let (calls, run) = found.next().ok_or_else(not_awaited)?;
-        let wanted = Wanted::new(core, key, &HeaderMap::new(), None)?;
+        let wanted = Wanted::new(core, principal, key, &HeaderMap::new(), None)?;
         let mut rendering = Rendering::new(run.id(), self.agent.name(), view);
         let records = run.records();
         for record in &records {

@@ -9,7 +9,8 @@
 //!    most [`FRAME`] bytes and one item wait for a client that does not read, and not for longer than it may stall.
 //! 2. What comes in is looked at first, also while the client does not read: a cancel stands behind nothing.
 //! 3. A cancel is answered when it is on record. The feed goes on meanwhile.
-//! 4. A socket ends itself: behind the run's last event, when the server closes, and at the first message that is wrong.
+//! 4. A socket ends itself: behind the run's last event, when the server closes, at the first message that is wrong, and
+//!    within five seconds after its client's key or token is good no more.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -33,11 +34,13 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::cancel;
 use super::forms::{ForceForm, how};
 use crate::Shared;
+use crate::access;
 use crate::body::parse;
 use crate::feeds::{FRAME, Reading};
 use crate::idle::after;
-use crate::principal::Principal;
+use crate::principal::{Principal, RECHECK};
 use crate::problem::Problem;
+use crate::scopes::Scope;
 
 /// How many bytes are read from a socket at a time. Little ever comes.
 const READ: usize = 1 << 10;
@@ -55,10 +58,10 @@ enum Said {
 
 /// Why a socket is closed: a code, and words.
 #[derive(Debug)]
-struct Close(u16, String);
+pub(crate) struct Close(pub(crate) u16, pub(crate) String);
 
 /// The end of a socket.
-enum Over {
+pub(crate) enum Over {
     /// The client is told why.
     Because(Close),
     /// The client is gone, or might as well be.
@@ -66,7 +69,7 @@ enum Over {
 }
 
 impl Over {
-    fn because(code: u16, words: impl Into<String>) -> Self {
+    pub(crate) fn because(code: u16, words: impl Into<String>) -> Self {
         Self::Because(Close(code, words.into()))
     }
 }
@@ -85,6 +88,8 @@ enum Step {
     Item(Option<FeedItem>),
     /// A cancel is answered.
     Answered(Value),
+    /// Its key or token is good no more.
+    Out,
     /// The server closes.
     Closing,
     /// A sign of life is due, or the client has been waited for long enough.
@@ -103,15 +108,19 @@ pub(crate) fn upgrade(
     let core = Shared::clone(core);
     // Shutting down waits for it, from before the upgrade on.
     let token = core.tasks.token();
-    let max = core.options.max_frame;
-    let upgrade = upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max);
-    upgrade.on_upgrade(move |socket| async move {
-        let _held = (token, reading);
-        let mut talk = Talk::new(core, principal, socket, run, feed);
+    limited(&core, upgrade).on_upgrade(move |socket| async move {
+        let _held = token;
+        let mut talk = Talk::new(core, principal, socket, run, feed, reading);
         if let Some(close) = talk.go_on().await {
-            talk.close(close).await;
+            say_goodbye(&mut talk.socket, close).await;
         }
     })
+}
+
+/// A socket that keeps little, and takes no more at once than it may.
+pub(crate) fn limited(core: &Shared, upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
+    let max = core.options.max_frame;
+    upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max)
 }
 
 /// One socket.
@@ -127,25 +136,30 @@ struct Talk {
     answers: FuturesUnordered<BoxFuture<'static, Value>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     timer: Pin<Box<Sleep>>,
+    /// Looks whether it may still be read, where that can end.
+    check: Option<Pin<Box<Sleep>>>,
+    reading: Reading,
     /// When something last came in.
     heard: Instant,
     allowance: Allowance,
 }
 
 impl Talk {
-    fn new(core: Shared, principal: Principal, socket: WebSocket, run: Run, feed: Feed) -> Self {
+    fn new(core: Shared, principal: Principal, socket: WebSocket, run: Run, feed: Feed, reading: Reading) -> Self {
         let now = Instant::now();
         Self {
             socket,
             run,
             feed,
-            principal,
             is_writing: false,
             answers: FuturesUnordered::new(),
             closing: Box::pin(core.closing.clone().cancelled_owned()),
             timer: Box::pin(sleep_until(after(now, core.options.heartbeat))),
+            check: principal.pass.can_end().then(|| Box::pin(sleep_until(after(now, RECHECK)))),
+            reading,
             heard: now,
-            allowance: Allowance { since: now, left: core.options.frames_a_second },
+            allowance: Allowance::new(now, core.options.frames_a_second),
+            principal,
             core,
         }
     }
@@ -165,6 +179,7 @@ impl Talk {
                 Step::Item(Some(item)) => self.write_items(item),
                 Step::Item(None) => Err(self.end()),
                 Step::Answered(answer) => self.write(Message::Text(answer.to_string().into())),
+                Step::Out => Err(Over::because(close_code::POLICY, "the key or token is good no more")),
                 Step::Closing => Err(Over::because(close_code::AWAY, "the server is shutting down")),
                 Step::Due => self.beat(),
             };
@@ -186,6 +201,9 @@ impl Talk {
 
     /// What happens next. It only looks; nothing that it takes is lost.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.is_out(cx) {
+            return Poll::Ready(Step::Out);
+        }
         if let Poll::Ready(came) = self.socket.poll_next_unpin(cx) {
             return Poll::Ready(came.map_or(Step::Gone, |came| came.map_or_else(broken, Step::Came)));
         }
@@ -209,6 +227,15 @@ impl Talk {
         self.timer.as_mut().poll(cx).map(|()| Step::Due)
     }
 
+    /// Whether its key or token is good no more.
+    fn is_out(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(check) = &mut self.check else { return false };
+        while check.as_mut().poll(cx).is_ready() {
+            check.as_mut().reset(after(Instant::now(), RECHECK));
+        }
+        self.reading.leave.is_over()
+    }
+
     /// Does what it is told.
     fn hear(&mut self, message: Message) -> Result<(), Over> {
         self.heard = Instant::now();
@@ -225,7 +252,12 @@ impl Talk {
 
     fn obey(&self, text: &str) -> Result<(), Problem> {
         let Said::Cancel { force, grace_ms, note } = parse(text.as_bytes(), self.core.options.max_depth)?;
-        let how = how(force, None, note, grace_ms)?;
+        let how = how(&self.principal, force, None, note, grace_ms)?;
+        if !self.principal.allows(Scope::RunCancel) {
+            let refused = json!({"problem": access::forbidden(Scope::RunCancel).to_json()});
+            self.answers.push(Box::pin(std::future::ready(reply_form(refused))));
+            return Ok(());
+        }
         let (core, principal, id) = (Shared::clone(&self.core), self.principal.clone(), self.run.id().clone());
         // A task of its own: who hangs up right behind the cancel has cancelled all the same.
         let stopping = self.core.spawn(async move {
@@ -271,21 +303,21 @@ impl Talk {
     fn rest(&mut self, time: Duration) {
         self.timer.as_mut().reset(after(Instant::now(), time));
     }
+}
 
-    /// Says why it ends, and waits a moment until the client has read it.
-    async fn close(&mut self, Close(code, words): Close) {
-        // A close frame has room for 123 bytes of words.
-        let words = words.get(..words.floor_char_boundary(123)).unwrap_or_default();
-        let frame = Message::Close(Some(CloseFrame { code, reason: words.into() }));
-        let goodbye = async {
-            self.socket.send(frame).await.ok()?;
-            // What is still on its way is read: if it were not, the client's system would throw the words away.
-            while let Some(Ok(_)) = self.socket.next().await {}
-            Some(())
-        };
-        // Whoever does not answer in time is gone.
-        let _ = timeout(LINGER, goodbye).await;
-    }
+/// Says why a socket ends, and waits a moment until the client has read it.
+pub(crate) async fn say_goodbye(socket: &mut WebSocket, Close(code, words): Close) {
+    // A close frame has room for 123 bytes of words.
+    let words = words.get(..words.floor_char_boundary(123)).unwrap_or_default();
+    let frame = Message::Close(Some(CloseFrame { code, reason: words.into() }));
+    let goodbye = async {
+        socket.send(frame).await.ok()?;
+        // What is still on its way is read: if it were not, the client's system would throw the words away.
+        while let Some(Ok(_)) = socket.next().await {}
+        Some(())
+    };
+    // Whoever does not answer in time is gone.
+    let _ = timeout(LINGER, goodbye).await;
 }
 
 fn reply_form(mut form: Value) -> Value {
@@ -297,23 +329,32 @@ fn reply_form(mut form: Value) -> Value {
 
 /// What is wrong with what came in.
 fn broken(error: axum::Error) -> Step {
-    let Ok(error) = error.into_inner().downcast::<tungstenite::Error>() else { return Step::Gone };
+    fault(error).map_or(Step::Gone, Step::Broken)
+}
+
+/// What is wrong with what came in; nothing if the client is gone.
+pub(crate) fn fault(error: axum::Error) -> Option<Close> {
+    let error = error.into_inner().downcast::<tungstenite::Error>().ok()?;
     match *error {
-        tungstenite::Error::Capacity(error) => Step::Broken(Close(close_code::SIZE, error.to_string())),
-        tungstenite::Error::Utf8(_) => Step::Broken(Close(close_code::INVALID, "text is UTF-8".into())),
-        tungstenite::Error::Protocol(error) => Step::Broken(Close(close_code::PROTOCOL, error.to_string())),
-        _ => Step::Gone,
+        tungstenite::Error::Capacity(error) => Some(Close(close_code::SIZE, error.to_string())),
+        tungstenite::Error::Utf8(_) => Some(Close(close_code::INVALID, "text is UTF-8".into())),
+        tungstenite::Error::Protocol(error) => Some(Close(close_code::PROTOCOL, error.to_string())),
+        _ => None,
     }
 }
 
 /// How many messages may come in this second.
-struct Allowance {
+pub(crate) struct Allowance {
     since: Instant,
     left: u32,
 }
 
 impl Allowance {
-    fn take(&mut self, now: Instant, a_second: u32) -> Result<(), Over> {
+    pub(crate) fn new(now: Instant, a_second: u32) -> Self {
+        Self { since: now, left: a_second }
+    }
+
+    pub(crate) fn take(&mut self, now: Instant, a_second: u32) -> Result<(), Over> {
         if now.duration_since(self.since) >= Duration::from_secs(1) {
             *self = Self { since: now, left: a_second };
         }
