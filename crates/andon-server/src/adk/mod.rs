@@ -43,14 +43,9 @@ pub(crate) fn routes() -> Vec<Route> {
     [runs(), about::routes(), sessions::routes(), artifacts::routes(), dev::routes()].into_iter().flatten().collect()
 }
 
-/// What starts runs, and stops them.
+/// What starts runs.
 fn runs() -> Vec<Route> {
-    vec![
-        ("/run", post(run::run)),
-        ("/run_sse", post(run::run_sse)),
-        ("/run_live", get(live::run_live)),
-        ("/apps/{app}/users/{user}/sessions/{session}", post(cancel::dispatch)),
-    ]
+    vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse)), ("/run_live", get(live::run_live))]
 }
 
 /// All routes, with refusals in ADK's words.

@@ -1,7 +1,9 @@
 //! ADK's dialect as its clients see it.
 
 mod bad_input;
+mod crash;
 mod leaving;
+mod live;
 mod questions;
 mod shape;
 mod stop;
