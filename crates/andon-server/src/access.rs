@@ -143,7 +143,7 @@ async fn identify(
     let now: Wall = core.runtime.now().wall;
     let shown = match ticket.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
         Some(ticket) => core.auth.tickets.redeem(ticket, now),
-        None => core.auth.principal(headers, now).await?,
+        None => core.auth.principal(core, headers, now).await?,
     };
     let principal = shown.ok_or_else(unauthorized)?;
     match leads {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::oidc::Oidc;
+
 /// What a server allows, and how long it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -63,6 +65,8 @@ pub struct Options {
     /// Who asks has to show a key. Without this everybody who reaches the server may do everything, so that it serves nobody
     /// beyond this machine.
     pub auth: bool,
+    /// As that, and tokens of this issuer are taken beside keys.
+    pub oidc: Option<Oidc>,
     /// Names that this server answers to, beside those of the machine itself.
     pub hosts: Vec<String>,
     /// Foreign origins whose pages may call it, such as `https://app.example`.
@@ -100,6 +104,7 @@ impl Default for Options {
             drain: Duration::from_secs(10),
             settle: Duration::from_secs(10),
             auth: false,
+            oidc: None,
             hosts: Vec::new(),
             origins: Vec::new(),
         }
@@ -109,6 +114,6 @@ impl Default for Options {
 impl Options {
     /// Whether it matters who asks.
     pub(crate) fn is_guarded(&self) -> bool {
-        self.auth
+        self.auth || self.oidc.is_some()
     }
 }
