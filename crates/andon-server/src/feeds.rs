@@ -4,7 +4,7 @@
 //!
 //! 1. Nothing is kept for a reader but its place: what it has not taken stays in the run. So a reader that stalls costs
 //!    nobody anything, and one that reads on gets what it missed in a few big pieces.
-//! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time.
+//! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time; in another dialect, event by event.
 //! 3. A feed ends itself: behind the run's last event, when the server closes, and within five seconds after its reader's
 //!    key or token is good no more. That of a run that waits for its agent
 //!    stays open until somebody takes the run up or stops it: the reader then comes again, and not before.
@@ -57,7 +57,7 @@ impl Parked {
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) _place: Place,
-    pub(crate) _watcher: Watcher,
+    pub(crate) watcher: Watcher,
     pub(crate) leave: Leave,
 }
 
@@ -84,9 +84,50 @@ impl Leave {
     }
 }
 
+/// How a feed is written down.
+pub(crate) trait Hand: Send + Unpin {
+    /// Writes an item behind what is written.
+    fn write(&mut self, item: &FeedItem);
+
+    /// What goes out now, although there may be more to be written at once.
+    fn full(&mut self) -> Option<Bytes>;
+
+    /// What goes out if nothing more is to be written at once.
+    fn rest(&mut self) -> Option<Bytes>;
+
+    /// All that this reader is to have was written, and the run goes on without it.
+    fn is_done(&self) -> bool;
+}
+
+/// The native feed: items as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Plain {
+    frame: BytesMut,
+}
+
+impl Hand for Plain {
+    fn write(&mut self, item: &FeedItem) {
+        write(&mut self.frame, item);
+    }
+
+    fn full(&mut self) -> Option<Bytes> {
+        if self.frame.len() < FRAME { None } else { self.rest() }
+    }
+
+    fn rest(&mut self) -> Option<Bytes> {
+        // Nothing is kept of what went out (invariant 1).
+        (!self.frame.is_empty()).then(|| std::mem::take(&mut self.frame).freeze())
+    }
+
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
 /// A feed as the body of a response.
-pub(crate) struct SseBody {
+pub(crate) struct SseBody<H = Plain> {
     feed: Feed,
+    hand: H,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     heartbeat: Duration,
     /// When the next sign of life is due.
@@ -97,9 +138,10 @@ pub(crate) struct SseBody {
     reading: Reading,
 }
 
-impl SseBody {
+impl<H: Hand> SseBody<H> {
     pub(crate) fn new(
         feed: Feed,
+        hand: H,
         reading: Reading,
         parked: Option<Parked>,
         closing: CancellationToken,
@@ -111,6 +153,7 @@ impl SseBody {
         Self {
             parked,
             feed,
+            hand,
             closing: Box::pin(closing.cancelled_owned()),
             heartbeat,
             timer: Box::pin(sleep_until(after(Instant::now(), heartbeat))),
@@ -119,20 +162,26 @@ impl SseBody {
         }
     }
 
-    /// All that is ready, up to a frame (invariant 2); nothing if there is nothing yet.
-    fn ready(&mut self, cx: &mut Context<'_>) -> Option<BytesMut> {
-        let mut frame = None;
-        while frame.as_ref().is_none_or(|frame: &BytesMut| frame.len() < FRAME) {
+    /// What is ready to go out (invariant 2); nothing if there is nothing yet.
+    fn ready(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.hand.full() {
+                return Some(frame);
+            }
+            if self.hand.is_done() {
+                self.is_over = true;
+                self.reading.watcher.leave_in_peace();
+                return None;
+            }
             match Pin::new(&mut self.feed).poll_next(cx) {
-                Poll::Ready(Some(item)) => write(frame.get_or_insert_default(), &item),
+                Poll::Ready(Some(item)) => self.hand.write(&item),
                 Poll::Ready(None) => {
                     self.is_over = self.parked.as_ref().is_none_or(|parked| !parked.is_still());
-                    break;
+                    return self.hand.rest();
                 }
-                Poll::Pending => break,
+                Poll::Pending => return self.hand.rest(),
             }
         }
-        frame
     }
 
     /// A sign of life, if one is due.
@@ -149,7 +198,7 @@ impl SseBody {
     }
 }
 
-impl http_body::Body for SseBody {
+impl<H: Hand> http_body::Body for SseBody<H> {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -160,7 +209,7 @@ impl http_body::Body for SseBody {
         }
         if let Some(frame) = self.ready(cx) {
             self.rest();
-            return Poll::Ready(Some(Ok(Frame::data(frame.freeze()))));
+            return Poll::Ready(Some(Ok(Frame::data(frame))));
         }
         if self.is_over || self.closing.as_mut().poll(cx).is_ready() {
             self.is_over = true;
@@ -267,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_feed_with_nothing_to_say_costs_little() {
-        let own = size_of::<SseBody>();
+        let own = size_of::<SseBody<Plain>>();
         let boxed = size_of::<Sleep>() + size_of::<WaitForCancellationFutureOwned>();
         assert!(own + boxed < 512, "{own} and {boxed} bytes");
     }

@@ -66,7 +66,7 @@ pub use apps::{App, Apps};
 pub use files::raise_file_limit;
 pub use keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
 pub use oidc::{Oidc, OidcError};
-pub use options::Options;
+pub use options::{Disconnect, Options};
 pub use scopes::{NoSuchScope, Scope, Scopes};
 pub use secret::{NoRandom, Secret};
 pub use serve::ServeError;
@@ -99,6 +99,8 @@ pub(crate) struct Core {
     pub(crate) feeds: Feeds,
     /// Room for what clients send.
     pub(crate) bodies: Budget,
+    /// Artifacts are saved and deleted one after the other.
+    pub(crate) artifacts: tokio::sync::Mutex<()>,
     /// Requests that are starting runs.
     pub(crate) creating: Semaphore,
     /// Cancels that wait for the disk.
@@ -135,6 +137,7 @@ impl Server {
             presence: Presence::default(),
             feeds: Feeds::default(),
             bodies: Budget::new(&options),
+            artifacts: tokio::sync::Mutex::new(()),
             creating: places(options.max_creating),
             cancelling: places(options.max_cancelling),
             waiting: places(options.max_waiting),

@@ -67,10 +67,23 @@ pub struct Options {
     pub auth: bool,
     /// As that, and tokens of this issuer are taken beside keys.
     pub oidc: Option<Oidc>,
+    /// What losing the client of a run does that came in ADK's dialect, whose Stop button is a closed connection.
+    pub adk_on_disconnect: Disconnect,
     /// Names that this server answers to, beside those of the machine itself.
     pub hosts: Vec<String>,
     /// Foreign origins whose pages may call it, such as `https://app.example`.
     pub origins: Vec<String>,
+}
+
+/// What losing its client does to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disconnect {
+    /// It goes on.
+    Continue,
+    /// It is cancelled at once.
+    Cancel,
+    /// It is cancelled, unless somebody comes back in time.
+    CancelAfter(Duration),
 }
 
 impl Default for Options {
@@ -105,6 +118,7 @@ impl Default for Options {
             settle: Duration::from_secs(10),
             auth: false,
             oidc: None,
+            adk_on_disconnect: Disconnect::Cancel,
             hosts: Vec::new(),
             origins: Vec::new(),
         }

@@ -71,6 +71,11 @@ impl Problem {
         &self.detail
     }
 
+    /// A field that was added.
+    pub(crate) fn more(&self, name: &str) -> Option<&Value> {
+        self.more.get(name)
+    }
+
     /// As clients see it.
     pub(crate) fn to_json(&self) -> Value {
         let mut body = json!({

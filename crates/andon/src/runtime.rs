@@ -25,12 +25,13 @@ use crate::live::Live;
 use crate::log::Log;
 use crate::memory::MemoryJournal;
 use crate::metering::patience_at_shutdown;
+use crate::observe::{Observer, Observers};
 use crate::probe::{Probe, Probes};
 use crate::recovery::{self, Recovered};
 use crate::registry::Registry;
 use crate::run::Run;
 use crate::session::SessionCore;
-use crate::sessions::{RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
+use crate::sessions::{Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
 use crate::shelf::Shelf;
 use crate::sync::{AtomicU64, HashMap, HashSet, Mutex, Ordering};
 
@@ -46,6 +47,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) probes: Probes,
+    pub(crate) observers: Observers,
     pub(crate) door: Door,
     pub(crate) registry: Registry,
     pub(crate) flusher: Flusher,
@@ -233,6 +235,40 @@ impl Runtime {
         self.core.journal.sessions().create(session, self.core.clock.now().wall, state).await
     }
 
+    /// Keeps things with a session and changes its state, all of it or nothing; says no, and does nothing, if there is no such
+    /// session. What is kept goes with the session.
+    pub async fn keep(
+        &self,
+        session: &SessionKey,
+        things: Vec<Kept>,
+        change: StateChange,
+    ) -> Result<bool, JournalError> {
+        self.core.journal.sessions().keep_with(session, self.core.clock.now().wall, things, change).await
+    }
+
+    /// All things of a kind that are kept with a session, in the order of their names.
+    pub async fn kept(&self, session: &SessionKey, kind: &str) -> Result<Vec<Kept>, JournalError> {
+        self.core.journal.sessions().kept_with(session, kind).await
+    }
+
+    /// Keeps something with a session no longer; says whether it was there.
+    pub async fn discard(&self, session: &SessionKey, kind: &str, name: &str) -> Result<bool, JournalError> {
+        self.core.journal.sessions().discard_with(session, kind, name).await
+    }
+
+    /// All of a session: its state, its runs with their record, and what is kept with it; nothing if there is no such session.
+    pub async fn whole_session(&self, session: &SessionKey) -> Result<Option<Moved>, JournalError> {
+        self.core.journal.sessions().take_copy(session).await
+    }
+
+    /// Puts a session in that was made elsewhere, all of it or nothing. Refused if it, or one of its runs, is here already.
+    pub async fn put_session(&self, moved: Moved) -> Result<(), JournalError> {
+        let session = moved.session.clone();
+        self.core.journal.sessions().put(moved).await?;
+        self.core.forget_history(&session);
+        Ok(())
+    }
+
     /// The sessions on record, the one that was last used first.
     pub async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, JournalError> {
         self.core.journal.sessions().list(which).await
@@ -284,7 +320,7 @@ impl Runtime {
     pub async fn import(&self, lines: &str) -> Result<Imported, ImportError> {
         let moved = export::read(lines)?;
         let session = moved.session.clone();
-        self.core.journal.sessions().put(moved).await?;
+        self.put_session(moved).await?;
         Ok(Imported { session, recovered: self.recover().await })
     }
 
@@ -307,6 +343,16 @@ impl Runtime {
     /// Waits until nothing runs any more, without stopping anything.
     pub async fn idle(&self) {
         self.core.door.all_over().await;
+    }
+
+    /// The observer of this kind that the runtime was built with.
+    pub fn observer<T: Observer>(&self) -> Option<Arc<T>> {
+        self.core.observers.find()
+    }
+
+    /// How often an observer has panicked.
+    pub fn observer_panics(&self) -> u64 {
+        self.core.observers.panics()
     }
 
     /// How many tasks of this runtime are alive: drivers, tools, hooks and the flusher.
@@ -405,6 +451,7 @@ pub struct RuntimeBuilder {
     journal: Option<Arc<dyn Journal>>,
     clock: Option<Arc<dyn Clock>>,
     probe: Option<Arc<dyn Probe>>,
+    observers: Vec<Arc<dyn Observer>>,
     lanes: Lanes,
     seed: Option<u64>,
     blocking: Option<BlockingPool>,
@@ -412,7 +459,15 @@ pub struct RuntimeBuilder {
 
 impl Default for RuntimeBuilder {
     fn default() -> Self {
-        Self { journal: None, clock: None, probe: None, lanes: Lanes::Two, seed: None, blocking: None }
+        Self {
+            journal: None,
+            clock: None,
+            probe: None,
+            observers: Vec::new(),
+            lanes: Lanes::Two,
+            seed: None,
+            blocking: None,
+        }
     }
 }
 
@@ -435,6 +490,13 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
+        self
+    }
+
+    /// Is told of every fact of every run when it is shown. There may be several; each is told in turn.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
         self
     }
 
@@ -468,6 +530,7 @@ impl RuntimeBuilder {
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
             door: Door::new(self.lanes),
             probes: Probes(self.probe),
+            observers: Observers::new(self.observers),
             registry: Registry::default(),
             flusher: Flusher::default(),
             blocking: self.blocking.unwrap_or_default(),

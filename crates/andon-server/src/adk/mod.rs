@@ -6,13 +6,31 @@
 //!    own events. So they are the same.
 //! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes.
 
+mod about;
+mod artifacts;
+mod cancel;
+mod closing;
+mod dev;
+mod event;
+mod form;
+mod hand;
+mod import;
+mod reach;
+mod render;
+mod request;
+mod results;
+mod run;
+mod sessions;
+mod story;
+mod trace;
+mod valid;
 mod words;
 
 pub(crate) use words::in_adks_words;
 
 use axum::Router;
 use axum::middleware;
-use axum::routing::MethodRouter;
+use axum::routing::{MethodRouter, post};
 
 use crate::Shared;
 
@@ -21,7 +39,8 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    Vec::new()
+    let runs = vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse))];
+    [runs, about::routes(), sessions::routes(), artifacts::routes(), dev::routes()].into_iter().flatten().collect()
 }
 
 /// All routes, with refusals in ADK's words.

@@ -7,12 +7,14 @@ use std::time::Duration;
 use crate::json::Json;
 use andon::core::message::Image;
 use andon::{
-    Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, WhenBusy,
+    Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateMap,
+    WhenBusy,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -140,8 +142,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(request): Body<CreateRun>,
 ) -> Result<Response, Problem> {
-    let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
-    let _permit = core.creating.try_acquire().map_err(too_many)?;
+    let _permit = may_create(&core)?;
     let named = Named::of(&principal, &request)?;
     let wanted = |session: &SessionKey| match events::wants_feed(&headers) {
         true => Wanted::new(&core, &principal, session, &headers, None).map(Some),
@@ -161,6 +162,12 @@ pub(crate) async fn create(
     answer(&core, &run, status, wanted)
 }
 
+/// A place among those who are starting runs.
+pub(crate) fn may_create(core: &Shared) -> Result<SemaphorePermit<'_>, Problem> {
+    let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
+    core.creating.try_acquire().map_err(too_many)
+}
+
 /// The run, or its feed.
 fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<Wanted>) -> Result<Response, Problem> {
     if let Some(wanted) = wanted {
@@ -177,7 +184,7 @@ fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<Wanted>) 
 }
 
 /// The client has chosen the run's id, and the request may be a repetition.
-struct Named {
+pub(crate) struct Named {
     run_id: RunId,
     /// Whose run it is to be.
     user: String,
@@ -213,14 +220,17 @@ impl Named {
 }
 
 /// A request that was understood.
-struct Order {
-    agent: Agent,
-    run_id: RunId,
-    named: Option<Named>,
-    input: Message,
-    when_busy: WhenBusy,
-    on_disconnect: OnDisconnect,
-    limits: Limits,
+pub(crate) struct Order {
+    /// The agent, in the session.
+    pub(crate) agent: Agent,
+    pub(crate) run_id: RunId,
+    pub(crate) named: Option<Named>,
+    pub(crate) input: Message,
+    pub(crate) when_busy: WhenBusy,
+    pub(crate) on_disconnect: OnDisconnect,
+    pub(crate) limits: Limits,
+    /// What it changes in the session's state as it begins.
+    pub(crate) state: StateMap,
 }
 
 impl Order {
@@ -243,6 +253,10 @@ impl Order {
             None => RunId::new(new_id()).map_err(|error| Problem::bad_id("run_id", &error))?,
         };
         let user = principal.user_or_own(request.user.as_deref())?;
+        if request.session.as_deref().is_some_and(is_a_cancel) {
+            let detail = format!("session: a name that ends in {CANCEL} is how ADK's clients cancel: choose another");
+            return Err(Problem::bad_request("bad-id", detail));
+        }
         let session = request.session.unwrap_or_else(new_id);
         let key = SessionKey::new(agent.name(), user, session);
         let key = key.map_err(|error| Problem::bad_id("user or session", &error))?;
@@ -256,11 +270,20 @@ impl Order {
             when_busy: when_busy(request.when_busy),
             on_disconnect: request.on_disconnect,
             limits,
+            state: StateMap::new(),
         })
     }
 }
 
-fn new_id() -> String {
+/// What a session's name ends in where ADK's clients cancel what runs in it.
+pub(crate) const CANCEL: &str = ":cancel";
+
+/// Whether a name would be that of a cancel: no session has such a name.
+pub(crate) fn is_a_cancel(session: &str) -> bool {
+    session.ends_with(CANCEL)
+}
+
+pub(crate) fn new_id() -> String {
     Uuid::now_v7().to_string()
 }
 
@@ -311,7 +334,7 @@ fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
 }
 
 /// Starts the run and waits until it is on record.
-async fn start(
+pub(crate) async fn start(
     core: &Shared,
     principal: &Principal,
     order: &Order,
@@ -344,7 +367,7 @@ fn admit(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Optio
     let run = core.admission.admit(&core.runtime, &core.options, &applicant, |born_cancelled| {
         is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
-        let prompt = prompt.when_busy(order.when_busy).limits(order.limits);
+        let prompt = prompt.when_busy(order.when_busy).limits(order.limits).state(order.state.clone());
         let prompt = match &order.named {
             Some(named) => prompt.request(named.digest),
             None => prompt,

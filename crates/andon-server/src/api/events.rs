@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::IdForm;
 use super::{runs, socket};
 use crate::Shared;
-use crate::feeds::{Leave, NoPlace, Parked, Place, Reading, SseBody};
+use crate::feeds::{Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
 use crate::path::Path;
 use crate::presence::Watcher;
 use crate::principal::Principal;
@@ -136,9 +136,9 @@ impl Wanted {
         self.watcher = Some(core.presence.watch(run));
     }
 
-    fn reading(self, core: &Shared, run: &Run) -> Reading {
+    pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
         let watcher = self.watcher.unwrap_or_else(|| core.presence.watch(run.id()));
-        Reading { _place: self.place, _watcher: watcher, leave: self.leave }
+        Reading { _place: self.place, watcher, leave: self.leave }
     }
 }
 
@@ -162,7 +162,14 @@ pub(crate) fn feed(core: &Shared, run: &Run, wanted: Wanted) -> Response {
     }
     let reading = wanted.reading(core, run);
     let parked = Parked::find(&core.runtime, run.id());
-    let body = SseBody::new(run.feed_from(from), reading, parked, core.closing.clone(), core.options.heartbeat);
+    let body = SseBody::new(
+        run.feed_from(from),
+        Plain::default(),
+        reading,
+        parked,
+        core.closing.clone(),
+        core.options.heartbeat,
+    );
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),

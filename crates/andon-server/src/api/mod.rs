@@ -2,17 +2,17 @@
 
 mod approvals;
 mod apps;
-mod cancel;
-mod create;
-mod events;
+pub(crate) mod cancel;
+pub(crate) mod create;
+pub(crate) mod events;
 pub(crate) mod forms;
 mod keys;
 mod line;
 mod operations;
 mod runs;
-mod selector;
+pub(crate) mod selector;
 mod sessions;
-mod socket;
+pub(crate) mod socket;
 mod tickets;
 
 use std::time::Duration;
