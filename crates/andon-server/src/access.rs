@@ -244,3 +244,7 @@ fn take_ticket(uri: &mut Uri) -> Option<String> {
 #[cfg(test)]
 #[path = "access_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod table_tests;

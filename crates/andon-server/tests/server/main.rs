@@ -21,3 +21,4 @@ mod remembered;
 mod shutdown;
 mod slow_disk;
 mod socket;
+mod who;
