@@ -63,6 +63,7 @@ pub(crate) const NATIVE: &[Row] = &[
     (Method::DELETE, "/v1/sessions/{app}/{user}/{session}", Need::Scope(RunCreate)),
     (Method::GET, "/v1/sessions/{app}/{user}/{session}/history", Need::Scope(RunRead)),
     (Method::GET, "/v1/usage", Need::Scope(Metrics)),
+    (Method::GET, "/v1/me", Need::Known),
     (Method::POST, "/v1/tickets", Need::Scope(RunRead)),
     (Method::POST, "/v1/keys", Need::Scope(Admin)),
     (Method::GET, "/v1/keys", Need::Scope(Admin)),

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::forms::{
-    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Models, RunPage, RunView,
+    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Me, Models, RunPage, RunView,
     SessionList,
 };
 use super::{ANSWER, Client, ClientError, Order};
@@ -41,6 +41,16 @@ impl Client {
     /// Whether somebody is there, who answers soon.
     pub(crate) async fn is_there(&self) -> Result<(), ClientError> {
         self.ask::<Value>(self.request(Method::GET, &["healthz"]).timeout(SIGN_OF_LIFE)).await.map(drop)
+    }
+
+    /// The user that the server takes us for.
+    pub(crate) async fn own_user(&self) -> Result<String, ClientError> {
+        match self.get::<Me>(&["v1", "me"], &[]).await {
+            Ok(me) => Ok(me.user),
+            // A server that does not know that asks for no keys.
+            Err(error) if error.is_not_found() => Ok(LOCAL.to_owned()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes a key: the key itself, and what is known of it.

@@ -33,6 +33,12 @@ pub(super) struct MadeKey {
     pub(super) info: KeyInfo,
 }
 
+/// Whom a server takes us for.
+#[derive(Debug, Deserialize)]
+pub(super) struct Me {
+    pub(super) user: String,
+}
+
 /// All keys.
 #[derive(Debug, Deserialize)]
 pub(super) struct KeyList {

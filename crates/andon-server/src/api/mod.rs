@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod forms;
 mod keys;
 mod line;
+mod me;
 mod operations;
 mod runs;
 pub(crate) mod selector;
@@ -61,6 +62,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one, sessions::delete))
         .routes(routes!(sessions::history))
+        .routes(routes!(me::me))
         .routes(routes!(tickets::issue))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::revoke))
