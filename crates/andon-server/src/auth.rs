@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, header};
 
 use crate::Shared;
 use crate::keys::{Keys, PREFIX};
+use crate::limiter::Limiter;
 use crate::oidc::Issuer;
 use crate::options::Options;
 use crate::principal::Principal;
@@ -23,6 +24,8 @@ pub(crate) struct Auth {
     is_on: bool,
     pub(crate) keys: Keys,
     pub(crate) tickets: Tickets,
+    /// Cancels of what does not run.
+    pub(crate) cancels: Limiter,
     /// The key of whoever may read what the server stores: new at every start, and kept nowhere in here.
     owner: Option<(Secret, Trace)>,
     issuer: Option<Arc<Issuer>>,
@@ -35,7 +38,14 @@ impl Auth {
         let owner = random_word().ok().filter(|_| is_on);
         let owner = owner.map(|word| (Secret::new(format!("{PREFIX}{OWNER}{word}")), Trace::of(&word)));
         let issuer = options.oidc.clone().map(Issuer::new);
-        Ok(Self { is_on, keys: Keys::read(runtime.shelf()).await?, tickets: Tickets::default(), owner, issuer })
+        Ok(Self {
+            is_on,
+            keys: Keys::read(runtime.shelf()).await?,
+            tickets: Tickets::default(),
+            cancels: Limiter::default(),
+            owner,
+            issuer,
+        })
     }
 
     /// Whether it matters who asks.

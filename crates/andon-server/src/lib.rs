@@ -35,6 +35,7 @@ mod guard;
 mod idle;
 mod json;
 mod keys;
+mod limiter;
 mod line;
 mod oidc;
 mod options;

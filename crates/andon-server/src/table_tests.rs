@@ -390,6 +390,20 @@ async fn a_page_may_ask_whether_it_may_ask_without_a_key() {
     assert_eq!(response.headers()["access-control-allow-origin"], "https://app.example", "the page can read why");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_cancels_of_what_does_not_run_is_refused_and_a_run_is_stopped_all_the_same() {
+    let world = World::new().await;
+    let ada = world.key("ada", None, &RUNS);
+    let cancel = async |run: &str| world.send(Some(&ada), &Method::POST, &format!("/v1/runs/{run}/cancel"), None).await;
+    let mut refused = 0;
+    for n in 0..1_100 {
+        refused += usize::from(cancel(&format!("none-{}", n % 50)).await.1["type"] == "urn:andon:too-many-cancels");
+    }
+    assert!(refused > 0, "none was refused");
+    assert!(cancel(world.run.id().as_str()).await.0.is_success());
+    assert!(world.run.cord().is_pulled());
+}
+
 /// What it costs to know who asks. Run with `--ignored --nocapture`.
 #[tokio::test]
 #[ignore = "a measurement"]
