@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use andon_server::{Oidc, ServeError};
+use andon_server::{Disconnect, Oidc, ServeError};
 
 use super::{DbArgs, Options};
 
@@ -125,6 +125,10 @@ pub(crate) struct LimitArgs {
     /// How long a cancel for a run that has not arrived yet is remembered.
     #[arg(long, value_name = "TIME", default_value_t = usual().remember.into(), value_parser = some_span)]
     remember: Span,
+    /// What losing the client does to a run that came in ADK's dialect, whose Stop button is a closed connection: `cancel`,
+    /// `continue`, or the time for which it is waited for.
+    #[arg(long, value_name = "WHAT", default_value = "cancel", value_parser = disconnect, help_heading = "ADK")]
+    adk_on_disconnect: Disconnect,
     /// A name that the server answers to, beside localhost. May be repeated.
     #[arg(long = "host", value_name = "NAME", help_heading = "Who may call")]
     hosts: Vec<String>,
@@ -167,6 +171,7 @@ impl ServeArgs {
             heartbeat: limits.heartbeat.0,
             remember: limits.remember.0,
             hosts,
+            adk_on_disconnect: limits.adk_on_disconnect,
             origins: limits.origins.clone(),
             ..usual()
         })
@@ -176,6 +181,18 @@ impl ServeArgs {
 /// What a server has that was told nothing.
 fn usual() -> andon_server::Options {
     andon_server::Options::default()
+}
+
+/// What losing a client does: a word, or a time.
+fn disconnect(text: &str) -> Result<Disconnect, String> {
+    match text {
+        "cancel" => Ok(Disconnect::Cancel),
+        "continue" => Ok(Disconnect::Continue),
+        time => match time.parse::<Span>() {
+            Ok(Span(time)) => Ok(Disconnect::CancelAfter(time)),
+            Err(error) => Err(format!("say cancel, continue or a time: {error}")),
+        },
+    }
 }
 
 /// A time as it is written: 10s, 2m.
@@ -252,7 +269,8 @@ mod tests {
     fn every_limit_arrives_where_it_belongs() {
         let words = "serve --drain 0s --settle 1s --max-runs 2 --max-runs-per-user 3 --max-feeds 4 \
             --max-feeds-per-user 5 --max-connections 6 --max-body 7 --max-frame 8 --head-time 9s --body-idle 10s \
-            --body-time 20s --stalled 11s --heartbeat 12s --remember 13s --host a.example --host b.example --origin https://c.example";
+            --body-time 20s --stalled 11s --heartbeat 12s --remember 13s \
+            --adk-on-disconnect 14s --host a.example --host b.example --origin https://c.example";
         let options = served(&words.split_whitespace().collect::<Vec<_>>()).server_options().unwrap();
         let seconds = Duration::from_secs;
         let expected = andon_server::Options {
@@ -271,11 +289,20 @@ mod tests {
             stalled: seconds(11),
             heartbeat: seconds(12),
             remember: seconds(13),
+            adk_on_disconnect: Disconnect::CancelAfter(seconds(14)),
             hosts: vec!["a.example".to_owned(), "b.example".to_owned()],
             origins: vec!["https://c.example".to_owned()],
             ..andon_server::Options::default()
         };
         assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn losing_a_client_of_adks_is_a_word_or_a_time() {
+        assert_eq!(disconnect("cancel"), Ok(Disconnect::Cancel));
+        assert_eq!(disconnect("continue"), Ok(Disconnect::Continue));
+        assert_eq!(disconnect("2m"), Ok(Disconnect::CancelAfter(Duration::from_secs(120))));
+        assert!(disconnect("stop").unwrap_err().contains("say cancel, continue or a time"));
     }
 
     #[test]
