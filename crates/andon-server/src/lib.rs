@@ -58,7 +58,7 @@ use tokio_util::task::TaskTracker;
 pub use apps::{App, Apps};
 pub use files::raise_file_limit;
 pub use options::Options;
-pub use serve::ServeError;
+pub use serve::{ServeError, has_page};
 pub use shutdown::{Serving, ShutDown};
 
 use crate::admission::Admission;

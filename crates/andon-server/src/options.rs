@@ -1,5 +1,6 @@
 //! What a server allows, and how long it waits.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a server allows, and how long it waits.
@@ -64,6 +65,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Foreign origins whose pages may call it, such as `https://app.example`.
     pub origins: Vec<String>,
+    /// The folder of ADK's web page, if it is served: `google/adk/cli/browser` in the package `google-adk`.
+    pub adk_ui: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -98,6 +101,7 @@ impl Default for Options {
             settle: Duration::from_secs(10),
             hosts: Vec::new(),
             origins: Vec::new(),
+            adk_ui: None,
         }
     }
 }

@@ -19,6 +19,7 @@ mod results;
 mod sessions;
 mod story;
 mod trace;
+mod ui;
 mod words;
 
 use axum::Router;
@@ -32,11 +33,17 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    [about::routes(), sessions::routes(), artifacts::routes(), dev::routes()].into_iter().flatten().collect()
+    [about::routes(), sessions::routes(), artifacts::routes(), dev::routes(), ui::routes()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// All routes, with refusals in ADK's words.
-pub(crate) fn router() -> Router<Shared> {
-    let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+pub(crate) fn router(core: &Shared) -> Router<Shared> {
+    // Without a page there is nothing at the root.
+    let front = core.options.adk_ui.is_some().then(ui::front);
+    let routes =
+        routes().into_iter().chain(front).fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     routes.layer(middleware::map_response(words::in_adks_words))
 }
