@@ -46,6 +46,14 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalBody<T> {
     }
 }
 
+/// A request's body as it is, of one that says that it is JSON.
+pub(crate) async fn json_bytes(request: Request, core: &Shared) -> Result<Bytes, Problem> {
+    must_be_json(request.headers())?;
+    let bytes = read(request, core).await?;
+    not_too_deep(&bytes, core.options.max_depth)?;
+    Ok(bytes)
+}
+
 /// Refuses a body that does not say that it is JSON. A page of another origin can send anything but JSON without being asked first.
 pub(crate) fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
@@ -103,10 +111,7 @@ fn too_slow(error: &BytesRejection) -> Option<TooSlow> {
 
 /// Reads JSON.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Problem> {
-    if depth(bytes) > max_depth {
-        let detail = format!("the JSON is nested more than {max_depth} deep: flatten it");
-        return Err(Problem::bad_request("json-too-deep", detail));
-    }
+    not_too_deep(bytes, max_depth)?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
@@ -115,6 +120,14 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Resu
     })?;
     reader.end().map_err(|error| problem("", &error))?;
     Ok(parsed)
+}
+
+fn not_too_deep(bytes: &[u8], max_depth: usize) -> Result<(), Problem> {
+    if depth(bytes) <= max_depth {
+        return Ok(());
+    }
+    let detail = format!("the JSON is nested more than {max_depth} deep: flatten it");
+    Err(Problem::bad_request("json-too-deep", detail))
 }
 
 fn problem(place: &str, error: &serde_json::Error) -> Problem {

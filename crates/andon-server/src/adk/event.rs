@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon::core::message::Image;
 use andon::core::time::Wall;
 use andon::core::usage::{Figure, Usage};
-use andon::{Message, Part, RunId, StateChange};
+use andon::{Message, Part, RunId, StateMap};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -107,7 +107,7 @@ pub(crate) struct Response {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Actions {
     /// What it changed in the session's state.
-    pub(crate) state_delta: StateChange,
+    pub(crate) state_delta: StateMap,
     /// The artifacts that it wrote.
     pub(crate) artifact_delta: Map<String, Value>,
     requested_auth_configs: Map<String, Value>,

@@ -8,6 +8,7 @@
 use axum::extract::{FromRequest, Request};
 use serde_json::{Map, Value, json};
 
+use super::valid;
 use crate::Shared;
 use crate::body::{depth, must_be_json, read};
 use crate::problem::Problem;
@@ -45,25 +46,15 @@ impl FromRequest<Shared> for MaybeBody {
             let detail = format!("the JSON is nested more than {max} deep: flatten it");
             return Err(Problem::bad_request("json-too-deep", detail));
         }
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| no_json(&error))?;
+        let value = valid::json(&bytes)?;
         Ok(Self(Some(value).filter(|value| !value.is_null())))
     }
-}
-
-fn no_json(error: &serde_json::Error) -> Problem {
-    let place = [json!("body"), json!(error.column())];
-    let one = json!({"type": "json_invalid", "loc": place, "msg": "JSON decode error", "input": {}, "ctx": {"error": error.to_string()}});
-    validation(one)
 }
 
 /// A value that is refused, in the form of ADK's validation.
 pub(crate) fn invalid(kind: &str, place: &[Value], words: &str, input: &Value) -> Problem {
     let input = if input.to_string().len() > MAX_ECHO { &Value::Null } else { input };
-    validation(json!({"type": kind, "loc": place, "msg": words, "input": input}))
-}
-
-fn validation(one: Value) -> Problem {
-    Problem::unprocessable("bad-field", "the request does not fit").with("detail", json!([one]))
+    valid::refuse(vec![json!({"type": kind, "loc": place, "msg": words, "input": input})])
 }
 
 /// An object that a client sent, and its place in the request.
@@ -177,6 +168,6 @@ mod tests {
         let problem = events.first().unwrap().text("author").unwrap_err().to_json();
         let expected = json!([{"type": "string_type", "loc": ["body", "events", 0, "author"],
             "msg": "Input should be a valid string", "input": 5}]);
-        assert_eq!(problem.get("detail"), Some(&expected));
+        assert_eq!(problem.get(valid::ERRORS), Some(&expected));
     }
 }

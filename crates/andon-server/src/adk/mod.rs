@@ -8,23 +8,30 @@
 
 mod about;
 mod artifacts;
+mod cancel;
 mod closing;
 mod dev;
 mod event;
 mod form;
+mod hand;
 mod import;
 mod reach;
 mod render;
+mod request;
 mod results;
+mod run;
 mod sessions;
 mod story;
 mod trace;
 mod ui;
+mod valid;
 mod words;
+
+pub(crate) use words::in_adks_words;
 
 use axum::Router;
 use axum::middleware;
-use axum::routing::MethodRouter;
+use axum::routing::{MethodRouter, post};
 
 use crate::Shared;
 
@@ -33,7 +40,8 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    [about::routes(), sessions::routes(), artifacts::routes(), dev::routes(), ui::routes()]
+    let runs = vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse))];
+    [runs, about::routes(), sessions::routes(), artifacts::routes(), dev::routes(), ui::routes()]
         .into_iter()
         .flatten()
         .collect()
@@ -45,5 +53,5 @@ pub(crate) fn router(core: &Shared) -> Router<Shared> {
     let front = core.options.adk_ui.is_some().then(ui::front);
     let routes =
         routes().into_iter().chain(front).fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    routes.layer(middleware::map_response(words::in_adks_words))
+    routes.layer(middleware::map_response(in_adks_words))
 }

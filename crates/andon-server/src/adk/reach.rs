@@ -23,8 +23,8 @@ pub(crate) fn user(principal: &Principal, app: &str, user: &str) -> Result<Sessi
 }
 
 /// Whether who asks may act for this user. The one place of the dialect that asks.
-fn within(_principal: &Principal, _user: &str) -> Result<(), Problem> {
-    Ok(())
+fn within(principal: &Principal, user: &str) -> Result<(), Problem> {
+    if principal.may_act_for(user) { Ok(()) } else { Err(no_session()) }
 }
 
 /// There is no such session, or none within reach.

@@ -15,9 +15,7 @@ use std::sync::Arc;
 
 use andon::core::event::{Accepted, Approval, ModelEnd};
 use andon::core::time::Wall;
-use andon::{
-    CallId, Event, FeedItem, Kind, Message, ModelStop, Record, RunId, StateChange, ToolCall, ToolResult, Used,
-};
+use andon::{CallId, Event, FeedItem, Kind, Message, ModelStop, Record, RunId, StateMap, ToolCall, ToolResult, Used};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -63,7 +61,6 @@ pub(crate) struct Rendering {
 /// The model call in progress, or the last one.
 #[derive(Debug, Default)]
 struct ModelCall {
-    number: u32,
     id: Uuid,
     /// Pieces of its answer were told.
     has_pieces: bool,
@@ -77,7 +74,7 @@ struct OpenCall {
     call: ToolCall,
     /// A person has not decided yet.
     is_asked: bool,
-    result: Option<(Arc<ToolResult>, Option<StateChange>)>,
+    result: Option<(Arc<ToolResult>, Option<StateMap>)>,
 }
 
 impl Rendering {
@@ -137,7 +134,7 @@ impl Rendering {
             }
             Event::RunStarted => self.started(at),
             Event::ModelStarted { call, .. } => {
-                self.model = ModelCall { number: *call, id: self.id(&format!("model {call}")), ..ModelCall::default() };
+                self.model = ModelCall { id: self.id(&format!("model {call}")), ..ModelCall::default() };
                 None
             }
             Event::Message { message } => {
@@ -151,7 +148,7 @@ impl Rendering {
             Event::ModelFinished { end, .. } => self.answer(end, at),
             Event::ApprovalRequested { call, .. } => self.question(call, at),
             Event::ApprovalResolved { call, verdict } => self.decision(call, verdict, at),
-            Event::ToolFinished { call, result, .. } => self.result(call, result, None, at),
+            Event::ToolFinished { call, result, state, .. } => self.result(call, result, state.as_deref(), at),
             Event::ToolRefused { call, result, .. } => self.result(call, result, None, at),
             Event::CancelRequested { request, .. } => {
                 self.closing.stopped(Stop { by: request.by.clone(), force: request.force });
@@ -202,7 +199,9 @@ impl Rendering {
     fn started(&mut self, at: Wall) -> Option<AdkEvent> {
         self.has_started = true;
         let accepted = self.accepted.as_ref().filter(|_| self.view == View::Session)?;
-        Some(self.of_user("input", parts(&accepted.input).0, at))
+        let mut event = self.of_user("input", parts(&accepted.input).0, at);
+        event.actions.state_delta = accepted.state.as_deref().cloned().unwrap_or_default();
+        Some(event)
     }
 
     fn piece(&mut self, part: AdkPart, now: Wall) -> AdkEvent {
@@ -283,7 +282,7 @@ impl Rendering {
         &mut self,
         call: &CallId,
         result: &Arc<ToolResult>,
-        state: Option<&StateChange>,
+        state: Option<&StateMap>,
         at: Wall,
     ) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
@@ -293,7 +292,7 @@ impl Rendering {
         }
         self.results += 1;
         self.is_models_turn = false;
-        let (mut parts, mut state_delta) = (std::mem::take(&mut self.unanswered), StateChange::new());
+        let (mut parts, mut state_delta) = (std::mem::take(&mut self.unanswered), StateMap::new());
         for OpenCall { call, result, .. } in std::mem::take(&mut self.calls) {
             let Some((result, state)) = result else { continue };
             parts.push(AdkPart::response(call.id.as_str(), call.name, results::response(&result)));

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::form::{Body, MaybeBody, Object};
 use super::reach::{self, CANCEL, no_session};
-use super::{Route, import, story};
+use super::{Route, cancel, import, story};
 use crate::Shared;
 use crate::json::Json;
 use crate::path::Path;
@@ -34,7 +34,7 @@ const OF_EVALUATIONS: [&str; 2] = ["adk-eval-session-", "___eval___session___"];
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         ("/apps/{app}/users/{user}/sessions", get(list).post(create)),
-        ("/apps/{app}/users/{user}/sessions/{session}", get(one).patch(change).delete(delete)),
+        ("/apps/{app}/users/{user}/sessions/{session}", get(one).post(cancel::dispatch).patch(change).delete(delete)),
     ]
 }
 
