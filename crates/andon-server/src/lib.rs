@@ -63,16 +63,11 @@ use tokio_util::task::TaskTracker;
 
 pub use apps::{App, Apps};
 pub use files::raise_file_limit;
-<<<<<<< HEAD
-pub use options::Options;
-pub use serve::{ServeError, has_page};
-=======
 pub use keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
 pub use options::{Disconnect, Options};
 pub use scopes::{NoSuchScope, Scope, Scopes};
 pub use secret::{NoRandom, Secret};
-pub use serve::ServeError;
->>>>>>> main
+pub use serve::{ServeError, has_page};
 pub use shutdown::{Serving, ShutDown};
 
 use crate::admission::Admission;
