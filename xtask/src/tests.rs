@@ -40,6 +40,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("example own_router", &mut cargo(&own_router))?;
     stages.run("server for the fuzzer", &mut surface::build_command())?;
     surface::run(&mut stages, length)?;
+    stages.run("ADK's client and its page", &mut cargo(&["xtask", "adk"]))?;
     let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];
     stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;
     stages.run("points", &mut points_command(&[]))?;

@@ -70,7 +70,7 @@ pub use oidc::{Oidc, OidcError};
 pub use options::{Disconnect, Options};
 pub use scopes::{NoSuchScope, Scope, Scopes};
 pub use secret::{NoRandom, Secret};
-pub use serve::ServeError;
+pub use serve::{ServeError, has_page};
 pub use shutdown::{Serving, ShutDown};
 
 use crate::admission::Admission;

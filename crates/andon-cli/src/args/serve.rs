@@ -18,6 +18,9 @@ pub(crate) struct ServeArgs {
     /// A folder with a folder for each agent, in which its `root_agent.yaml` is. What changes there is taken up at once.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) agents: Option<PathBuf>,
+    /// The folder of ADK's web page, to serve it at `/dev-ui/`: `google/adk/cli/browser` in the package `google-adk`.
+    #[arg(long, value_name = "FOLDER", value_parser = page)]
+    adk_ui: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
@@ -140,7 +143,7 @@ pub(crate) struct LimitArgs {
 impl ServeArgs {
     /// All of it as the server takes it; what is wrong if it cannot be so.
     pub(crate) fn server_options(&self) -> Result<andon_server::Options, String> {
-        let Self { ending, limits, .. } = self;
+        let Self { ending, limits, adk_ui, .. } = self;
         let oidc = self.access.oidc()?;
         let auth = self.access.auth || oidc.is_some();
         let ip = self.bind.ip();
@@ -173,6 +176,7 @@ impl ServeArgs {
             hosts,
             adk_on_disconnect: limits.adk_on_disconnect,
             origins: limits.origins.clone(),
+            adk_ui: adk_ui.clone(),
             ..usual()
         })
     }
@@ -217,6 +221,13 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, String> {
         super::time(text).map(Self)
     }
+}
+
+/// A folder with a page in it.
+fn page(text: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from(text);
+    andon_server::has_page(&folder).map_err(|error| error.to_string())?;
+    Ok(folder)
 }
 
 /// A time that is not zero: with none, every request would be too late.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod adk;
+mod adk_sessions;
 mod approvals;
 mod bad_input;
 mod busy;
