@@ -3,6 +3,9 @@
 //! All of it is told by the runs' own events, by an [observer](andon::Observer) of what is shown. Nothing here can hold a run up, and
 //! nothing is known here that is not on record.
 
+mod figures;
 pub mod names;
 pub mod span;
 mod words;
+
+pub use figures::{Figures, Now};
