@@ -143,7 +143,7 @@ fn close_lost_model(model: &OpenModel) -> Vec<Event> {
 
 /// The end of a call of which no cleanup has anything to say.
 pub fn tool_finished(end: ToolEnd, result: ToolResult) -> Event {
-    Event::ToolFinished { call: result.call.clone(), end, result: Arc::new(result), remains: None }
+    Event::ToolFinished { call: result.call.clone(), end, result: Arc::new(result), remains: None, state: None }
 }
 
 /// Closes one call that did not start.

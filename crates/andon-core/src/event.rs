@@ -8,6 +8,7 @@ mod read;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::cancel::CancelRequest;
 use crate::digest::Digest;
@@ -20,6 +21,9 @@ use crate::usage::{Awaited, Used};
 
 /// An event's place in its run's journal, from 1 without a gap.
 pub type Seq = u64;
+
+/// What keys of a session's state were made to hold; null also where one was removed.
+pub type Changes = Map<String, Value>;
 
 /// Who owns a run: a writer with an older epoch is refused.
 pub type Epoch = u32;
@@ -139,6 +143,9 @@ pub enum Event {
         /// What its cleanup found, if there is something to say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remains: Option<Box<Remains>>,
+        /// What it has changed in its session's state, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<Box<Changes>>,
     },
     /// A tool call was closed without being started.
     ToolRefused {
@@ -233,6 +240,9 @@ pub struct Accepted {
     /// The digest of the request that asked for it, if its sender may repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Digest>,
+    /// What came with it for the session's state: changed in the same step in which the run is on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Box<Changes>>,
 }
 
 /// Where a hook is called.

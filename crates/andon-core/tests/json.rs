@@ -77,6 +77,7 @@ fn accepted() -> Event {
         input: Arc::new(Message::user("Look.")),
         limits: Limits::NONE,
         request: None,
+        state: None,
     };
     Event::RunAccepted { accepted: Arc::new(accepted) }
 }
@@ -141,7 +142,13 @@ fn events() -> Vec<Event> {
         resolved(Approval::Denied { by: None, why: Some("No.".into()) }),
         resolved(Approval::Closed),
         Event::ToolStarted { call: id("a"), effect: Effect::Idempotent, effect_id: Some("r.a".into()) },
-        Event::ToolFinished { call: id("a"), end: ToolEnd::NeverStarted, result: result(), remains: None },
+        Event::ToolFinished {
+            call: id("a"),
+            end: ToolEnd::NeverStarted,
+            result: result(),
+            remains: None,
+            state: Some(Box::new([("k".to_owned(), serde_json::Value::Null)].into_iter().collect())),
+        },
         Event::ToolRefused { call: id("a"), why: Refusal::DeniedByPerson, result: result() },
         Event::CallCancelRequested { call: id("a"), request: request() },
         Event::CancelRequested { request: request(), delivered_at: AT },

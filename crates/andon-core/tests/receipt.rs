@@ -49,7 +49,13 @@ fn stopped_run() -> Vec<Arc<Record>> {
         refuse(id("b"), Refusal::RunCancelled),
         Event::RunQuieted,
         Event::GraceEnded { calls: [id("a")].into() },
-        Event::ToolFinished { call: id("a"), end: ToolEnd::Leaked, result: Arc::new(leaked), remains: None },
+        Event::ToolFinished {
+            call: id("a"),
+            end: ToolEnd::Leaked,
+            result: Arc::new(leaked),
+            remains: None,
+            state: None,
+        },
         settled(cancelled()),
     ])
 }
@@ -171,7 +177,13 @@ fn a_tool_that_a_dead_process_ran_took_nobody_knows_how_long() {
         message(asking(&["a"])),
         answered(1, ModelStop::ToolUse),
         tool_started("a"),
-        Event::ToolFinished { call: id("a"), end: ToolEnd::Unknown, result: Arc::new(unknown), remains: None },
+        Event::ToolFinished {
+            call: id("a"),
+            end: ToolEnd::Unknown,
+            result: Arc::new(unknown),
+            remains: None,
+            state: None,
+        },
     ];
     let receipt = Receipt::fold(&with_next_owner(6, events), []).unwrap();
     let account = CallAccount::new(id("a"), "look", Verdict::Unknown);

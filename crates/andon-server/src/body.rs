@@ -46,8 +46,16 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalBody<T> {
     }
 }
 
-/// A page of another origin can send anything but JSON without being asked first.
-fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
+/// A request's body as it is, of one that says that it is JSON.
+pub(crate) async fn json_bytes(request: Request, core: &Shared) -> Result<Bytes, Problem> {
+    must_be_json(request.headers())?;
+    let bytes = read(request, core).await?;
+    not_too_deep(&bytes, core.options.max_depth)?;
+    Ok(bytes)
+}
+
+/// Refuses a body that does not say that it is JSON. A page of another origin can send anything but JSON without being asked first.
+pub(crate) fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let kind = kinds.next().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // Two are a trick: who reads the first and who reads the last would not agree.
@@ -60,7 +68,8 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail))
 }
 
-async fn read(request: Request, core: &Shared) -> Result<Bytes, Problem> {
+/// A request's body, no larger and no slower than is allowed.
+pub(crate) async fn read(request: Request, core: &Shared) -> Result<Bytes, Problem> {
     let options = &core.options;
     let max = request.extensions().get::<MaxBody>().map_or(options.max_body, |max| max.0);
     // One that says so itself is not read at all.
@@ -102,10 +111,7 @@ fn too_slow(error: &BytesRejection) -> Option<TooSlow> {
 
 /// Reads JSON.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Problem> {
-    if depth(bytes) > max_depth {
-        let detail = format!("the JSON is nested more than {max_depth} deep: flatten it");
-        return Err(Problem::bad_request("json-too-deep", detail));
-    }
+    not_too_deep(bytes, max_depth)?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
@@ -114,6 +120,14 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Resu
     })?;
     reader.end().map_err(|error| problem("", &error))?;
     Ok(parsed)
+}
+
+fn not_too_deep(bytes: &[u8], max_depth: usize) -> Result<(), Problem> {
+    if depth(bytes) <= max_depth {
+        return Ok(());
+    }
+    let detail = format!("the JSON is nested more than {max_depth} deep: flatten it");
+    Err(Problem::bad_request("json-too-deep", detail))
 }
 
 fn problem(place: &str, error: &serde_json::Error) -> Problem {
@@ -126,7 +140,7 @@ fn problem(place: &str, error: &serde_json::Error) -> Problem {
 }
 
 /// How deep a text is nested, if it is JSON.
-fn depth(bytes: &[u8]) -> usize {
+pub(crate) fn depth(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in bytes {
         match byte {

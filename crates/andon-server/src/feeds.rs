@@ -4,8 +4,9 @@
 //!
 //! 1. Nothing is kept for a reader but its place: what it has not taken stays in the run. So a reader that stalls costs
 //!    nobody anything, and one that reads on gets what it missed in a few big pieces.
-//! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time.
-//! 3. A feed ends itself: behind the run's last event, and when the server closes. That of a run that waits for its agent
+//! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time; in another dialect, event by event.
+//! 3. A feed ends itself: behind the run's last event, when the server closes, and within five seconds after its reader's
+//!    key or token is good no more. That of a run that waits for its agent
 //!    stays open until somebody takes the run up or stops it: the reader then comes again, and not before.
 
 use std::pin::Pin;
@@ -25,6 +26,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::idle::after;
 use crate::presence::Watcher;
+use crate::principal::{Pass, RECHECK};
 
 /// How many bytes go out together.
 pub(crate) const FRAME: usize = 16 << 10;
@@ -51,16 +53,81 @@ impl Parked {
     }
 }
 
-/// What a reader holds while it reads: its place among the feeds, and its presence at the run.
+/// What a reader holds while it reads: its place among the feeds, its presence at the run, and what lets it read.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) _place: Place,
-    pub(crate) _watcher: Watcher,
+    pub(crate) watcher: Watcher,
+    pub(crate) leave: Leave,
+}
+
+/// Leave to read, which can end.
+#[derive(Debug, Clone)]
+pub(crate) struct Leave {
+    pass: Pass,
+    runtime: Runtime,
+}
+
+impl Leave {
+    pub(crate) fn new(pass: Pass, runtime: &Runtime) -> Self {
+        Self { pass, runtime: runtime.clone() }
+    }
+
+    /// Whether it is good no more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.pass.can_end() && !self.pass.is_valid(self.runtime.now().wall)
+    }
+
+    /// How long nothing may be looked at, if it may be this long otherwise.
+    pub(crate) fn at_most(&self, time: Duration) -> Duration {
+        if self.pass.can_end() { time.min(RECHECK) } else { time }
+    }
+}
+
+/// How a feed is written down.
+pub(crate) trait Hand: Send + Unpin {
+    /// Writes an item behind what is written.
+    fn write(&mut self, item: &FeedItem);
+
+    /// What goes out now, although there may be more to be written at once.
+    fn full(&mut self) -> Option<Bytes>;
+
+    /// What goes out if nothing more is to be written at once.
+    fn rest(&mut self) -> Option<Bytes>;
+
+    /// All that this reader is to have was written, and the run goes on without it.
+    fn is_done(&self) -> bool;
+}
+
+/// The native feed: items as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Plain {
+    frame: BytesMut,
+}
+
+impl Hand for Plain {
+    fn write(&mut self, item: &FeedItem) {
+        write(&mut self.frame, item);
+    }
+
+    fn full(&mut self) -> Option<Bytes> {
+        if self.frame.len() < FRAME { None } else { self.rest() }
+    }
+
+    fn rest(&mut self) -> Option<Bytes> {
+        // Nothing is kept of what went out (invariant 1).
+        (!self.frame.is_empty()).then(|| std::mem::take(&mut self.frame).freeze())
+    }
+
+    fn is_done(&self) -> bool {
+        false
+    }
 }
 
 /// A feed as the body of a response.
-pub(crate) struct SseBody {
+pub(crate) struct SseBody<H = Plain> {
     feed: Feed,
+    hand: H,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     heartbeat: Duration,
     /// When the next sign of life is due.
@@ -68,12 +135,13 @@ pub(crate) struct SseBody {
     is_over: bool,
     /// All that is known was told, and there will be more when the run is taken up.
     parked: Option<Parked>,
-    _reading: Reading,
+    reading: Reading,
 }
 
-impl SseBody {
+impl<H: Hand> SseBody<H> {
     pub(crate) fn new(
         feed: Feed,
+        hand: H,
         reading: Reading,
         parked: Option<Parked>,
         closing: CancellationToken,
@@ -81,31 +149,39 @@ impl SseBody {
     ) -> Self {
         // It comes again as soon as there is something to be read.
         let heartbeat = if parked.is_some() { heartbeat.min(LOOK) } else { heartbeat };
+        let heartbeat = reading.leave.at_most(heartbeat);
         Self {
             parked,
             feed,
+            hand,
             closing: Box::pin(closing.cancelled_owned()),
             heartbeat,
             timer: Box::pin(sleep_until(after(Instant::now(), heartbeat))),
             is_over: false,
-            _reading: reading,
+            reading,
         }
     }
 
-    /// All that is ready, up to a frame (invariant 2); nothing if there is nothing yet.
-    fn ready(&mut self, cx: &mut Context<'_>) -> Option<BytesMut> {
-        let mut frame = None;
-        while frame.as_ref().is_none_or(|frame: &BytesMut| frame.len() < FRAME) {
+    /// What is ready to go out (invariant 2); nothing if there is nothing yet.
+    fn ready(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.hand.full() {
+                return Some(frame);
+            }
+            if self.hand.is_done() {
+                self.is_over = true;
+                self.reading.watcher.leave_in_peace();
+                return None;
+            }
             match Pin::new(&mut self.feed).poll_next(cx) {
-                Poll::Ready(Some(item)) => write(frame.get_or_insert_default(), &item),
+                Poll::Ready(Some(item)) => self.hand.write(&item),
                 Poll::Ready(None) => {
                     self.is_over = self.parked.as_ref().is_none_or(|parked| !parked.is_still());
-                    break;
+                    return self.hand.rest();
                 }
-                Poll::Pending => break,
+                Poll::Pending => return self.hand.rest(),
             }
         }
-        frame
     }
 
     /// A sign of life, if one is due.
@@ -122,17 +198,18 @@ impl SseBody {
     }
 }
 
-impl http_body::Body for SseBody {
+impl<H: Hand> http_body::Body for SseBody<H> {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.is_over {
+        if self.is_over || self.reading.leave.is_over() {
+            self.is_over = true;
             return Poll::Ready(None);
         }
         if let Some(frame) = self.ready(cx) {
             self.rest();
-            return Poll::Ready(Some(Ok(Frame::data(frame.freeze()))));
+            return Poll::Ready(Some(Ok(Frame::data(frame))));
         }
         if self.is_over || self.closing.as_mut().poll(cx).is_ready() {
             self.is_over = true;
@@ -239,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_feed_with_nothing_to_say_costs_little() {
-        let own = size_of::<SseBody>();
+        let own = size_of::<SseBody<Plain>>();
         let boxed = size_of::<Sleep>() + size_of::<WaitForCancellationFutureOwned>();
         assert!(own + boxed < 512, "{own} and {boxed} bytes");
     }

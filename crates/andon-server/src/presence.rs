@@ -15,6 +15,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use utoipa::ToSchema;
 
+use crate::options::Disconnect;
+
 /// What happens to a run when the last feed that was opened on it closes. If none was ever opened, nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "`continue`, `cancel` or {\"cancel_after_ms\": number}")]
@@ -46,6 +48,19 @@ pub(crate) enum OnDisconnectWord {
     Continue,
     /// It is cancelled at once.
     Cancel,
+}
+
+impl From<Disconnect> for OnDisconnect {
+    fn from(policy: Disconnect) -> Self {
+        match policy {
+            Disconnect::Continue => Self::Word(OnDisconnectWord::Continue),
+            Disconnect::Cancel => Self::Word(OnDisconnectWord::Cancel),
+            Disconnect::CancelAfter(time) => {
+                let cancel_after_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+                Self::After(OnDisconnectAfter { cancel_after_ms })
+            }
+        }
+    }
 }
 
 /// How long somebody may be away; nothing if for ever.
@@ -150,6 +165,14 @@ impl Alone {
 pub(crate) struct Watcher {
     presence: Presence,
     run: RunId,
+}
+
+impl Watcher {
+    /// It goes because it was sent away, and may come back: if nobody else is there, the run is as one that nobody has
+    /// watched yet.
+    pub(crate) fn leave_in_peace(&self) {
+        self.presence.change(&self.run, |watching| watching.ever = watching.now > 1);
+    }
 }
 
 impl Drop for Watcher {

@@ -17,8 +17,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use percent_encoding::percent_decode_str;
 
 use crate::Shared;
+use crate::api::create::is_a_cancel;
 use crate::idle::FOR_EVER;
 use crate::problem::Problem;
 
@@ -107,7 +109,11 @@ pub(crate) async fn keep_the_reserve(request: Request, next: Next) -> Response {
 
 pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
     match *method {
-        Method::POST => path == "/v1/cancel" || (path.starts_with("/v1/runs/") && path.ends_with("/cancel")),
+        Method::POST => {
+            path == "/v1/cancel"
+                || (path.starts_with("/v1/runs/") && path.ends_with("/cancel"))
+                || (path.starts_with("/apps/") && is_a_cancel(&percent_decode_str(path).decode_utf8_lossy()))
+        }
         Method::PUT => path == "/v1/line",
         Method::GET => matches!(path, "/v1/line" | "/healthz" | "/readyz"),
         _ => false,
@@ -131,14 +137,21 @@ mod tests {
             (Method::POST, "/v1/cancel"),
             (Method::POST, "/v1/runs/r1/cancel"),
             (Method::POST, "/v1/runs/r1/calls/c1/cancel"),
+            (Method::POST, "/apps/shop/users/ada/sessions/s1:cancel"),
+            (Method::POST, "/apps/shop/users/ada/sessions/s1%3Acancel"),
             (Method::PUT, "/v1/line"),
             (Method::GET, "/readyz"),
         ] {
             assert!(is_vital(&method, path), "{method} {path}");
         }
-        for (method, path) in
-            [(Method::POST, "/v1/runs"), (Method::GET, "/v1/runs/r1/cancel"), (Method::GET, "/v1/runs/r1/events")]
-        {
+        for (method, path) in [
+            (Method::POST, "/v1/runs"),
+            (Method::GET, "/v1/runs/r1/cancel"),
+            (Method::GET, "/v1/runs/r1/events"),
+            (Method::POST, "/run"),
+            (Method::POST, "/apps/shop/users/ada/sessions/s1"),
+            (Method::GET, "/apps/shop/users/ada/sessions/s1:cancel"),
+        ] {
             assert!(!is_vital(&method, path), "{method} {path}");
         }
     }

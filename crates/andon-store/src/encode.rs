@@ -1,6 +1,6 @@
 //! A batch as rows, made where it comes from: the writer only writes.
 
-use andon::core::event::{Entry, Epoch, Event, Seq};
+use andon::core::event::{Changes, Entry, Epoch, Event, Seq};
 use andon::core::id::{RunId, SessionKey};
 use andon::{Batch, JournalError, title};
 use serde::Serialize;
@@ -31,6 +31,8 @@ pub(crate) struct Begins {
     pub(crate) session: SessionKey,
     pub(crate) accepted_at: i64,
     pub(crate) title: String,
+    /// What comes with it for the session's state.
+    pub(crate) state: Option<Box<Changes>>,
 }
 
 /// A run that settles.
@@ -91,6 +93,7 @@ impl Encoded {
                             session: accepted.session.clone(),
                             accepted_at: int(record.at.wall.0),
                             title: title(&accepted.input),
+                            state: accepted.state.clone(),
                         });
                     }
                     Event::RunStarted => self.starts = true,

@@ -9,7 +9,7 @@ use andon::core::message::Message;
 use andon::core::outcome::Ending;
 use andon::core::progress::{Progress, State};
 use andon::core::time::Wall;
-use andon::{JournalError, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored};
+use andon::{JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -180,6 +180,20 @@ pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Val
     Ok(kept)
 }
 
+/// What is kept with a session, of one kind or of all.
+pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Vec<Kept>> {
+    let Some(id) = session_id(connection, key)? else { return Ok(Vec::new()) };
+    let mut query = connection.prepare_cached(
+        "SELECT kind, name, at, body FROM kept WHERE session = ?1 AND (?2 IS NULL OR kind = ?2) ORDER BY kind, name",
+    )?;
+    let mut rows = query.query(params![id, kind])?;
+    let mut kept = Vec::new();
+    while let Some(row) = rows.next()? {
+        kept.push(Kept { kind: row.get(0)?, name: row.get(1)?, at: wall(row, 2)?, value: parse(row, 3)? });
+    }
+    Ok(kept)
+}
+
 fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {
     Ok(Wall(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default()))
 }
@@ -285,5 +299,6 @@ pub(crate) fn take_copy(connection: &Connection, key: &SessionKey) -> Read<Optio
         let id = run_id(row, 0)?;
         runs.extend(run(connection, &id)?.map(|stored| (id, stored)));
     }
-    Ok(Some(Moved { session: key.clone(), created_at, state, runs }))
+    let kept = kept_with(connection, key, None)?;
+    Ok(Some(Moved { session: key.clone(), created_at, state, kept, runs }))
 }

@@ -10,13 +10,13 @@ use rusqlite::{Connection, Transaction};
 pub(crate) const APPLICATION_ID: i32 = 0x416e_646e;
 
 /// The version of a file that this program writes.
-pub(crate) const VERSION: i32 = 2;
+pub(crate) const VERSION: i32 = 3;
 
 /// Makes a file of one version one of the next.
 type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// The first makes a version 1 of an empty file, the next a version 2 of that, and so on.
-pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second];
+pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third];
 
 const TABLES: &str = "
 CREATE TABLE sessions (
@@ -115,6 +115,20 @@ fn second(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
             name TEXT NOT NULL,
             body TEXT NOT NULL,
             PRIMARY KEY (kind, name)
+        ) STRICT, WITHOUT ROWID;",
+    )
+}
+
+/// A place for what is kept with a session and goes with it.
+fn third(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(
+        "CREATE TABLE kept (
+            session INTEGER NOT NULL,
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            at INTEGER NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (session, kind, name)
         ) STRICT, WITHOUT ROWID;",
     )
 }

@@ -4,7 +4,7 @@ use andon::core::event::Entry;
 use andon::core::id::SessionKey;
 use andon::core::time::Wall;
 use andon::{
-    Batch, BoxFuture, JournalError, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, StateChange,
+    Batch, BoxFuture, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, StateChange,
     StateMap,
 };
 
@@ -28,6 +28,27 @@ impl Sessions for SqliteJournal {
         self.change(move |store| store.change_state(&session, at, &change), false)
     }
 
+    fn keep_with(
+        &self,
+        session: &SessionKey,
+        at: Wall,
+        things: Vec<Kept>,
+        change: StateChange,
+    ) -> BoxFuture<Result<bool, JournalError>> {
+        let session = session.clone();
+        self.change(move |store| store.keep_with(&session, at, &things, &change), false)
+    }
+
+    fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>> {
+        let (session, kind) = (session.clone(), kind.to_owned());
+        self.readers().ask(move |connection| rows::kept_with(connection, &session, Some(&kind)))
+    }
+
+    fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
+        let (session, kind, name) = (session.clone(), kind.to_owned(), name.to_owned());
+        self.change(move |store| store.discard_with(&session, &kind, &name), true)
+    }
+
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
         self.readers().ask(move |connection| rows::sessions(connection, &which))
     }
@@ -49,9 +70,14 @@ impl Sessions for SqliteJournal {
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
         let encoded = moved.runs.iter().map(|(run, stored)| {
             let entries: Vec<Entry> = stored.entries.clone();
-            Encoded::new(&Batch::new(run.clone(), stored.epoch, entries))
+            let mut encoded = Encoded::new(&Batch::new(run.clone(), stored.epoch, entries))?;
+            if let Some(begins) = &mut encoded.begins {
+                // What came with it is in the state that moves with the session.
+                begins.state = None;
+            }
+            Ok(encoded)
         });
-        match encoded.collect::<Result<Vec<_>, _>>() {
+        match encoded.collect::<Result<Vec<_>, JournalError>>() {
             Ok(runs) => self.change(move |store| store.put(&moved, &runs), false),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }

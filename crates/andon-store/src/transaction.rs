@@ -11,7 +11,7 @@ use andon::core::cancel::CancelRequest;
 use andon::core::event::{Addendum, Epoch, Learnt};
 use andon::core::id::{RunId, SessionKey};
 use andon::core::time::{Stamp, Wall};
-use andon::{JournalError, Moved, Requested, Scope, StateChange, StateMap};
+use andon::{JournalError, Kept, Moved, Requested, Scope, StateChange, StateMap};
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -113,6 +113,11 @@ impl Store {
             self.failed.remove(&batch.run);
         }
         self.insert(id, batch.epoch, &batch.rows)?;
+        if let Some(Begins { session, state: Some(state), .. }) = &batch.begins {
+            for (name, value) in state.iter() {
+                self.set(session, name, value, Existing::Replaced)?;
+            }
+        }
         if batch.ends.is_some() {
             self.runs.remove(&batch.run);
         } else if !self.runs.contains_key(&batch.run) {
@@ -361,6 +366,36 @@ impl Store {
         Ok(())
     }
 
+    pub(crate) fn keep_with(
+        &mut self,
+        key: &SessionKey,
+        at: Wall,
+        things: &[Kept],
+        change: &StateChange,
+    ) -> Result<bool, Failed> {
+        let Some(id) = self.known_session(key)? else { return Ok(false) };
+        self.change_state(key, at, change)?;
+        self.insert_kept(id, things)?;
+        Ok(true)
+    }
+
+    fn insert_kept(&self, session: i64, things: &[Kept]) -> Result<(), Failed> {
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO kept (session, kind, name, at, body) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET at = excluded.at, body = excluded.body",
+        )?;
+        for Kept { kind, name, at, value } in things {
+            insert.execute(params![session, kind, name, int(at.0), json(value)?])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn discard_with(&mut self, key: &SessionKey, kind: &str, name: &str) -> Result<bool, Failed> {
+        let Some(id) = self.known_session(key)? else { return Ok(false) };
+        let sql = "DELETE FROM kept WHERE session = ?1 AND kind = ?2 AND name = ?3";
+        Ok(self.connection.prepare_cached(sql)?.execute(params![id, kind, name])? > 0)
+    }
+
     fn set(&self, key: &SessionKey, name: &str, value: &Value, existing: Existing) -> Result<(), Failed> {
         let Some((user, session)) = reach(key, name) else { return Ok(()) };
         let sql = match existing {
@@ -399,6 +434,7 @@ impl Store {
             self.connection.execute(&sql, [id])?;
         }
         self.connection.execute("DELETE FROM runs WHERE session = ?1", [id])?;
+        self.connection.execute("DELETE FROM kept WHERE session = ?1", [id])?;
         self.connection.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
         let own = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4";
         self.connection.execute(own, params![key.tenant, key.app, key.user, key.session.as_str()])?;
@@ -423,7 +459,8 @@ impl Store {
         if self.known_session(key)?.is_some() {
             return Err(JournalError::SessionExists(key.clone()).into());
         }
-        self.session(key, int(moved.created_at.0))?;
+        let id = self.session(key, int(moved.created_at.0))?;
+        self.insert_kept(id, &moved.kept)?;
         for (name, value) in &moved.state {
             self.set(key, name, value, Existing::Kept)?;
         }

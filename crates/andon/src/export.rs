@@ -1,6 +1,6 @@
 //! A session as JSON Lines: its journal itself, so that it can be moved to another machine and a defect replayed.
 //!
-//! The first line is the session, then each run with its entries in order, and the last line says how many lines came
+//! The first line is the session, then what is kept with it, then each run with its entries in order, and the last line says how many lines came
 //! before it: a file that was cut short is noticed, and nothing of it is taken in.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::{JournalError, Stored};
 use crate::recovery::Recovered;
-use crate::sessions::{Moved, StateMap};
+use crate::sessions::{Kept, Moved, StateMap};
 
 /// Each process that takes a run up raises its epoch by one: no run comes near.
 const MAX_EPOCH: Epoch = 1_000_000;
@@ -26,6 +26,7 @@ const MAX_EPOCH: Epoch = 1_000_000;
 #[serde(rename_all = "snake_case", tag = "line")]
 enum Line {
     Session { v: u16, session: SessionKey, created_at: Wall, state: StateMap },
+    Kept { kept: Kept },
     Run { run: RunId, epoch: Epoch },
     Fact { fact: Arc<Record> },
     Lump { lump: Arc<Lump> },
@@ -73,9 +74,12 @@ pub struct Imported {
 /// Writes a session.
 pub(crate) fn write(moved: &Moved) -> Result<String, JournalError> {
     let mut lines = Lines::default();
-    let Moved { session, created_at, state, runs } = moved;
+    let Moved { session, created_at, state, kept, runs } = moved;
     let (session, created_at, state) = (session.clone(), *created_at, state.clone());
     lines.add(&Line::Session { v: FORMAT_VERSION, session, created_at, state })?;
+    for kept in kept {
+        lines.add(&Line::Kept { kept: kept.clone() })?;
+    }
     for (run, stored) in runs {
         lines.add(&Line::Run { run: run.clone(), epoch: stored.epoch })?;
         for entry in &stored.entries {
@@ -128,7 +132,7 @@ pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
                 return Err(bad(format!("version {v} is not known here, only {FORMAT_VERSION}: use a newer program")));
             }
             (Line::Session { session, created_at, state, .. }, none @ None) => {
-                *none = Some(Moved { session, created_at, state, runs: Vec::new() });
+                *none = Some(Moved { session, created_at, state, kept: Vec::new(), runs: Vec::new() });
             }
             (_, None) => return Err(bad("the session itself comes first".to_owned())),
             (Line::End { lines }, Some(_)) => said = Some(lines),
@@ -163,10 +167,17 @@ fn explain(error: &serde_json::Error) -> String {
 }
 
 fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
-    if let Line::Run { run, epoch } = line {
-        moved.runs.push((run, Stored { epoch, ..Stored::default() }));
-        return Ok(());
-    }
+    let line = match line {
+        Line::Run { run, epoch } => {
+            moved.runs.push((run, Stored { epoch, ..Stored::default() }));
+            return Ok(());
+        }
+        Line::Kept { kept } => {
+            moved.kept.push(kept);
+            return Ok(());
+        }
+        line => line,
+    };
     let Some((_, run)) = moved.runs.last_mut() else { return Err("a run comes before what belongs to it") };
     match line {
         Line::Fact { fact } => run.entries.push(Entry::Fact(fact)),
@@ -174,7 +185,7 @@ fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
         Line::Addendum { addendum } => run.addenda.push(addendum),
         Line::Request { request } => run.requests.push(request),
         Line::Session { .. } => return Err("there is one session in an export"),
-        Line::Run { .. } | Line::End { .. } => {}
+        Line::Kept { .. } | Line::Run { .. } | Line::End { .. } => {}
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ pub use run::{AgentReply, Run};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use session::WhenBusy;
 pub use sessions::{
-    Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
+    Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
 pub use shelf::{CALIBRATION, Shelf};
 pub use tool::{

@@ -15,7 +15,7 @@ use andon_core::time::{Stamp, Wall};
 use serde_json::Value;
 
 use crate::journal::{Append, Batch, Journal, JournalError, Requested, Stored};
-use crate::sessions::{Sessions, StateMap};
+use crate::sessions::{Kept, Sessions, StateChange, StateMap};
 use crate::shelf::Shelf;
 use crate::sync::{HashMap, Mutex};
 use crate::tool::BoxFuture;
@@ -56,6 +56,8 @@ struct StoredSession {
     created_at: Wall,
     updated_at: Wall,
     state: StateMap,
+    /// What is kept with it, by kind and name.
+    kept: BTreeMap<(String, String), Kept>,
     /// Its runs that started, in that order.
     started: Vec<RunId>,
 }
@@ -110,7 +112,11 @@ impl State {
         }
         let seq = known.map_or(0, |run| run.seq);
         check_order(seq, &entries)?;
+        let came_with_it = begins.then(|| came_with(&entries)).flatten();
         self.put(run, epoch, entries);
+        if let Some((session, at, change)) = came_with_it {
+            self.change(&session, at, change);
+        }
         Ok(())
     }
 
@@ -148,6 +154,14 @@ impl State {
             session.started.push(run);
         }
     }
+}
+
+/// What a run that begins brings for its session's state.
+fn came_with(entries: &[Entry]) -> Option<(SessionKey, Wall, StateChange)> {
+    let first = entries.first().and_then(Entry::fact)?;
+    let Event::RunAccepted { accepted } = &first.event else { return None };
+    let change = accepted.state.as_deref()?.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
+    Some((accepted.session.clone(), first.at.wall, change.collect()))
 }
 
 impl StoredRun {

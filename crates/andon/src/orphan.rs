@@ -223,7 +223,7 @@ impl Left {
         let kept = std::mem::take(&mut remains.output);
         let (end, result) = judge(&call, effect, end, kept, &closed, true);
         let remains = box_remains(remains);
-        self.add(Event::ToolFinished { call, end, result: Arc::new(result), remains })
+        self.add(Event::ToolFinished { call, end, result: Arc::new(result), remains, state: closed.state })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::driver::{self, Beginning};
 use crate::live::Live;
 use crate::run::Run;
 use crate::session::{MAX_QUEUED, Turned, WhenBusy};
+use crate::sessions::StateMap;
 use crate::tool::BoxFuture;
 
 /// A prompt that is about to be run.
@@ -26,6 +27,7 @@ pub struct Prompt {
     input: Message,
     run_id: Option<RunId>,
     request: Option<Digest>,
+    state: StateMap,
     when_busy: WhenBusy,
     limits: Limits,
     signal: Option<BoxFuture<Cancel>>,
@@ -41,6 +43,7 @@ impl Prompt {
             input,
             run_id: None,
             request: None,
+            state: StateMap::new(),
             when_busy: WhenBusy::Reject,
             limits,
             signal: None,
@@ -71,6 +74,12 @@ impl Prompt {
     /// another request with the same run id.
     pub fn request(mut self, digest: Digest) -> Self {
         self.request = Some(digest);
+        self
+    }
+
+    /// What comes with it for the session's state. It is changed in the same step in which the run is on record, or not at all.
+    pub fn state(mut self, state: StateMap) -> Self {
+        self.state = state;
         self
     }
 
@@ -144,6 +153,7 @@ impl Prompt {
             input: Arc::new(self.input),
             limits: self.limits,
             request: self.request,
+            state: Some(self.state).filter(|state| !state.is_empty()).map(Box::new),
         };
         let beginning = Beginning { seat, signal: self.signal, resumed: None };
         driver::launch(Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);

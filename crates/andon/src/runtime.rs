@@ -31,7 +31,7 @@ use crate::recovery::{self, Recovered};
 use crate::registry::Registry;
 use crate::run::Run;
 use crate::session::SessionCore;
-use crate::sessions::{RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
+use crate::sessions::{Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
 use crate::shelf::Shelf;
 use crate::sync::{AtomicU64, HashMap, HashSet, Mutex, Ordering};
 
@@ -235,6 +235,40 @@ impl Runtime {
         self.core.journal.sessions().create(session, self.core.clock.now().wall, state).await
     }
 
+    /// Keeps things with a session and changes its state, all of it or nothing; says no, and does nothing, if there is no such
+    /// session. What is kept goes with the session.
+    pub async fn keep(
+        &self,
+        session: &SessionKey,
+        things: Vec<Kept>,
+        change: StateChange,
+    ) -> Result<bool, JournalError> {
+        self.core.journal.sessions().keep_with(session, self.core.clock.now().wall, things, change).await
+    }
+
+    /// All things of a kind that are kept with a session, in the order of their names.
+    pub async fn kept(&self, session: &SessionKey, kind: &str) -> Result<Vec<Kept>, JournalError> {
+        self.core.journal.sessions().kept_with(session, kind).await
+    }
+
+    /// Keeps something with a session no longer; says whether it was there.
+    pub async fn discard(&self, session: &SessionKey, kind: &str, name: &str) -> Result<bool, JournalError> {
+        self.core.journal.sessions().discard_with(session, kind, name).await
+    }
+
+    /// All of a session: its state, its runs with their record, and what is kept with it; nothing if there is no such session.
+    pub async fn whole_session(&self, session: &SessionKey) -> Result<Option<Moved>, JournalError> {
+        self.core.journal.sessions().take_copy(session).await
+    }
+
+    /// Puts a session in that was made elsewhere, all of it or nothing. Refused if it, or one of its runs, is here already.
+    pub async fn put_session(&self, moved: Moved) -> Result<(), JournalError> {
+        let session = moved.session.clone();
+        self.core.journal.sessions().put(moved).await?;
+        self.core.forget_history(&session);
+        Ok(())
+    }
+
     /// The sessions on record, the one that was last used first.
     pub async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, JournalError> {
         self.core.journal.sessions().list(which).await
@@ -286,7 +320,7 @@ impl Runtime {
     pub async fn import(&self, lines: &str) -> Result<Imported, ImportError> {
         let moved = export::read(lines)?;
         let session = moved.session.clone();
-        self.core.journal.sessions().put(moved).await?;
+        self.put_session(moved).await?;
         Ok(Imported { session, recovered: self.recover().await })
     }
 

@@ -7,6 +7,7 @@ use andon_core::id::{RunId, SessionKey};
 use andon_core::outcome::Ending;
 use andon_core::progress::State;
 use andon_core::time::Wall;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::journal::{JournalError, Stored};
@@ -32,13 +33,29 @@ pub trait Sessions: Send + Sync {
     /// Changes a session's state, all of it or nothing. A session that does not exist is begun.
     fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>>;
 
+    /// Keeps things with a session, each in place of the one of its kind and name that was there, and changes its state: all of
+    /// it or nothing. Says no, and does nothing, if there is no such session.
+    fn keep_with(
+        &self,
+        session: &SessionKey,
+        at: Wall,
+        things: Vec<Kept>,
+        change: StateChange,
+    ) -> BoxFuture<Result<bool, JournalError>>;
+
+    /// All things of a kind that are kept with a session, in the order of their names.
+    fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>>;
+
+    /// Keeps something with a session no longer; says whether it was there.
+    fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>>;
+
     /// Sessions, the one that was last used first.
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>>;
 
     /// Runs, the newest first.
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>>;
 
-    /// Removes a session with its runs, their record and its own state, so that nothing of it remains; says whether there
+    /// Removes a session with its runs, their record, its own state and what is kept with it, so that nothing of it remains; says whether there
     /// was one. Refused while a run of it has not settled.
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>>;
 
@@ -48,6 +65,19 @@ pub trait Sessions: Send + Sync {
     /// Puts a session from another store in, all of it or nothing. Refused if the session or one of its runs is here
     /// already. What it shares with other sessions is taken only where there is nothing yet.
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>>;
+}
+
+/// Something that is kept with a session, and goes with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// What kind of thing it is.
+    pub kind: String,
+    /// Its name among those of its kind.
+    pub name: String,
+    /// When it was kept.
+    pub at: Wall,
+    /// What it is.
+    pub value: Value,
 }
 
 /// Which sessions to list: those that match all that is given.
@@ -137,6 +167,8 @@ pub struct Moved {
     pub created_at: Wall,
     /// Its state, with what it shares.
     pub state: StateMap,
+    /// What is kept with it, in the order of kinds and names.
+    pub kept: Vec<Kept>,
     /// Its runs: those that started, in that order, then the others.
     pub runs: Vec<(RunId, Stored)>,
 }

@@ -165,3 +165,50 @@ async fn a_thread_that_was_abandoned_can_no_longer_change_its_session() {
     let receipt = run.receipt().unwrap();
     assert!(format!("{:?}", receipt.addenda[0].what).contains("refused"), "{:?}", receipt.addenda);
 }
+
+/// Checks P3: what a call changed stands on record beside its result, also when its sibling was cut.
+#[tokio::test(start_paused = true)]
+async fn what_a_call_has_changed_is_on_record_with_its_end() {
+    let sets = tool(|call| async move {
+        call.state.set("a", 1).await?;
+        let change = [("a", Some(json!(2))), ("gone", None), ("temp:t", Some(json!(3)))];
+        call.state.change(change.map(|(key, value)| (key.to_owned(), value)).into()).await?;
+        if call.call.as_str() == "d" {
+            std::future::pending::<()>().await;
+        }
+        Ok("set".into())
+    });
+    let agent = agent_in(&runtime(), sets);
+    let run = agent.start("Go.").unwrap();
+    let mut feed = run.feed();
+    while let Some(item) = feed.next().await {
+        let is_second =
+            |record: &andon::Record| matches!(&record.event, Event::ToolStarted { call, .. } if call.as_str() == "d");
+        if matches!(&item, andon::FeedItem::Fact(record) if is_second(record)) {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            run.cancel(Cancel::now());
+        }
+    }
+    let changed: Vec<_> = run
+        .records()
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::ToolFinished { call, state, .. } => {
+                Some((call.to_string(), state.as_deref().map(|state| json!(state))))
+            }
+            _ => None,
+        })
+        .collect();
+    let expected = Some(json!({"a": 2, "gone": null}));
+    assert_eq!(changed, [("c".to_owned(), expected.clone()), ("d".to_owned(), expected)]);
+}
+
+/// Checks P3: what comes with a prompt is in the state before the model is asked.
+#[tokio::test(start_paused = true)]
+async fn what_comes_with_a_prompt_is_there_for_the_first_tool() {
+    let reads = tool(|call| async move { Ok(format!("{:?}", call.state.get("from client").await?).into()) });
+    let agent = agent_in(&runtime(), reads);
+    let state = json!({"from client": 7}).as_object().unwrap().clone();
+    agent.prompt("Go.").state(state).run().await.unwrap();
+    assert_eq!(result_of(&agent.history().await.unwrap(), "c").to_text(), "Some(Number(7))");
+}

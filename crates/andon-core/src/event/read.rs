@@ -15,7 +15,8 @@ use serde::de::{
 use serde::{Deserialize, forward_to_deserialize_any};
 
 use super::{
-    Accepted, Approval, Effect, Epoch, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Remains, Seq, ToolEnd,
+    Accepted, Approval, Changes, Effect, Epoch, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Remains, Seq,
+    ToolEnd,
 };
 use crate::cancel::CancelRequest;
 use crate::digest::Digest;
@@ -83,6 +84,8 @@ enum Form {
         result: Arc<ToolResult>,
         #[serde(default)]
         remains: Option<Box<Remains>>,
+        #[serde(default)]
+        state: Option<Box<Changes>>,
     },
     ToolRefused {
         call: CallId,

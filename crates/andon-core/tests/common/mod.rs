@@ -33,6 +33,7 @@ pub(crate) fn accepted() -> Arc<Accepted> {
         input: Arc::new(Message::user("Look.")),
         limits: Limits::NONE,
         request: None,
+        state: None,
     })
 }
 
@@ -111,7 +112,7 @@ pub(crate) fn tool_finished(call: &str) -> Event {
 }
 
 pub(crate) fn finished_with(call: &str, result: ToolResult) -> Event {
-    Event::ToolFinished { call: id(call), end: ToolEnd::Finished, result: Arc::new(result), remains: None }
+    Event::ToolFinished { call: id(call), end: ToolEnd::Finished, result: Arc::new(result), remains: None, state: None }
 }
 
 pub(crate) fn refused_with(call: &str, result: ToolResult) -> Event {

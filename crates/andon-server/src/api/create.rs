@@ -5,15 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::json::Json;
-use andon::core::id::LOCAL;
 use andon::core::message::Image;
 use andon::{
-    Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, WhenBusy,
+    Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateMap,
+    WhenBusy,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -37,7 +38,7 @@ pub(crate) struct CreateRun {
     /// The app: `GET /v1/apps` lists them.
     #[schema(value_type = IdForm)]
     app: String,
-    /// Whose run it is; `local` unless told otherwise.
+    /// Whose run it is; that of who asks unless told otherwise, which is `local` where nobody needs a key.
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
@@ -45,7 +46,8 @@ pub(crate) struct CreateRun {
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// The run's id, so that the request can be repeated, and cancelled before it arrives.
+    /// The run's id, so that the request can be repeated, and cancelled before it arrives. Where keys are needed an id is
+    /// the chooser's own: the answer tells it as others know it, and either can be used.
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
@@ -140,11 +142,10 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(request): Body<CreateRun>,
 ) -> Result<Response, Problem> {
-    let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
-    let _permit = core.creating.try_acquire().map_err(too_many)?;
-    let named = Named::of(&request)?;
+    let _permit = may_create(&core)?;
+    let named = Named::of(&principal, &request)?;
     let wanted = |session: &SessionKey| match events::wants_feed(&headers) {
-        true => Wanted::new(&core, session, &headers, None).map(Some),
+        true => Wanted::new(&core, &principal, session, &headers, None).map(Some),
         false => Ok(None),
     };
     // Before anything else is looked at: a repetition finds its run, whatever has become of the app.
@@ -159,6 +160,12 @@ pub(crate) async fn create(
     let mut wanted = wanted(order.agent.session_key())?;
     let (run, status) = start(&core, &principal, &order, &mut wanted).await?;
     answer(&core, &run, status, wanted)
+}
+
+/// A place among those who are starting runs.
+pub(crate) fn may_create(core: &Shared) -> Result<SemaphorePermit<'_>, Problem> {
+    let too_many = |_| Problem::too_many("too-many-requests", "too many runs are being started: try again in a moment");
+    core.creating.try_acquire().map_err(too_many)
 }
 
 /// The run, or its feed.
@@ -177,19 +184,23 @@ fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<Wanted>) 
 }
 
 /// The client has chosen the run's id, and the request may be a repetition.
-struct Named {
+pub(crate) struct Named {
     run_id: RunId,
+    /// Whose run it is to be.
+    user: String,
     /// The request as it was understood: how it was written does not matter.
     digest: Digest,
 }
 
 impl Named {
-    fn of(request: &CreateRun) -> Result<Option<Self>, Problem> {
+    fn of(principal: &Principal, request: &CreateRun) -> Result<Option<Self>, Problem> {
         let Some(run_id) = &request.run_id else { return Ok(None) };
-        let run_id = RunId::new(run_id).map_err(|error| Problem::bad_id("run_id", &error))?;
+        let run_id = RunId::new(run_id).and_then(|run_id| principal.chosen(&run_id));
+        let run_id = run_id.map_err(|error| Problem::bad_id("run_id", &error))?;
+        let user = principal.user_or_own(request.user.as_deref())?.to_owned();
         let defect = |_| Problem::unprocessable("bad-field", "the request cannot be written down: leave run_id out");
         let canonical = serde_json::to_vec(request).map_err(defect)?;
-        Ok(Some(Self { run_id, digest: Digest::of(&canonical) }))
+        Ok(Some(Self { run_id, user, digest: Digest::of(&canonical) }))
     }
 
     /// The run that the same request started before.
@@ -200,7 +211,7 @@ impl Named {
             Some(Event::RunAccepted { accepted }) => accepted.request == Some(self.digest),
             _ => false,
         };
-        if is_same && run.session().tenant == principal.tenant {
+        if is_same && principal.reaches(run.session()) && *run.session().user == *self.user {
             return Ok(Some(run));
         }
         let detail = "this run id was used for another request: choose another, or leave it out";
@@ -209,14 +220,17 @@ impl Named {
 }
 
 /// A request that was understood.
-struct Order {
-    agent: Agent,
-    run_id: RunId,
-    named: Option<Named>,
-    input: Message,
-    when_busy: WhenBusy,
-    on_disconnect: OnDisconnect,
-    limits: Limits,
+pub(crate) struct Order {
+    /// The agent, in the session.
+    pub(crate) agent: Agent,
+    pub(crate) run_id: RunId,
+    pub(crate) named: Option<Named>,
+    pub(crate) input: Message,
+    pub(crate) when_busy: WhenBusy,
+    pub(crate) on_disconnect: OnDisconnect,
+    pub(crate) limits: Limits,
+    /// What it changes in the session's state as it begins.
+    pub(crate) state: StateMap,
 }
 
 impl Order {
@@ -238,7 +252,11 @@ impl Order {
             Some(named) => named.run_id.clone(),
             None => RunId::new(new_id()).map_err(|error| Problem::bad_id("run_id", &error))?,
         };
-        let user = request.user.as_deref().unwrap_or(LOCAL);
+        let user = principal.user_or_own(request.user.as_deref())?;
+        if request.session.as_deref().is_some_and(is_a_cancel) {
+            let detail = format!("session: a name that ends in {CANCEL} is how ADK's clients cancel: choose another");
+            return Err(Problem::bad_request("bad-id", detail));
+        }
         let session = request.session.unwrap_or_else(new_id);
         let key = SessionKey::new(agent.name(), user, session);
         let key = key.map_err(|error| Problem::bad_id("user or session", &error))?;
@@ -252,11 +270,20 @@ impl Order {
             when_busy: when_busy(request.when_busy),
             on_disconnect: request.on_disconnect,
             limits,
+            state: StateMap::new(),
         })
     }
 }
 
-fn new_id() -> String {
+/// What a session's name ends in where ADK's clients cancel what runs in it.
+pub(crate) const CANCEL: &str = ":cancel";
+
+/// Whether a name would be that of a cancel: no session has such a name.
+pub(crate) fn is_a_cancel(session: &str) -> bool {
+    session.ends_with(CANCEL)
+}
+
+pub(crate) fn new_id() -> String {
     Uuid::now_v7().to_string()
 }
 
@@ -307,7 +334,7 @@ fn tighter(own: Limits, asked: LimitsForm) -> Result<Limits, Problem> {
 }
 
 /// Starts the run and waits until it is on record.
-async fn start(
+pub(crate) async fn start(
     core: &Shared,
     principal: &Principal,
     order: &Order,
@@ -340,7 +367,7 @@ fn admit(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Optio
     let run = core.admission.admit(&core.runtime, &core.options, &applicant, |born_cancelled| {
         is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
-        let prompt = prompt.when_busy(order.when_busy).limits(order.limits);
+        let prompt = prompt.when_busy(order.when_busy).limits(order.limits).state(order.state.clone());
         let prompt = match &order.named {
             Some(named) => prompt.request(named.digest),
             None => prompt,

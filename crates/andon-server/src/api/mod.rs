@@ -2,16 +2,18 @@
 
 mod approvals;
 mod apps;
-mod cancel;
-mod create;
-mod events;
+pub(crate) mod cancel;
+pub(crate) mod create;
+pub(crate) mod events;
 pub(crate) mod forms;
+mod keys;
 mod line;
 mod operations;
 mod runs;
-mod selector;
+pub(crate) mod selector;
 mod sessions;
-mod socket;
+pub(crate) mod socket;
+mod tickets;
 
 use std::time::Duration;
 
@@ -28,11 +30,12 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Shared;
+use crate::access::admit;
 use crate::guard::{guard, is_named};
 use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
 use crate::seats::{HURRY, Reserved, keep_the_reserve};
+use crate::{Shared, adk};
 
 /// The description of the API, but for its paths.
 #[derive(OpenApi)]
@@ -58,6 +61,9 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one, sessions::delete))
         .routes(routes!(sessions::history))
+        .routes(routes!(tickets::issue))
+        .routes(routes!(keys::create, keys::list))
+        .routes(routes!(keys::revoke))
         .routes(routes!(operations::usage))
         .routes(routes!(operations::healthz))
         .routes(routes!(operations::readyz))
@@ -74,9 +80,11 @@ pub(crate) fn router(core: &Shared) -> Router {
     };
     routes
         .route("/openapi.json", get(openapi))
+        .merge(adk::router())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(Shared::clone(core), bound_bodies))
+        .layer(middleware::from_fn_with_state(Shared::clone(core), admit))
         .layer(CatchPanicLayer::custom(|_| defect()))
         .layer(middleware::from_fn(keep_the_reserve))
         .layer(cors(core))
@@ -111,10 +119,18 @@ async fn bound_bodies(State(core): State<Shared>, mut request: Request, next: Ne
 }
 
 async fn unknown_path() -> Problem {
+    unknown_path_problem()
+}
+
+pub(crate) fn unknown_path_problem() -> Problem {
     Problem::not_found("no-such-path", "there is nothing at this path: GET /openapi.json lists all paths")
 }
 
 async fn wrong_method() -> Problem {
+    wrong_method_problem()
+}
+
+pub(crate) fn wrong_method_problem() -> Problem {
     let detail = "this path does not take this method: GET /openapi.json tells which it takes";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
 }

@@ -108,8 +108,14 @@ impl Written {
     pub(crate) fn accepted(&mut self) -> Batch {
         let session = SessionKey::new("bench", "local", self.run.as_str()).expect("a key");
         let input = Arc::new(Message::user("Go."));
-        let accepted =
-            Arc::new(Accepted { run: self.run.clone(), session, input, limits: Limits::NONE, request: None });
+        let accepted = Arc::new(Accepted {
+            run: self.run.clone(),
+            session,
+            input,
+            limits: Limits::NONE,
+            request: None,
+            state: None,
+        });
         let entry = self.record(Event::RunAccepted { accepted });
         self.batch(vec![entry])
     }
@@ -121,6 +127,7 @@ impl Written {
             end: andon::core::event::ToolEnd::Finished,
             result,
             remains: None,
+            state: None,
         });
         self.batch(vec![entry])
     }

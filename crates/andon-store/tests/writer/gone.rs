@@ -28,7 +28,13 @@ fn everything(journal: &SqliteJournal, told: &Told) -> Vec<(&'static str, BoxFut
     }
     let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     let (sessions, s) = (journal.sessions(), &told.session);
-    let moved = andon::Moved { session: key("moved"), created_at: Wall(1), state: StateMap::new(), runs: Vec::new() };
+    let moved = andon::Moved {
+        session: key("moved"),
+        created_at: Wall(1),
+        state: StateMap::new(),
+        kept: Vec::new(),
+        runs: Vec::new(),
+    };
     vec![
         ("append", ending(told.give(journal, [told.clone().quieted()]))),
         ("a broken append", ending(told.give(journal, [told.clone().settled(), told.clone().settled()]))),

@@ -49,7 +49,8 @@ impl Told {
     pub(crate) fn begun(&mut self) -> Vec<Entry> {
         let input = Arc::new(Message::user(format!("What about {}?", self.run)));
         let (run, session) = (self.run.clone(), self.session.clone());
-        let accepted = Arc::new(Accepted { run, session, input, limits: Limits::default(), request: None });
+        let accepted =
+            Arc::new(Accepted { run, session, input, limits: Limits::default(), request: None, state: None });
         vec![self.fact(Event::RunAccepted { accepted }), self.fact(Event::RunStarted)]
     }
 

@@ -34,7 +34,13 @@ fn told(story: &mut Story) -> Vec<Entry> {
     for id in ["c1", "c2"] {
         let result = Arc::new(ToolResult::text(call(id), ResultStatus::Ok, "done"));
         entries.push(story.fact(Event::ToolStarted { call: call(id), effect: Effect::ReadOnly, effect_id: None }));
-        entries.push(story.fact(Event::ToolFinished { call: call(id), end: ToolEnd::Finished, result, remains: None }));
+        entries.push(story.fact(Event::ToolFinished {
+            call: call(id),
+            end: ToolEnd::Finished,
+            result,
+            remains: None,
+            state: None,
+        }));
     }
     entries.push(story.model_started());
     entries.push(story.streamed(&Kind::Text, "Färdigt."));

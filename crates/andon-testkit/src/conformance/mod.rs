@@ -17,6 +17,7 @@ mod delete;
 mod ending;
 mod feed;
 mod history;
+mod kept;
 mod lists;
 mod moving;
 mod order;
@@ -159,6 +160,11 @@ cases! {
         a_session_with_a_run_that_begins_in_the_middle_is_not_taken_at_all,
         what_is_shared_is_taken_only_where_there_is_nothing,
         a_run_that_was_moved_goes_on,
+    ],
+    kept: [
+        what_is_kept_with_a_session_is_its_own,
+        what_is_kept_moves_and_goes_with_its_session,
+        what_comes_with_a_run_is_in_the_state_when_the_run_is_on_record,
     ],
     shelf: [
         a_value_is_kept_in_place_of_the_one_before,

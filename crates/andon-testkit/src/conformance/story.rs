@@ -120,7 +120,7 @@ impl Story {
     pub(super) fn accepted(&mut self) -> Entry {
         let input = Arc::new(Message::user(self.prompt.clone()));
         let (run, session) = (self.run.clone(), self.session.clone());
-        let accepted = Accepted { run, session, input, limits: Limits::default(), request: None };
+        let accepted = Accepted { run, session, input, limits: Limits::default(), request: None, state: None };
         self.fact(Event::RunAccepted { accepted: Arc::new(accepted) })
     }
 

@@ -239,8 +239,9 @@ impl Driver {
                 self.live.runtime.door.spawn_keeper(async move { drop(clean_up(cleanup, budget).await) });
             }
             let why = too_long(&closed).map(|text| Content::Text { text });
-            let result = stopped_result(call, ToolEnd::Leaked, why.into_iter().collect());
-            self.stage(tool_finished(ToolEnd::Leaked, result));
+            let result = stopped_result(call.clone(), ToolEnd::Leaked, why.into_iter().collect());
+            let (end, result) = (ToolEnd::Leaked, Arc::new(result));
+            self.stage(Event::ToolFinished { call, end, result, remains: None, state: closed.state });
         }
     }
 
@@ -259,7 +260,7 @@ impl Driver {
         let (end, result) = judge(&call, effect, end, kept, &closed, was_told);
         let result = Arc::new(result);
         let remains = box_remains(remains);
-        self.stage(Event::ToolFinished { call, end, result: Arc::clone(&result), remains });
+        self.stage(Event::ToolFinished { call, end, result: Arc::clone(&result), remains, state: closed.state });
         if self.has_hooks(HookPoint::AfterTool) {
             self.finished.push(result);
         }

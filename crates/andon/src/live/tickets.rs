@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use andon_core::cancel::{CancelRequest, Force};
-use andon_core::event::ToolEnd;
+use andon_core::event::{Changes, ToolEnd};
 use andon_core::id::CallId;
 use andon_core::time::Stamp;
 
@@ -47,6 +47,8 @@ pub(super) struct Ticket {
     pub(super) shown: usize,
     /// What brings to its end whatever it has started.
     pub(super) cleanup: Option<Cleanup>,
+    /// What it has changed in its session's state.
+    pub(super) state: Option<Box<Changes>>,
 }
 
 /// How a task beside the driver is stopped.
@@ -78,6 +80,8 @@ pub(crate) struct Closed {
     pub(crate) at_once: bool,
     /// What brings to its end whatever it has started.
     pub(crate) cleanup: Option<Cleanup>,
+    /// What it has changed in its session's state.
+    pub(crate) state: Option<Box<Changes>>,
 }
 
 impl Live {
@@ -100,6 +104,7 @@ impl Live {
             on_thread: false,
             shown: 0,
             cleanup: None,
+            state: None,
         });
         number
     }
@@ -114,7 +119,7 @@ impl Live {
         let ticket = inner.tickets.swap_remove(place);
         let may_finish = matches!(ticket.manners.on_cancel, OnCancel::Finish { .. });
         let saw_it = ticket.saw_it && !may_finish;
-        Closed { saw_it, alone: ticket.cancelled, at_once, cleanup: ticket.cleanup }
+        Closed { saw_it, alone: ticket.cancelled, at_once, cleanup: ticket.cleanup, state: ticket.state }
     }
 
     /// Lets a tool that is declared to outlive the run go, if it has begun and the run is cut: nobody waits for it any
@@ -131,6 +136,15 @@ impl Live {
                 ticket.manners.cleanup = Duration::ZERO;
             }
             ticket.cleanup = cleanup;
+        }
+    }
+
+    /// A tool has changed its session's state: that goes on record with its end.
+    pub(crate) fn note_changes(&self, number: u32, changes: Changes) {
+        let mut inner = self.inner.lock();
+        let ticket = inner.tickets.iter_mut().find(|ticket| ticket.number == number);
+        if let Some(ticket) = ticket.filter(|_| !changes.is_empty()) {
+            ticket.state.get_or_insert_default().extend(changes);
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{MemoryJournal, SharedKey, State, StoredRun, StoredSession, check_order, session_of};
 use crate::journal::{JournalError, Stored};
 use crate::sessions::{
-    Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
+    Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
 use crate::tool::BoxFuture;
 
@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    fn change(&mut self, session: &SessionKey, at: Wall, change: StateChange) {
+    pub(super) fn change(&mut self, session: &SessionKey, at: Wall, change: StateChange) {
         let own = self.sessions.entry(session.clone()).or_insert_with(|| StoredSession::new(at));
         own.updated_at = own.updated_at.max(at);
         for (key, value) in change {
@@ -96,7 +96,9 @@ impl State {
                 return Err(JournalError::RunExists(run.clone()));
             }
         }
-        self.sessions.insert(moved.session.clone(), StoredSession::new(moved.created_at));
+        let mut session = StoredSession::new(moved.created_at);
+        session.keep(moved.kept);
+        self.sessions.insert(moved.session.clone(), session);
         for (key, value) in moved.state {
             let Some(table) = self.table(&moved.session, Scope::of(&key), moved.created_at) else { continue };
             table.entry(key).or_insert(value);
@@ -109,6 +111,12 @@ impl State {
             }
         }
         Ok(())
+    }
+}
+
+impl StoredSession {
+    fn keep(&mut self, things: Vec<Kept>) {
+        self.kept.extend(things.into_iter().map(|thing| ((thing.kind.clone(), thing.name.clone()), thing)));
     }
 }
 
@@ -166,6 +174,36 @@ impl Sessions for MemoryJournal {
         Box::pin(ready(Ok(())))
     }
 
+    fn keep_with(
+        &self,
+        session: &SessionKey,
+        at: Wall,
+        things: Vec<Kept>,
+        change: StateChange,
+    ) -> BoxFuture<Result<bool, JournalError>> {
+        let mut state = self.state.lock();
+        let is_there = state.sessions.contains_key(session);
+        if let Some(stored) = state.sessions.get_mut(session) {
+            stored.keep(things);
+            state.change(session, at, change);
+        }
+        Box::pin(ready(Ok(is_there)))
+    }
+
+    fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>> {
+        let state = self.state.lock();
+        let all = state.sessions.get(session).into_iter().flat_map(|stored| stored.kept.values());
+        let kept = all.filter(|thing| thing.kind == kind).cloned().collect();
+        Box::pin(ready(Ok(kept)))
+    }
+
+    fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
+        let mut state = self.state.lock();
+        let stored = state.sessions.get_mut(session);
+        let gone = stored.and_then(|stored| stored.kept.remove(&(kind.to_owned(), name.to_owned())));
+        Box::pin(ready(Ok(gone.is_some())))
+    }
+
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
         let state = self.state.lock();
         let wanted = |key: &SessionKey| {
@@ -212,6 +250,7 @@ impl Sessions for MemoryJournal {
                 session: session.clone(),
                 created_at: stored.created_at,
                 state: state.state_of(session).unwrap_or_default(),
+                kept: stored.kept.values().cloned().collect(),
                 runs: runs.collect(),
             }
         });

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::journal::JournalError;
 use crate::live::Live;
-use crate::sessions::{StateChange, StateMap};
+use crate::sessions::{Scope, StateChange, StateMap};
 
 /// The session's state, for one call.
 #[derive(Clone)]
@@ -55,7 +55,11 @@ impl SessionState {
             return Err(StateError::CallIsOver);
         }
         let now = self.live.now().wall;
-        Ok(self.live.runtime.journal.sessions().change_state(&self.live.session, now, change).await?)
+        let stored = change.iter().filter(|(key, _)| Scope::of(key) != Scope::Temp);
+        let changes = stored.map(|(key, value)| (key.clone(), value.clone().unwrap_or_default())).collect();
+        self.live.runtime.journal.sessions().change_state(&self.live.session, now, change).await?;
+        self.live.note_changes(self.ticket, changes);
+        Ok(())
     }
 }
 

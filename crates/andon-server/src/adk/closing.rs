@@ -1,0 +1,108 @@
+//! The event that closes a run which did not come to its end, in ADK's words.
+
+use std::sync::Arc;
+
+use andon::{Ending, Failure, FailureKind, Force, Reason, RunId, Used};
+use serde_json::{Map, Value, json};
+
+use super::event::{AdkEvent, NodeInfo};
+
+/// ADK's code for a run that was stopped.
+pub(crate) const ABORTED: &str = "INVOCATION_ABORTED";
+
+/// Our code for a run whose process died.
+pub(crate) const INTERRUPTED: &str = "INVOCATION_INTERRUPTED";
+
+/// What is known of a run's end before it comes.
+#[derive(Debug, Default)]
+pub(crate) struct Closing {
+    stop: Option<Stop>,
+    /// What model calls used of whose answer nothing came.
+    used: Option<Used>,
+}
+
+/// Who stopped a run, and how hard.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop {
+    pub(crate) by: Option<Arc<str>>,
+    pub(crate) force: Force,
+}
+
+impl Closing {
+    /// Somebody pulled the cord. Who was first is who did it; how hard is how hard in the end.
+    pub(crate) fn stopped(&mut self, stop: Stop) {
+        match &mut self.stop {
+            Some(first) => first.force = first.force.max(stop.force),
+            None => self.stop = Some(stop),
+        }
+    }
+
+    /// A model call used this, and nothing came of it.
+    pub(crate) fn used_for_nothing(&mut self, used: Option<Used>) {
+        let used = used.unwrap_or(Used::UNKNOWN);
+        self.used = Some(self.used.map_or(used, |before| before.plus(used)));
+    }
+
+    /// The event that closes the run; nothing for one that came to its end.
+    pub(crate) fn event(&self, ending: &Ending, run: &RunId, blank: AdkEvent) -> Option<AdkEvent> {
+        let nowhere = NodeInfo { path: "".into() };
+        let mut event = match ending {
+            Ending::Completed { .. } => return None,
+            Ending::Cancelled { reason } => AdkEvent {
+                error_code: Some(ABORTED),
+                error_message: Some(aborted(*reason)),
+                node_info: nowhere,
+                ..blank
+            },
+            Ending::Failed(Failure { error, message }) => {
+                AdkEvent { error_code: Some(code(*error)), error_message: Some(message.clone()), ..blank }
+            }
+            Ending::Lost => AdkEvent {
+                error_code: Some(INTERRUPTED),
+                error_message: Some("Invocation was interrupted: the program that ran it ended.".to_owned()),
+                interrupted: Some(true),
+                node_info: nowhere,
+                ..blank
+            },
+        };
+        let mut told = Map::new();
+        if let Ending::Cancelled { reason } = ending {
+            told.insert("reason".to_owned(), reason.as_str().into());
+            let stop = self.stop.as_ref();
+            told.extend(stop.and_then(|stop| Some(("by".to_owned(), Value::from(stop.by.as_deref()?)))));
+            told.extend(stop.map(|stop| ("force".to_owned(), stop.force.as_str().into())));
+            told.insert("runId".to_owned(), run.as_str().into());
+        }
+        if let Some(used) = self.used.filter(|used| *used != Used::NONE) {
+            told.insert("usage".to_owned(), json!(used));
+        }
+        event.custom_metadata = (!told.is_empty()).then(|| json!({"andon": told}));
+        Some(event)
+    }
+}
+
+/// ADK's sentence for a stop by the client; one of the same kind for any other.
+pub(crate) fn aborted(reason: Reason) -> String {
+    match reason {
+        Reason::Requested | Reason::ClientDisconnected => "Invocation was aborted by client.".to_owned(),
+        other => format!("Invocation was aborted: {}.", other.as_str().replace('_', " ")),
+    }
+}
+
+/// The code of a failure.
+pub(crate) fn code(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Model => "MODEL_ERROR",
+        FailureKind::ContextOverflow => "CONTEXT_OVERFLOW",
+        FailureKind::StreamBroken => "STREAM_BROKEN",
+        FailureKind::Journal => "JOURNAL_ERROR",
+        FailureKind::Hook => "HOOK_ERROR",
+        FailureKind::Internal => "INTERNAL_ERROR",
+    }
+}
+
+/// Whether a failure is what the provider answered. ADK tells that as an event and no more; anything else is an error of the
+/// server's to it.
+pub(crate) fn is_providers_answer(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Model | FailureKind::ContextOverflow)
+}

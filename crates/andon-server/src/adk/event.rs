@@ -1,0 +1,238 @@
+//! ADK's event, as JSON: camelCase, nothing that is nothing, the fields in ADK's own order.
+
+use std::sync::Arc;
+
+use andon::core::message::Image;
+use andon::core::time::Wall;
+use andon::core::usage::{Figure, Usage};
+use andon::{Message, Part, RunId, StateMap};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// An event of ADK's.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AdkEvent {
+    /// What is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<Content>,
+    /// Whether it is a piece of an answer; said of the whole answer only where pieces were sent before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) partial: Option<bool>,
+    /// The turn is over, on a live connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) turn_complete: Option<bool>,
+    /// Why the model stopped writing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) finish_reason: Option<&'static str>,
+    /// The kind of what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error_code: Option<&'static str>,
+    /// What went wrong, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error_message: Option<String>,
+    /// It did not come to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) interrupted: Option<bool>,
+    /// What ADK has no word for, under `andon`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) custom_metadata: Option<Value>,
+    /// The tokens, as far as they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage_metadata: Option<Tokens>,
+    /// The run.
+    pub(crate) invocation_id: RunId,
+    /// `user`, or the agent.
+    pub(crate) author: Arc<str>,
+    /// What it did beside speaking.
+    pub(crate) actions: Actions,
+    /// Where in the app it came from.
+    pub(crate) node_info: NodeInfo,
+    /// The calls that go on for long; said of every event with calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) long_running_tool_ids: Option<Vec<String>>,
+    /// Its id.
+    #[serde(serialize_with = "as_text")]
+    pub(crate) id: Uuid,
+    /// When it happened, in seconds.
+    pub(crate) timestamp: f64,
+}
+
+/// What is said, and in whose turn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Content {
+    /// The parts.
+    pub(crate) parts: Vec<AdkPart>,
+    /// `user` or `model`.
+    pub(crate) role: &'static str,
+}
+
+/// A part of what is said: exactly one of its fields, and `thought` beside `text`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AdkPart {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_data: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) function_call: Option<Call>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) function_response: Option<Response>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) thought: Option<bool>,
+}
+
+/// The model asks for a tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) args: Value,
+    pub(crate) name: String,
+}
+
+/// A tool's answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Response {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) response: Value,
+}
+
+/// What an event did beside speaking.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Actions {
+    /// What it changed in the session's state.
+    pub(crate) state_delta: StateMap,
+    /// The artifacts that it wrote.
+    pub(crate) artifact_delta: Map<String, Value>,
+    requested_auth_configs: Map<String, Value>,
+    /// The calls that wait for a person's yes.
+    pub(crate) requested_tool_confirmations: Map<String, Value>,
+}
+
+/// Where in the app an event came from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct NodeInfo {
+    pub(crate) path: Arc<str>,
+}
+
+/// The tokens of a model call. What is not known is not there; it is never 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Tokens {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_content_token_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates_token_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_token_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thoughts_token_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_token_count: Option<u64>,
+}
+
+impl Tokens {
+    /// As ADK counts them; nothing if nothing is known.
+    pub(crate) fn of(usage: &Usage) -> Option<Self> {
+        let Usage { input, cache_read, cache_write, output, reasoning } = *usage;
+        let prompt = input.plus(cache_read).plus(cache_write);
+        let some = |figure: Figure| figure.value.filter(|value| *value > 0);
+        let tokens = Self {
+            cached_content_token_count: some(cache_read),
+            candidates_token_count: output.value.zip(reasoning.value).map(|(all, part)| all.saturating_sub(part)),
+            prompt_token_count: prompt.value,
+            thoughts_token_count: some(reasoning),
+            total_token_count: prompt.plus(output).value,
+        };
+        let is_known = tokens.prompt_token_count.or(output.value).is_some();
+        is_known.then_some(tokens)
+    }
+}
+
+impl AdkPart {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+
+    pub(crate) fn thought(text: impl Into<String>) -> Self {
+        Self { thought: Some(true), ..Self::text(text) }
+    }
+
+    pub(crate) fn call(id: impl Into<String>, name: impl Into<String>, args: Value) -> Self {
+        Self { function_call: Some(Call { id: id.into(), args, name: name.into() }), ..Self::default() }
+    }
+
+    pub(crate) fn response(id: impl Into<String>, name: impl Into<String>, response: Value) -> Self {
+        Self { function_response: Some(Response { id: id.into(), name: name.into(), response }), ..Self::default() }
+    }
+
+    /// An image: its bytes if they are in its address, and the address if not.
+    fn image(Image { media_type, reference }: &Image) -> Self {
+        match reference.split_once(";base64,").filter(|(head, _)| head.starts_with("data:")) {
+            Some((_, data)) => {
+                Self { inline_data: Some(json!({"data": data, "mimeType": media_type})), ..Self::default() }
+            }
+            None => Self { file_data: Some(json!({"fileUri": reference, "mimeType": media_type})), ..Self::default() },
+        }
+    }
+}
+
+/// A message's parts as ADK writes them, and the calls whose arguments are no JSON.
+pub(crate) fn parts(message: &Message) -> (Vec<AdkPart>, Vec<(String, String)>) {
+    let mut unreadable = Vec::new();
+    let parts = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(AdkPart::text(text)),
+        Part::Thinking { text, .. } => Some(AdkPart::thought(text)),
+        Part::Image(image) => Some(AdkPart::image(image)),
+        Part::ToolCall(call) => {
+            // ADK's clients take an object and nothing else.
+            let args = call.input().ok().filter(Value::is_object).unwrap_or_else(|| {
+                unreadable.push((call.id.to_string(), call.arguments.clone()));
+                json!({})
+            });
+            Some(AdkPart::call(call.id.as_str(), &call.name, args))
+        }
+        // Results are told with the calls that they answer.
+        Part::ToolResult(_) => None,
+    });
+    (parts.collect(), unreadable)
+}
+
+fn as_text<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(id.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
+}
+
+/// Seconds since 1970, as ADK tells time.
+pub(crate) fn seconds(wall: Wall) -> f64 {
+    // Exact to a microsecond for some hundred years to come.
+    #[expect(clippy::cast_precision_loss, reason = "a double has 53 bits, and microseconds since 1970 need 51")]
+    let micros = wall.0 as f64;
+    micros / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use andon::core::usage::Provenance;
+
+    #[test]
+    fn what_is_not_known_of_the_tokens_is_not_there() {
+        assert_eq!(Tokens::of(&Usage::UNKNOWN), None);
+        let input_alone = Usage { output: Figure::UNKNOWN, ..Usage::reported(12, 0) };
+        assert_eq!(serde_json::to_string(&Tokens::of(&input_alone)).unwrap(), r#"{"promptTokenCount":12}"#);
+        let all = Usage {
+            cache_read: Figure::reported(5),
+            cache_write: Figure::reported(1),
+            reasoning: Figure::exact(2, Provenance::Counted),
+            ..Usage::reported(10, 7)
+        };
+        let expected = r#"{"cachedContentTokenCount":5,"candidatesTokenCount":5,"promptTokenCount":16,"thoughtsTokenCount":2,"totalTokenCount":23}"#;
+        assert_eq!(serde_json::to_string(&Tokens::of(&all)).unwrap(), expected);
+    }
+}

@@ -1,0 +1,347 @@
+//! A run's own events as ADK's.
+//!
+//! # Invariants
+//!
+//! 1. It is a fold over what a run's feed gives out, and reads no clock and no store. So whoever follows a run and whoever
+//!    looks at its session later are told the same, with the same ids.
+//! 2. One item gives one event at most.
+//! 3. Every call has exactly one response, and all responses of one answer are one event. What a stop has cut says so; what
+//!    had finished beside it keeps its result.
+//! 4. A run that did not come to its end is closed by one event. No words are put into the model's mouth: where its turn
+//!    would be missing, that event holds an empty one.
+//! 5. Pieces are told only to who asked for them. They share the id of the answer that they are pieces of.
+
+use std::sync::Arc;
+
+use andon::core::event::{Accepted, Approval, ModelEnd};
+use andon::core::time::Wall;
+use andon::{CallId, Event, FeedItem, Kind, Message, ModelStop, Record, RunId, StateMap, ToolCall, ToolResult, Used};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::closing::{Closing, Stop};
+use super::event::{Actions, AdkEvent, AdkPart, Content, NodeInfo, Tokens, parts, seconds};
+use super::results;
+
+/// The name of the call with which ADK asks a person.
+pub(crate) const CONFIRMATION: &str = "adk_request_confirmation";
+
+/// Who is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Who looks at the session: the person's words too, and nothing of a run that never started.
+    Session,
+    /// Who asked for the run: all but their own words.
+    Caller {
+        /// With the pieces of each answer as they come.
+        pieces: bool,
+    },
+}
+
+/// A run, as far as it was told.
+#[derive(Debug)]
+pub(crate) struct Rendering {
+    run: RunId,
+    agent: Arc<str>,
+    /// The agent's place in its app.
+    path: Arc<str>,
+    view: View,
+    accepted: Option<Arc<Accepted>>,
+    has_started: bool,
+    model: ModelCall,
+    calls: Vec<OpenCall>,
+    /// Questions to a person that the end of the run has closed.
+    unanswered: Vec<AdkPart>,
+    results: u32,
+    /// Whose turn was told last.
+    is_models_turn: bool,
+    closing: Closing,
+}
+
+/// The model call in progress, or the last one.
+#[derive(Debug, Default)]
+struct ModelCall {
+    id: Uuid,
+    /// Pieces of its answer were told.
+    has_pieces: bool,
+    message: Option<Arc<Message>>,
+    used: Option<Used>,
+}
+
+/// A call of the last answer.
+#[derive(Debug)]
+struct OpenCall {
+    call: ToolCall,
+    /// A person has not decided yet.
+    is_asked: bool,
+    result: Option<(Arc<ToolResult>, Option<StateMap>)>,
+}
+
+impl Rendering {
+    /// Nothing was told yet of this run of an agent.
+    pub(crate) fn new(run: &RunId, agent: &str, view: View) -> Self {
+        Self {
+            run: run.clone(),
+            agent: agent.into(),
+            path: format!("{agent}@1").into(),
+            view,
+            accepted: None,
+            has_started: false,
+            model: ModelCall::default(),
+            calls: Vec::new(),
+            unanswered: Vec::new(),
+            results: 0,
+            is_models_turn: false,
+            closing: Closing::default(),
+        }
+    }
+
+    /// A run's events as its session shows them.
+    pub(crate) fn session(run: &RunId, agent: &str, records: &[Arc<Record>]) -> Vec<AdkEvent> {
+        let mut rendering = Self::new(run, agent, View::Session);
+        records.iter().filter_map(|record| rendering.fact(record)).collect()
+    }
+
+    /// What is told of an item. `now` is when a piece came: pieces are on no record.
+    pub(crate) fn tell(&mut self, item: &FeedItem, now: impl FnOnce() -> Wall) -> Option<AdkEvent> {
+        match item {
+            FeedItem::Fact(record) => self.fact(record),
+            FeedItem::Delta(delta) => {
+                let part = match delta.kind {
+                    Kind::Text => AdkPart::text(&delta.text),
+                    Kind::Thinking => AdkPart::thought(&delta.text),
+                    Kind::ToolInput(_) | Kind::ToolOutput(_) => return None,
+                };
+                (self.view == View::Caller { pieces: true }).then(|| self.piece(part, now()))
+            }
+            FeedItem::TextLost { .. } => None,
+        }
+    }
+
+    /// Whether nothing goes on until a person has decided.
+    pub(crate) fn waits(&self) -> bool {
+        let mut open = self.calls.iter().filter(|call| call.result.is_none()).peekable();
+        open.peek().is_some() && open.all(|call| call.is_asked)
+    }
+
+    /// What is told of a fact.
+    pub(crate) fn fact(&mut self, record: &Record) -> Option<AdkEvent> {
+        let at = record.at.wall;
+        match &record.event {
+            Event::RunAccepted { accepted } => {
+                self.accepted = Some(Arc::clone(accepted));
+                None
+            }
+            Event::RunStarted => self.started(at),
+            Event::ModelStarted { call, .. } => {
+                self.model = ModelCall { id: self.id(&format!("model {call}")), ..ModelCall::default() };
+                None
+            }
+            Event::Message { message } => {
+                self.model.message = Some(Arc::clone(message));
+                None
+            }
+            Event::Usage { used, .. } => {
+                self.model.used = Some(**used);
+                None
+            }
+            Event::ModelFinished { end, .. } => self.answer(end, at),
+            Event::ApprovalRequested { call, .. } => self.question(call, at),
+            Event::ApprovalResolved { call, verdict } => self.decision(call, verdict, at),
+            Event::ToolFinished { call, result, state, .. } => self.result(call, result, state.as_deref(), at),
+            Event::ToolRefused { call, result, .. } => self.result(call, result, None, at),
+            Event::CancelRequested { request, .. } => {
+                self.closing.stopped(Stop { by: request.by.clone(), force: request.force });
+                None
+            }
+            Event::RunSettled { outcome } => self.end(outcome, at),
+            _ => None,
+        }
+    }
+
+    /// An event of the agent's with nothing in it yet.
+    fn blank(&self, id: Uuid, at: Wall) -> AdkEvent {
+        AdkEvent {
+            content: None,
+            partial: None,
+            turn_complete: None,
+            finish_reason: None,
+            error_code: None,
+            error_message: None,
+            interrupted: None,
+            custom_metadata: None,
+            usage_metadata: None,
+            invocation_id: self.run.clone(),
+            author: Arc::clone(&self.agent),
+            actions: Actions::default(),
+            node_info: NodeInfo { path: Arc::clone(&self.path) },
+            long_running_tool_ids: None,
+            id,
+            timestamp: seconds(at),
+        }
+    }
+
+    /// An event's id: the same whenever and wherever it is told.
+    fn id(&self, place: &str) -> Uuid {
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{} {place}", self.run).as_bytes())
+    }
+
+    /// An event of the person's.
+    fn of_user(&self, place: &str, parts: Vec<AdkPart>, at: Wall) -> AdkEvent {
+        AdkEvent {
+            content: Some(Content { parts, role: "user" }),
+            author: "user".into(),
+            node_info: NodeInfo { path: "".into() },
+            ..self.blank(self.id(place), at)
+        }
+    }
+
+    fn started(&mut self, at: Wall) -> Option<AdkEvent> {
+        self.has_started = true;
+        let accepted = self.accepted.as_ref().filter(|_| self.view == View::Session)?;
+        let mut event = self.of_user("input", parts(&accepted.input).0, at);
+        event.actions.state_delta = accepted.state.as_deref().cloned().unwrap_or_default();
+        Some(event)
+    }
+
+    fn piece(&mut self, part: AdkPart, now: Wall) -> AdkEvent {
+        self.model.has_pieces = true;
+        let content = Some(Content { parts: vec![part], role: "model" });
+        AdkEvent { content, partial: Some(true), ..self.blank(self.model.id, now) }
+    }
+
+    /// A model call is over: its whole answer, or what had come of it.
+    fn answer(&mut self, end: &ModelEnd, at: Wall) -> Option<AdkEvent> {
+        let used = self.model.used.take();
+        let Some(message) = self.model.message.take() else {
+            // Nothing came of it, and what it used is told at the end.
+            self.closing.used_for_nothing(used);
+            return None;
+        };
+        let open = message.calls().map(|call| OpenCall { call: call.clone(), is_asked: false, result: None });
+        self.calls = open.collect();
+        self.is_models_turn = true;
+        let (mut parts, unreadable) = parts(&message);
+        if parts.is_empty() {
+            parts.push(AdkPart::text(""));
+        }
+        let stop = match end {
+            ModelEnd::Answered { stop } if message.cut.is_none() => Some(*stop),
+            _ => None,
+        };
+        Some(AdkEvent {
+            content: Some(Content { parts, role: "model" }),
+            partial: self.model.has_pieces.then_some(false),
+            finish_reason: stop.map(finish_reason),
+            interrupted: stop.is_none().then_some(true),
+            custom_metadata: metadata(stop, used.as_ref(), &unreadable),
+            usage_metadata: used.and_then(|used| Tokens::of(&used.delivered)),
+            long_running_tool_ids: (!self.calls.is_empty()).then(Vec::new),
+            ..self.blank(self.model.id, at)
+        })
+    }
+
+    /// A person has to say yes.
+    fn question(&mut self, call: &CallId, at: Wall) -> Option<AdkEvent> {
+        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
+        open.is_asked = true;
+        let original = AdkPart::call(call.as_str(), &open.call.name, results::arguments(&open.call)).function_call;
+        let hint = format!("Say whether {} may be called with these arguments.", open.call.name);
+        let confirmation = json!({"hint": hint, "confirmed": false});
+        let args = json!({"originalFunctionCall": original, "toolConfirmation": confirmation});
+        let id = confirmation_id(&self.run, call);
+        let mut event = AdkEvent {
+            content: Some(Content { parts: vec![AdkPart::call(&id, CONFIRMATION, args)], role: "model" }),
+            long_running_tool_ids: Some(vec![id]),
+            ..self.blank(self.id(&format!("question {call}")), at)
+        };
+        event.actions.requested_tool_confirmations.insert(call.to_string(), confirmation);
+        Some(event)
+    }
+
+    /// A person, or the stop, has decided.
+    fn decision(&mut self, call: &CallId, verdict: &Approval, at: Wall) -> Option<AdkEvent> {
+        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.is_asked)?;
+        open.is_asked = false;
+        let answer = |response| AdkPart::response(confirmation_id(&self.run, call), CONFIRMATION, response);
+        let confirmed = match verdict {
+            Approval::Approved { .. } => true,
+            Approval::Denied { .. } => false,
+            Approval::Closed => {
+                let closed = answer(json!({"error": "Nobody decided before the run was stopped."}));
+                self.unanswered.push(closed);
+                return None;
+            }
+        };
+        let answer = answer(json!({"confirmed": confirmed}));
+        (self.view == View::Session).then(|| self.of_user(&format!("decision {call}"), vec![answer], at))
+    }
+
+    /// A call has its result; with the last one all are told (invariant 3).
+    fn result(
+        &mut self,
+        call: &CallId,
+        result: &Arc<ToolResult>,
+        state: Option<&StateMap>,
+        at: Wall,
+    ) -> Option<AdkEvent> {
+        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
+        open.result = Some((Arc::clone(result), state.cloned()));
+        if self.calls.iter().any(|open| open.result.is_none()) {
+            return None;
+        }
+        self.results += 1;
+        self.is_models_turn = false;
+        let (mut parts, mut state_delta) = (std::mem::take(&mut self.unanswered), StateMap::new());
+        for OpenCall { call, result, .. } in std::mem::take(&mut self.calls) {
+            let Some((result, state)) = result else { continue };
+            parts.push(AdkPart::response(call.id.as_str(), call.name, results::response(&result)));
+            state_delta.extend(state.unwrap_or_default());
+        }
+        let mut event = AdkEvent {
+            content: Some(Content { parts, role: "user" }),
+            ..self.blank(self.id(&format!("results {}", self.results)), at)
+        };
+        event.actions.state_delta = state_delta;
+        Some(event)
+    }
+
+    /// The run is at rest (invariant 4).
+    fn end(&mut self, outcome: &andon::Ending, at: Wall) -> Option<AdkEvent> {
+        if self.view == View::Session && !self.has_started {
+            return None;
+        }
+        let blank = self.blank(self.id("end"), at);
+        let mut event = self.closing.event(outcome, &self.run, blank)?;
+        if self.has_started && !self.is_models_turn {
+            event.content = Some(Content { parts: vec![AdkPart::text("")], role: "model" });
+        }
+        Some(event)
+    }
+}
+
+/// The id under which ADK's clients answer a question about a call.
+pub(crate) fn confirmation_id(run: &RunId, call: &CallId) -> String {
+    format!("adk-{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{run} confirmation {call}").as_bytes()))
+}
+
+fn finish_reason(stop: ModelStop) -> &'static str {
+    match stop {
+        ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => "STOP",
+        ModelStop::MaxTokens => "MAX_TOKENS",
+        ModelStop::Refused => "SAFETY",
+    }
+}
+
+/// What ADK has no words for: what a cut call used and how that is known, and arguments that are no JSON.
+fn metadata(stop: Option<ModelStop>, used: Option<&Used>, unreadable: &[(String, String)]) -> Option<Value> {
+    let mut told = serde_json::Map::new();
+    if stop.is_none() {
+        told.insert("usage".to_owned(), json!(used.copied().unwrap_or(Used::UNKNOWN)));
+    }
+    if !unreadable.is_empty() {
+        let as_written = unreadable.iter().map(|(id, arguments)| (id.clone(), Value::from(arguments.as_str())));
+        told.insert("unreadableArguments".to_owned(), Value::Object(as_written.collect()));
+    }
+    (!told.is_empty()).then(|| json!({"andon": told}))
+}

@@ -1,0 +1,195 @@
+//! What ADK's clients ask for: `RunRequest`, as it is understood here.
+//!
+//! Unknown fields are passed over, as ADK does. What would mean something else here than there is refused.
+
+use andon::core::message::Image;
+use andon::{Message, Part, Role, StateMap};
+use serde_json::Value;
+
+use super::render::CONFIRMATION;
+use super::valid::{Fields, Name, json, refuse};
+use crate::problem::Problem;
+
+/// A request for a run.
+#[derive(Debug)]
+pub(crate) struct RunRequest {
+    pub(crate) app: Option<String>,
+    pub(crate) user: String,
+    pub(crate) session: String,
+    pub(crate) asked: Asked,
+    /// With the pieces of each answer.
+    pub(crate) streaming: bool,
+    pub(crate) state: StateMap,
+}
+
+/// What a message asks for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Asked {
+    /// A run with this input.
+    Run(Message),
+    /// That runs which wait for a person go on.
+    Decide(Vec<Decision>),
+}
+
+/// A person's yes or no.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// The id of the question.
+    pub(crate) id: String,
+    pub(crate) is_yes: bool,
+}
+
+/// One part of a message.
+enum Said {
+    Part(Part),
+    Decision(Decision),
+}
+
+impl RunRequest {
+    /// Reads a request.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Problem> {
+        let body = json(bytes)?;
+        let mut errors = Vec::new();
+        let Some(fields) = Fields::of(&body, Vec::new(), &mut errors) else { return Err(refuse(errors)) };
+        let app = fields.some_text(Name("appName", "app_name"), &mut errors);
+        let user = fields.text(Name("userId", "user_id"), &mut errors);
+        let session = fields.text(Name("sessionId", "session_id"), &mut errors);
+        let parts =
+            fields.needed(Name("newMessage", "new_message"), &mut errors).map(|content| parts(&content, &mut errors));
+        let streaming = fields.is_set(Name("streaming", "streaming"), &mut errors);
+        let state = fields.map(Name("stateDelta", "state_delta"), &mut errors);
+        let resumed = fields.some_text(Name("invocationId", "invocation_id"), &mut errors);
+        let (Some(user), Some(session), Some(parts), true) = (user, session, parts, errors.is_empty()) else {
+            return Err(refuse(errors));
+        };
+        if resumed.is_some() {
+            let detail =
+                "invocationId: a run is not resumed here, and no tool is run twice; leave it out and ask again";
+            return Err(Problem::bad_request("no-resume", detail));
+        }
+        Ok(Self { app, user, session, asked: asked(parts?)?, streaming, state: state.unwrap_or_default() })
+    }
+}
+
+/// A message of ADK's, as what is asked for.
+pub(crate) fn message(content: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Asked, Problem> {
+    asked(parts(content, errors)?)
+}
+
+fn parts(content: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Vec<Said>, Problem> {
+    content.nothing_but(&[Name("parts", "parts"), Name("role", "role")], errors);
+    content.some_text(Name("role", "role"), errors);
+    let parts = content.list(Name("parts", "parts"), errors);
+    parts.iter().map(|part| said(part, errors)).collect()
+}
+
+/// All of it is words for the model, or all of it answers questions.
+fn asked(parts: Vec<Said>) -> Result<Asked, Problem> {
+    let (mut words, mut decisions) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Said::Part(part) => words.push(part),
+            Said::Decision(decision) => decisions.push(decision),
+        }
+    }
+    let says_something = |part: &Part| !matches!(part, Part::Text { text } if text.trim().is_empty());
+    if !decisions.is_empty() {
+        if words.iter().any(says_something) {
+            let detail = "newMessage: it answers a question and says something else; send one, then the other";
+            return Err(Problem::bad_request("mixed-message", detail));
+        }
+        return Ok(Asked::Decide(decisions));
+    }
+    if !words.iter().any(says_something) {
+        return Err(Problem::bad_request("no-input", "newMessage: it says nothing; say what to run"));
+    }
+    Ok(Asked::Run(Message { role: Role::User, parts: words, cut: None }))
+}
+
+const TEXT: Name = Name("text", "text");
+const INLINE: Name = Name("inlineData", "inline_data");
+const FILE: Name = Name("fileData", "file_data");
+const RESPONSE: Name = Name("functionResponse", "function_response");
+const MIME: Name = Name("mimeType", "mime_type");
+const KNOWN: [Name; 14] = [
+    TEXT,
+    INLINE,
+    FILE,
+    RESPONSE,
+    Name("thought", "thought"),
+    Name("functionCall", "function_call"),
+    Name("codeExecutionResult", "code_execution_result"),
+    Name("executableCode", "executable_code"),
+    Name("mediaResolution", "media_resolution"),
+    Name("thoughtSignature", "thought_signature"),
+    Name("toolCall", "tool_call"),
+    Name("toolResponse", "tool_response"),
+    Name("partMetadata", "part_metadata"),
+    Name("videoMetadata", "video_metadata"),
+];
+
+fn said(part: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Said, Problem> {
+    part.nothing_but(&KNOWN, errors);
+    if let Some(text) = part.some_text(TEXT, errors) {
+        return Ok(Said::Part(Part::Text { text }));
+    }
+    if let Some(inline) = part.object(INLINE, errors) {
+        return image(&inline, Name("data", "data"), errors, |media, data| format!("data:{media};base64,{data}"));
+    }
+    if let Some(file) = part.object(FILE, errors) {
+        return image(&file, Name("fileUri", "file_uri"), errors, |_, address| address.to_owned());
+    }
+    if let Some(response) = part.object(RESPONSE, errors) {
+        return decision(&response, errors);
+    }
+    if !errors.is_empty() || part.has(TEXT) {
+        return Ok(Said::Part(Part::text("")));
+    }
+    let detail = "newMessage: only text, images and answers to questions are taken here";
+    Err(Problem::bad_request("bad-part", detail))
+}
+
+/// An image, by its bytes or its address. Nothing else is looked at or listened to.
+fn image(
+    data: &Fields<'_>,
+    holds: Name,
+    errors: &mut Vec<Value>,
+    reference: impl FnOnce(&str, &str) -> String,
+) -> Result<Said, Problem> {
+    let (media_type, held) = (data.text(MIME, errors), data.text(holds, errors));
+    let (Some(media_type), Some(held)) = (media_type, held) else { return Ok(Said::Part(Part::text(""))) };
+    if !media_type.starts_with("image/") || media_type.contains([';', ',']) {
+        let detail = format!("newMessage: {media_type:.60} is not taken here, only text and images are");
+        return Err(Problem::bad_request("bad-media", detail));
+    }
+    let reference = reference(&media_type, &standard(&held));
+    if !reference.starts_with("data:") && !reference.starts_with("https://") {
+        return Err(Problem::bad_request("bad-media", "newMessage: a fileUri begins with https:// here"));
+    }
+    Ok(Said::Part(Part::Image(Image { media_type, reference })))
+}
+
+/// Base64 as everybody reads it: ADK's clients also write the alphabet that is meant for addresses.
+fn standard(data: &str) -> String {
+    if data.starts_with("https://") { data.to_owned() } else { data.replace('-', "+").replace('_', "/") }
+}
+
+/// A person's answer, in any of the forms that ADK's clients write.
+fn decision(response: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Said, Problem> {
+    let name = response.some_text(Name("name", "name"), errors);
+    let id = response.text(Name("id", "id"), errors);
+    let said = response.map(Name("response", "response"), errors).unwrap_or_default();
+    let Some(id) = id else { return Ok(Said::Part(Part::text(""))) };
+    if name.as_deref().is_some_and(|name| name != CONFIRMATION) {
+        let detail = format!("newMessage: only answers to {CONFIRMATION} are taken; tools are run here");
+        return Err(Problem::bad_request("bad-part", detail));
+    }
+    // Its own client wraps the answer once more, as a text.
+    let wrapped =
+        said.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let confirmed = wrapped.as_ref().and_then(|wrapped| wrapped.get("confirmed")).or_else(|| said.get("confirmed"));
+    match confirmed.and_then(Value::as_bool) {
+        Some(is_yes) => Ok(Said::Decision(Decision { id, is_yes })),
+        None => Err(Problem::bad_request("bad-part", "newMessage: an answer says confirmed: true or false")),
+    }
+}

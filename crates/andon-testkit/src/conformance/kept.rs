@@ -1,0 +1,94 @@
+//! What is kept with a session, and what comes with a run for its state.
+
+use std::sync::Arc;
+
+use andon::core::event::{Accepted, Event};
+use andon::core::limits::Limits;
+use andon::core::time::Wall;
+use andon::{Kept, Message, SessionKey, StateChange};
+use serde_json::{Value, json};
+
+use super::state::{map, set, state};
+use super::story::{Story, session};
+use super::subject::Subject;
+
+fn thing(kind: &str, name: &str, value: Value) -> Kept {
+    Kept { kind: kind.to_owned(), name: name.to_owned(), at: Wall(7), value }
+}
+
+async fn keep(subject: &Subject, session: &SessionKey, things: Vec<Kept>, change: Value) -> bool {
+    let change: StateChange = map(change).into_iter().map(|(key, value)| (key, Some(value))).collect();
+    subject.journal().sessions().keep_with(session, Wall(8), things, change).await.unwrap()
+}
+
+async fn kept(subject: &Subject, session: &SessionKey, kind: &str) -> Vec<Kept> {
+    subject.journal().sessions().kept_with(session, kind).await.unwrap()
+}
+
+pub(super) async fn what_is_kept_with_a_session_is_its_own(subject: Subject) {
+    let (here, there) = (session("here"), session("there"));
+    assert!(!keep(&subject, &here, vec![thing("a", "x", json!(1))], json!({"k": 1})).await, "there is no such session");
+    assert_eq!((kept(&subject, &here, "a").await, state(&subject, &here).await), (vec![], None));
+    set(&subject, &here, json!({})).await;
+    set(&subject, &there, json!({})).await;
+    let things = vec![thing("a", "y", json!(1)), thing("a", "x", json!(null)), thing("b", "x", json!("b's"))];
+    assert!(keep(&subject, &here, things, json!({"k": 1, "user:u": 2})).await);
+    assert!(keep(&subject, &here, vec![thing("a", "y", json!([2]))], json!({})).await);
+    let subject = subject.opened_again();
+    let expected = [thing("a", "x", json!(null)), thing("a", "y", json!([2]))];
+    assert_eq!(kept(&subject, &here, "a").await, expected);
+    assert_eq!(kept(&subject, &there, "a").await, []);
+    assert_eq!(state(&subject, &here).await, Some(json!({"k": 1, "user:u": 2})));
+    let discard = |name: &'static str| subject.journal().sessions().discard_with(&here, "a", name);
+    assert_eq!((discard("x").await, discard("x").await, discard("z").await), (Ok(true), Ok(false), Ok(false)));
+    assert_eq!(kept(&subject, &here, "a").await, [thing("a", "y", json!([2]))]);
+    assert_eq!(kept(&subject, &here, "b").await, [thing("b", "x", json!("b's"))]);
+}
+
+pub(super) async fn what_is_kept_moves_and_goes_with_its_session(subject: Subject) {
+    let s = session("s");
+    set(&subject, &s, json!({})).await;
+    let things = vec![thing("a", "x", json!({"n": 1})), thing("b", "y", json!(2))];
+    assert!(keep(&subject, &s, things.clone(), json!({})).await);
+    let sessions = subject.journal().sessions();
+    let moved = sessions.take_copy(&s).await.unwrap().unwrap();
+    assert_eq!(moved.kept, things);
+    assert_eq!(sessions.delete(&s).await, Ok(true));
+    assert_eq!(kept(&subject, &s, "a").await, []);
+    set(&subject, &s, json!({})).await;
+    assert_eq!(kept(&subject, &s, "a").await, [], "a session that begins anew has nothing");
+    assert_eq!(sessions.delete(&s).await, Ok(true));
+    sessions.put(moved).await.unwrap();
+    assert_eq!(kept(&subject, &s, "b").await, [thing("b", "y", json!(2))]);
+}
+
+pub(super) async fn what_comes_with_a_run_is_in_the_state_when_the_run_is_on_record(subject: Subject) {
+    let s = session("s");
+    set(&subject, &s, json!({"a": 1, "b": 1})).await;
+    let mut story = Story::new("r");
+    let brought = map(json!({"a": 2, "user:c": 3, "temp:d": 4}));
+    let accepted = Accepted {
+        run: story.run().clone(),
+        session: s.clone(),
+        input: Arc::new(Message::user("Go.")),
+        limits: Limits::default(),
+        request: None,
+        state: Some(Box::new(brought)),
+    };
+    let entry = story.fact(Event::RunAccepted { accepted: Arc::new(accepted) });
+    story.write(&subject, [entry.clone()]).await;
+    assert_eq!(state(&subject, &s).await, Some(json!({"a": 2, "b": 1, "user:c": 3})));
+    // A run that is refused changes nothing.
+    set(&subject, &s, json!({"a": 5})).await;
+    let again = andon::Batch::new(story.run().clone(), 1, vec![entry]);
+    assert!(subject.journal().append(again).await.is_err());
+    assert_eq!(state(&subject, &s).await, Some(json!({"a": 5, "b": 1, "user:c": 3})));
+    // One that moves in brings its session's state as it is now, and not as it was when the run came.
+    let sessions = subject.journal().sessions();
+    let settled = [story.settled()];
+    story.write(&subject, settled).await;
+    let moved = sessions.take_copy(&s).await.unwrap().unwrap();
+    assert_eq!(sessions.delete(&s).await, Ok(true));
+    sessions.put(moved).await.unwrap();
+    assert_eq!(state(&subject, &s).await, Some(json!({"a": 5, "b": 1, "user:c": 3})));
+}
