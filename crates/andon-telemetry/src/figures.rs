@@ -84,6 +84,8 @@ impl Figures {
             self.recorder.gauge("andon_runs", &[("state", word)]).set(f64::from(count));
         }
         self.recorder.gauge("andon_runs", &[("state", "cancelling")]).set(f64::from(cancelling));
+        let all = states.iter().map(|(.., count)| count).sum::<u32>() + cancelling;
+        self.recorder.gauge("andon_runs_in_progress", &[]).set(f64::from(all));
         self.recorder.counter("andon_observer_panics_total", &[]).absolute(runtime.observer_panics());
         self.recorder.render()
     }

@@ -28,7 +28,8 @@ const COUNTERS: [(&str, &str); 15] = [
     ("andon_cancels_asked_total", "Cancels that were asked for over HTTP."),
 ];
 
-const GAUGES: [(&str, &str); 5] = [
+const GAUGES: [(&str, &str); 6] = [
+    ("andon_runs_in_progress", "Runs that have not settled."),
     ("andon_runs", "Runs in progress, by state."),
     ("andon_leaked_work", "Leaked work that still goes on, as far as is known."),
     ("andon_feeds_open", "Feeds that are being read."),

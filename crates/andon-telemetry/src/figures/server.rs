@@ -52,9 +52,10 @@ impl Figures {
         self.recorder.tidy();
     }
 
-    /// What became of spans since the process began.
-    pub fn set_spans(&self, sent: u64, dropped: u64) {
-        self.recorder.counter("andon_spans_sent_total", &[]).absolute(sent);
-        self.recorder.counter("andon_spans_dropped_total", &[]).absolute(dropped);
+    /// Spans were taken by the collector, or thrown away.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn spans(&self, sent: u64, dropped: u64) {
+        self.recorder.counter("andon_spans_sent_total", &[]).increment(sent);
+        self.recorder.counter("andon_spans_dropped_total", &[]).increment(dropped);
     }
 }
