@@ -244,9 +244,10 @@ async fn parallel_tools_one_of_which_had_finished_when_the_stop_came() {
     let run = agent.start("Go.").unwrap();
     let finished =
         |item: &FeedItem| matches!(item, FeedItem::Fact(record) if matches!(record.event, Event::ToolFinished { .. }));
-    until(&run, finished).await;
+    let within = Duration::from_secs(20);
+    tokio::time::timeout(within, until(&run, finished)).await.expect("the quick tool finishes");
     run.cancel(Cancel::now());
-    run.outcome().await;
+    tokio::time::timeout(within, run.outcome()).await.expect("the run settles");
     let spans = watched.spans().await;
     check(&spans, &run.records());
     let verdicts: HashMap<String, String> = spans
@@ -261,8 +262,7 @@ async fn parallel_tools_one_of_which_had_finished_when_the_stop_came() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_that_fails_is_an_error_of_the_call_and_of_the_run() {
     let watched = Watched::new().await;
-    // There is no answer in the script.
-    let agent = watched.agent([]).build().unwrap();
+    let agent = watched.agent([vec![Act::text("Half"), Act::Break]]).build().unwrap();
     let run = agent.start("Go.").unwrap();
     run.outcome().await;
     let spans = watched.spans().await;

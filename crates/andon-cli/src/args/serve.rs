@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use andon_server::ServeError;
 
-use super::{DbArgs, Options};
+use super::{DbArgs, Options, TelemetryArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
@@ -26,6 +26,8 @@ pub(crate) struct ServeArgs {
     pub(crate) ending: EndingArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryArgs,
 }
 
 /// How long the end may take.
