@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use andon_server::{Disconnect, Oidc, ServeError};
 
-use super::{DbArgs, Options};
+use super::{DbArgs, Options, TelemetryArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
@@ -31,6 +31,8 @@ pub(crate) struct ServeArgs {
     pub(crate) ending: EndingArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryArgs,
 }
 
 /// Who may call.
