@@ -92,10 +92,16 @@ impl Admission {
 
     /// Remembers a cancel for a run that has not arrived, unless it has by now. Somebody else's run of that id is no run
     /// that this principal knows of.
-    pub(crate) fn remember(&self, runtime: &Runtime, options: &Options, stone: Tombstone) -> Result<Remembered, Full> {
+    pub(crate) fn remember(
+        &self,
+        runtime: &Runtime,
+        options: &Options,
+        principal: &Principal,
+        stone: Tombstone,
+    ) -> Result<Remembered, Full> {
         let mut state = self.state.lock();
         let arrived = runtime.find_in_progress(stone.run());
-        if let Some(run) = arrived.filter(|run| run.session().tenant == stone.principal().tenant) {
+        if let Some(run) = arrived.filter(|run| principal.reaches(run.session())) {
             return Ok(Remembered::Arrived(run));
         }
         let now = runtime.now().wall;

@@ -54,8 +54,8 @@ pub(crate) async fn json_bytes(request: Request, core: &Shared) -> Result<Bytes,
     Ok(bytes)
 }
 
-/// A page of another origin can send anything but JSON without being asked first.
-fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
+/// Refuses a body that does not say that it is JSON. A page of another origin can send anything but JSON without being asked first.
+pub(crate) fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let kind = kinds.next().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // Two are a trick: who reads the first and who reads the last would not agree.
@@ -68,7 +68,8 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail))
 }
 
-async fn read(request: Request, core: &Shared) -> Result<Bytes, Problem> {
+/// A request's body, no larger and no slower than is allowed.
+pub(crate) async fn read(request: Request, core: &Shared) -> Result<Bytes, Problem> {
     let options = &core.options;
     let max = request.extensions().get::<MaxBody>().map_or(options.max_body, |max| max.0);
     // One that says so itself is not read at all.
@@ -139,7 +140,7 @@ fn problem(place: &str, error: &serde_json::Error) -> Problem {
 }
 
 /// How deep a text is nested, if it is JSON.
-fn depth(bytes: &[u8]) -> usize {
+pub(crate) fn depth(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in bytes {
         match byte {

@@ -5,7 +5,8 @@
 //! 1. Nothing is kept for a reader but its place: what it has not taken stays in the run. So a reader that stalls costs
 //!    nobody anything, and one that reads on gets what it missed in a few big pieces.
 //! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time; in another dialect, event by event.
-//! 3. A feed ends itself: behind the run's last event, and when the server closes. That of a run that waits for its agent
+//! 3. A feed ends itself: behind the run's last event, when the server closes, and within five seconds after its reader's
+//!    key or token is good no more. That of a run that waits for its agent
 //!    stays open until somebody takes the run up or stops it: the reader then comes again, and not before.
 
 use std::pin::Pin;
@@ -25,6 +26,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::idle::after;
 use crate::presence::Watcher;
+use crate::principal::{Pass, RECHECK};
 
 /// How many bytes go out together.
 pub(crate) const FRAME: usize = 16 << 10;
@@ -51,11 +53,35 @@ impl Parked {
     }
 }
 
-/// What a reader holds while it reads: its place among the feeds, and its presence at the run.
+/// What a reader holds while it reads: its place among the feeds, its presence at the run, and what lets it read.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) _place: Place,
     pub(crate) watcher: Watcher,
+    pub(crate) leave: Leave,
+}
+
+/// Leave to read, which can end.
+#[derive(Debug, Clone)]
+pub(crate) struct Leave {
+    pass: Pass,
+    runtime: Runtime,
+}
+
+impl Leave {
+    pub(crate) fn new(pass: Pass, runtime: &Runtime) -> Self {
+        Self { pass, runtime: runtime.clone() }
+    }
+
+    /// Whether it is good no more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.pass.can_end() && !self.pass.is_valid(self.runtime.now().wall)
+    }
+
+    /// How long nothing may be looked at, if it may be this long otherwise.
+    pub(crate) fn at_most(&self, time: Duration) -> Duration {
+        if self.pass.can_end() { time.min(RECHECK) } else { time }
+    }
 }
 
 /// How a feed is written down.
@@ -123,6 +149,7 @@ impl<H: Hand> SseBody<H> {
     ) -> Self {
         // It comes again as soon as there is something to be read.
         let heartbeat = if parked.is_some() { heartbeat.min(LOOK) } else { heartbeat };
+        let heartbeat = reading.leave.at_most(heartbeat);
         Self {
             parked,
             feed,
@@ -176,7 +203,8 @@ impl<H: Hand> http_body::Body for SseBody<H> {
     type Error = std::convert::Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.is_over {
+        if self.is_over || self.reading.leave.is_over() {
+            self.is_over = true;
             return Poll::Ready(None);
         }
         if let Some(frame) = self.ready(cx) {

@@ -20,10 +20,12 @@
 //! # }
 //! ```
 
+mod access;
 mod adk;
 mod admission;
 mod api;
 mod apps;
+mod auth;
 mod automatic;
 mod body;
 mod budget;
@@ -32,6 +34,7 @@ mod files;
 mod guard;
 mod idle;
 mod json;
+mod keys;
 mod line;
 mod options;
 mod path;
@@ -39,10 +42,13 @@ mod presence;
 mod principal;
 mod problem;
 mod query;
+mod scopes;
 mod seats;
+mod secret;
 mod serve;
 mod shutdown;
 mod socket;
+mod tickets;
 mod tombstones;
 
 use std::sync::Arc;
@@ -57,11 +63,15 @@ use tokio_util::task::TaskTracker;
 
 pub use apps::{App, Apps};
 pub use files::raise_file_limit;
+pub use keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
 pub use options::{Disconnect, Options};
+pub use scopes::{NoSuchScope, Scope, Scopes};
+pub use secret::{NoRandom, Secret};
 pub use serve::ServeError;
 pub use shutdown::{Serving, ShutDown};
 
 use crate::admission::Admission;
+use crate::auth::Auth;
 use crate::budget::Budget;
 use crate::feeds::Feeds;
 use crate::presence::Presence;
@@ -80,11 +90,15 @@ pub(crate) struct Core {
     pub(crate) runtime: Runtime,
     pub(crate) apps: Apps,
     pub(crate) options: Options,
+    /// Who may, and how it is known.
+    pub(crate) auth: Auth,
     pub(crate) admission: Admission,
     pub(crate) presence: Presence,
     pub(crate) feeds: Feeds,
     /// Room for what clients send.
     pub(crate) bodies: Budget,
+    /// Artifacts are saved and deleted one after the other.
+    pub(crate) artifacts: tokio::sync::Mutex<()>,
     /// Requests that are starting runs.
     pub(crate) creating: Semaphore,
     /// Cancels that wait for the disk.
@@ -116,10 +130,12 @@ impl Server {
         let core = Core {
             runtime: runtime.clone(),
             apps: Apps::new(),
+            auth: Auth::read(runtime, &options).await?,
             admission: Admission::read(runtime).await?,
             presence: Presence::default(),
             feeds: Feeds::default(),
             bodies: Budget::new(&options),
+            artifacts: tokio::sync::Mutex::new(()),
             creating: places(options.max_creating),
             cancelling: places(options.max_cancelling),
             waiting: places(options.max_waiting),
@@ -149,13 +165,26 @@ impl Server {
     }
 
     /// What an earlier server left on record and this one could not read, for whoever starts it to be told.
-    pub fn warnings(&self) -> &[String] {
-        self.core.admission.warnings()
+    pub fn warnings(&self) -> Vec<&str> {
+        let all = self.core.admission.warnings().iter().chain(self.core.auth.keys.warnings());
+        all.map(String::as_str).collect()
+    }
+
+    /// The API keys.
+    pub fn keys(&self) -> &Keys {
+        &self.core.auth.keys
+    }
+
+    /// A key that allows everything and is good for as long as this server lives: for whoever may read what it stores, such
+    /// as the command line on the same machine. Nothing if nobody needs a key.
+    pub fn owner_key(&self) -> Option<&Secret> {
+        self.core.auth.owner_key()
     }
 
     /// All of its routes, to be mounted in a router of one's own. Host, origin, sizes and times of bodies are checked; what
-    /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s. Nobody checks
-    /// who asks: that is for the router that it is mounted in, wherever others than this machine can reach it.
+    /// only an accept loop can check (heads that never end, readers that stall) is [`serve`](Self::serve)'s. Unless
+    /// [`Options::auth`] is on nobody checks who asks: that is for the router that it is mounted in, wherever others than
+    /// this machine can reach it.
     /// [Shut it down](Self::shut_down) before the program ends.
     pub fn router(&self) -> Router {
         api::router(&self.core)

@@ -60,6 +60,9 @@ pub struct Options {
     pub drain: Duration,
     /// How long the rest may take to settle after that.
     pub settle: Duration,
+    /// Who asks has to show a key. Without this everybody who reaches the server may do everything, so that it serves nobody
+    /// beyond this machine.
+    pub auth: bool,
     /// What losing the client of a run does that came in ADK's dialect, whose Stop button is a closed connection.
     pub adk_on_disconnect: Disconnect,
     /// Names that this server answers to, beside those of the machine itself.
@@ -109,9 +112,17 @@ impl Default for Options {
             max_remembered: 1_000,
             drain: Duration::from_secs(10),
             settle: Duration::from_secs(10),
+            auth: false,
             adk_on_disconnect: Disconnect::Cancel,
             hosts: Vec::new(),
             origins: Vec::new(),
         }
+    }
+}
+
+impl Options {
+    /// Whether it matters who asks.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.auth
     }
 }

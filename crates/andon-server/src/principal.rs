@@ -1,29 +1,207 @@
-//! Who asks. Until there is authentication everybody who reaches the server is the same.
+//! Who asks.
+//!
+//! # Invariants
+//!
+//! 1. The principal decides the tenant and the users that may be acted for; no path, body or query ever does.
+//! 2. First the scope, then the reach: what is out of reach is answered as what is not there.
+//! 3. Where there are keys, a request without a principal has none: nobody is taken for the owner of the machine.
 
-use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use andon::core::id::LOCAL;
+use andon::core::time::Wall;
+use andon::{Digest, IdError, RunId, Runtime, SessionKey};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 
-/// Who asks: whose data it is about, and under which name a cancel is on record.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+use crate::Shared;
+use crate::access;
+use crate::keys::Key;
+use crate::problem::Problem;
+use crate::scopes::{Scope, Scopes};
+
+/// How often it is looked whether who reads a feed may still read it.
+pub(crate) const RECHECK: Duration = Duration::from_secs(4);
+
+/// Who asks: whose data it is about, what it may do, and under which name a cancel is on record.
+#[derive(Debug, Clone)]
 pub(crate) struct Principal {
     /// Whose data it may see.
     pub(crate) tenant: Arc<str>,
     /// Its name.
     pub(crate) name: Arc<str>,
+    /// The user that it is; nothing if it is none in particular and may act for any.
+    pub(crate) user: Option<Arc<str>>,
+    /// What it may do.
+    pub(crate) scopes: Scopes,
+    /// How long all of this is so.
+    pub(crate) pass: Pass,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Principal {
-    type Rejection = Infallible;
+/// What makes a principal valid still.
+#[derive(Debug, Clone)]
+pub(crate) enum Pass {
+    /// It does not end.
+    Always,
+    /// It ends at an instant.
+    Until(Wall),
+    /// It ends with a key.
+    Key(Arc<Key>),
+}
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+impl Pass {
+    /// Whether it is good now. Cheap: feeds ask often.
+    pub(crate) fn is_valid(&self, now: Wall) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Until(end) => now < *end,
+            Self::Key(key) => key.is_valid(now),
+        }
+    }
+
+    /// Whether it can end at all.
+    pub(crate) fn can_end(&self) -> bool {
+        !matches!(self, Self::Always)
+    }
+
+    /// Waits until it is good no more, and notices within [`RECHECK`].
+    #[expect(dead_code, reason = "for feeds that are no body")]
+    pub(crate) async fn ended(self, runtime: Runtime) {
+        if !self.can_end() {
+            std::future::pending::<()>().await;
+        }
+        while self.is_valid(runtime.now().wall) {
+            sleep(RECHECK).await;
+        }
+    }
+}
+
+/// A principal as it is on record: who left something, and for whom.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Who {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) name: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<Arc<str>>,
+}
+
+static OWNER: LazyLock<Principal> = LazyLock::new(|| Principal {
+    tenant: LOCAL.into(),
+    name: LOCAL.into(),
+    user: None,
+    scopes: Scopes::ALL,
+    pass: Pass::Always,
+});
+
+impl Principal {
+    /// Whoever has the machine: everything is allowed.
+    pub(crate) fn local() -> Self {
+        OWNER.clone()
+    }
+
+    pub(crate) fn who(&self) -> Who {
+        Who { tenant: Arc::clone(&self.tenant), name: Arc::clone(&self.name), user: self.user.clone() }
+    }
+
+    /// Whether it may do this.
+    pub(crate) fn allows(&self, scope: Scope) -> bool {
+        self.scopes.allows(scope)
+    }
+
+    /// A problem that says which scope is missing, if it is.
+    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Problem> {
+        if self.allows(scope) { Ok(()) } else { Err(access::forbidden(scope)) }
+    }
+
+    /// Whether it may act for any user of its tenant.
+    pub(crate) fn is_anybody(&self) -> bool {
+        self.user.is_none() || self.allows(Scope::Impersonate)
+    }
+
+    /// Whether it may act for this user of its own tenant.
+    pub(crate) fn may_act_for(&self, user: &str) -> bool {
+        self.is_anybody() || self.user.as_deref() == Some(user)
+    }
+
+    /// Whether what belongs to this session is its business.
+    pub(crate) fn reaches(&self, session: &SessionKey) -> bool {
+        self.allows(Scope::Admin) || (self.tenant == session.tenant && self.may_act_for(&session.user))
+    }
+
+    /// The user that is meant when none is named.
+    pub(crate) fn own_user(&self) -> &str {
+        self.user.as_deref().unwrap_or(LOCAL)
+    }
+
+    /// The user that is meant: the one that is named, if it may act for that one, or its own. Whether there is such a user
+    /// is not told.
+    pub(crate) fn user_or_own<'a>(&'a self, named: Option<&'a str>) -> Result<&'a str, Problem> {
+        let user = named.unwrap_or(self.own_user());
+        if self.may_act_for(user) {
+            return Ok(user);
+        }
+        let detail = "there is no such user here: leave user out, or name one that this key may act for";
+        Err(Problem::not_found("no-such-user", detail))
+    }
+
+    /// Of which users something may be listed: of the one that is named, of its own, or of all. Of somebody else's it is
+    /// nothing, as of a user that nobody knows.
+    pub(crate) fn listed(&self, named: Option<String>) -> Listed {
+        match (named, self.is_anybody()) {
+            (Some(user), _) if !self.may_act_for(&user) => Listed::Nothing,
+            (Some(user), _) => Listed::Of(user),
+            (None, true) => Listed::All,
+            (None, false) => Listed::Of(self.own_user().to_owned()),
+        }
+    }
+
+    /// The id on record of a run whose id this principal has chosen. There is one space of ids for all, so that a chosen id
+    /// would tell whether somebody else has chosen it too: therefore it is put behind a mark of who chose. Those who
+    /// reach everything, and so learn nothing by it, choose ids as they are.
+    pub(crate) fn chosen(&self, id: &RunId) -> Result<RunId, IdError> {
+        if self.allows(Scope::Admin) {
+            return Ok(id.clone());
+        }
+        let mark = self.mark();
+        if id.as_str().starts_with(&mark) {
+            return Ok(id.clone());
+        }
+        RunId::new(format!("{mark}{id}"))
+    }
+
+    fn mark(&self) -> String {
+        // Neither a tenant nor a user has a slash in it. Who may act for all shares one mark: they see each other's runs.
+        let whose = match self.is_anybody() {
+            true => format!("{}/", self.tenant),
+            false => format!("{}/{}", self.tenant, self.own_user()),
+        };
+        let digest = Digest::of(whose.as_bytes()).to_string();
+        let digest = digest.rsplit(':').next().unwrap_or_default();
+        format!("{}.", digest.get(..16).unwrap_or(digest))
+    }
+}
+
+/// Of which users something is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Listed {
+    All,
+    Of(String),
+    Nothing,
+}
+
+impl FromRequestParts<Shared> for Principal {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, core: &Shared) -> Result<Self, Problem> {
         // Who checks a key leaves the principal here.
-        let known = parts.extensions.get::<Self>().cloned();
-        Ok(known.unwrap_or_else(|| Self { tenant: LOCAL.into(), name: LOCAL.into() }))
+        match parts.extensions.get::<Self>() {
+            Some(known) => Ok(known.clone()),
+            None if core.auth.is_on() => Err(access::unauthorized()),
+            None => Ok(Self::local()),
+        }
     }
 }
 
@@ -54,7 +232,13 @@ mod tests {
         let model = ScriptedModel::new([vec![Act::text("Once"), Act::Silence], vec![Act::text("Once"), Act::Silence]]);
         server.apps().put(Agent::builder().name("shop").model(model).runtime(&runtime).build().unwrap(), None);
         let of = |tenant: &str| {
-            let principal = Principal { tenant: tenant.into(), name: "ada".into() };
+            let principal = Principal {
+                tenant: tenant.into(),
+                name: "ada".into(),
+                user: Some("ada".into()),
+                scopes: Scopes::from_iter([Scope::RunCreate, Scope::RunRead, Scope::RunCancel]),
+                pass: Pass::Always,
+            };
             server.router().layer(Extension(principal))
         };
         (runtime.clone(), of("north"), of("south"))

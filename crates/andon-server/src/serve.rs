@@ -4,7 +4,7 @@
 //!
 //! 1. Nothing that a client does or leaves undone keeps a connection for ever: its head, its body and its reading have their
 //!    times, and the end of the server closes what is left.
-//! 2. Nobody beyond this machine is let in: nobody checks yet who asks.
+//! 2. Nobody beyond this machine is let in, unless it is checked who asks.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +34,10 @@ const LEAST_BUFFER: usize = 8 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Others than this machine could reach it, and nobody checks who they are.
-    #[error("{0} can be reached from other machines, and nobody would check who asks: bind to 127.0.0.1 or [::1]")]
+    #[error(
+        "{0} can be reached from other machines, and nobody would check who asks: ask for keys (--auth), or bind to \
+         127.0.0.1 or [::1]"
+    )]
     NotLoopback(SocketAddr),
     /// The listener is none.
     #[error("the listener cannot be used: {0}")]
@@ -45,7 +48,7 @@ impl Server {
     /// Serves at a listener, until it is [shut down](Serving::shut_down).
     pub fn serve(&self, listener: TcpListener) -> Result<Serving, ServeError> {
         let address = listener.local_addr()?;
-        if !address.ip().to_canonical().is_loopback() {
+        if !self.core.auth.is_on() && !address.ip().to_canonical().is_loopback() {
             return Err(ServeError::NotLoopback(address));
         }
         drop(self.core.spawn(accept(Arc::clone(&self.core), listener, Routers::new(self.router()))));

@@ -13,7 +13,7 @@ use andon::core::time::Wall;
 use andon::{Append, Cancel, Force, JournalError, Reason, RunId, Shelf};
 use serde::{Deserialize, Serialize};
 
-use crate::principal::Principal;
+use crate::principal::{Principal, Who};
 
 /// Where they are kept.
 const KIND: &str = "tombstone";
@@ -22,7 +22,7 @@ const KIND: &str = "tombstone";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tombstone {
     /// Who asked: only their run is meant.
-    principal: Principal,
+    principal: Who,
     run: RunId,
     force: Force,
     reason: Reason,
@@ -34,11 +34,7 @@ pub(crate) struct Tombstone {
 impl Tombstone {
     pub(crate) fn new(principal: &Principal, run: &RunId, how: How, until: Wall) -> Self {
         let How { force, reason, note, grace_ms } = how;
-        Self { principal: principal.clone(), run: run.clone(), force, reason, note, grace_ms, until }
-    }
-
-    pub(crate) fn principal(&self) -> &Principal {
-        &self.principal
+        Self { principal: principal.who(), run: run.clone(), force, reason, note, grace_ms, until }
     }
 
     pub(crate) fn run(&self) -> &RunId {
@@ -51,7 +47,11 @@ impl Tombstone {
 
     fn name(&self) -> String {
         // Neither an id nor a tenant has a slash in it.
-        format!("{}/{}/{}", self.run, self.principal.tenant, self.principal.name)
+        let Who { tenant, name, user } = &self.principal;
+        match user {
+            Some(user) => format!("{}/{tenant}/{name}/{user}", self.run),
+            None => format!("{}/{tenant}/{name}", self.run),
+        }
     }
 
     fn cancel(&self) -> Cancel {
@@ -91,7 +91,7 @@ impl How {
 }
 
 /// Which run is meant, and whose.
-type Key = (RunId, Principal);
+type Key = (RunId, Who);
 
 /// The cancels that wait for their runs.
 #[derive(Debug, Default)]
@@ -152,13 +152,13 @@ impl Tombstones {
         if self.waiting.is_empty() {
             return None;
         }
-        let stone = self.waiting.get(&(run.clone(), principal.clone()))?;
+        let stone = self.waiting.get(&(run.clone(), principal.who()))?;
         (stone.until > now).then(|| stone.cancel())
     }
 
     /// No cancel waits for this run any more: the run is on record.
     pub(crate) fn forget(&mut self, principal: &Principal, run: &RunId, shelf: &dyn Shelf) {
-        if let Some(stone) = self.waiting.remove(&(run.clone(), principal.clone())) {
+        if let Some(stone) = self.waiting.remove(&(run.clone(), principal.who())) {
             drop(shelf.discard(KIND, &stone.name()));
         }
     }

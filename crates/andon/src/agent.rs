@@ -138,6 +138,16 @@ impl Agent {
         &self.core.model_name
     }
 
+    /// What the model is told before anything else, if it is told something.
+    pub fn instructions(&self) -> Option<&str> {
+        self.core.instructions.as_deref()
+    }
+
+    /// What its tools are called, what they take, and how they are stopped.
+    pub fn tools(&self) -> &[Arc<ToolSpec>] {
+        &self.core.specs
+    }
+
     /// What each of its runs may use.
     pub fn limits(&self) -> Limits {
         self.core.limits

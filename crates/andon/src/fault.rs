@@ -77,11 +77,13 @@ pub enum Fault {
     LastWordMissing,
     /// What is learnt about a cut call is added to the record before the run's end.
     AddendumBeforeEnd,
+    /// Observers are not told of a stop's request.
+    RequestNotTold,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::PieceAfterPull,
         Self::ToolAfterPull,
         Self::ModelAfterPull,
@@ -118,6 +120,7 @@ impl Fault {
         Self::CompensationNotRecorded,
         Self::LastWordMissing,
         Self::AddendumBeforeEnd,
+        Self::RequestNotTold,
     ];
 }
 

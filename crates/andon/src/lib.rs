@@ -41,6 +41,7 @@ mod log;
 mod memory;
 mod metering;
 mod model;
+mod observe;
 mod orphan;
 pub mod practice;
 mod probe;
@@ -85,6 +86,7 @@ pub use memory::MemoryJournal;
 pub use model::{
     Afterwards, Anchor, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request, Sighting,
 };
+pub use observe::{Observer, Seen, SeenLater};
 pub use practice::Practice;
 pub use probe::Probe;
 pub use prompt::{Prompt, StartError};

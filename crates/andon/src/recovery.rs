@@ -148,7 +148,7 @@ impl Left {
 #[derive(Default)]
 struct Recovery {
     recovered: Vec<Recovered>,
-    settling: VecDeque<(Recovered, Append)>,
+    settling: VecDeque<(Recovered, Settling)>,
     waiting: Vec<Left>,
 }
 
@@ -167,14 +167,15 @@ impl Recovery {
             Some(left) if left.can_live_on() => self.waiting.push(left),
             Some(left) => {
                 let session = left.session().clone();
-                let (ending, append) = match settle_left(runtime, left) {
+                let settling = match settle_left(runtime, left) {
                     Ok(settling) => settling,
                     Err(error) => {
                         self.recovered.push(Recovered { run, fate: Fate::Unreadable { why: error.to_string() } });
                         return Ok(());
                     }
                 };
-                self.settling.push_back((Recovered { run, fate: Fate::Settled { session, ending } }, append));
+                let ending = Arc::clone(&settling.ending);
+                self.settling.push_back((Recovered { run, fate: Fate::Settled { session, ending } }, settling));
                 self.until_settled(runtime, AT_ONCE).await?;
             }
         }
@@ -216,9 +217,9 @@ impl Recovery {
     /// Waits until no more than this many are on their way.
     async fn until_settled(&mut self, runtime: &RuntimeCore, left: usize) -> Result<(), JournalError> {
         while self.settling.len() > left {
-            let Some((recovered, append)) = self.settling.pop_front() else { break };
-            match append.await {
-                Ok(()) => {
+            let Some((recovered, settling)) = self.settling.pop_front() else { break };
+            match settling.finish(runtime).await {
+                Ok(_) => {
                     if let Fate::Settled { session, .. } = &recovered.fate {
                         // It may be a run of this process under which the journal failed.
                         runtime.forget_history(session);
@@ -247,9 +248,7 @@ pub(crate) async fn settle_undriven(
     run: &RunId,
 ) -> Result<Option<Arc<Ending>>, JournalError> {
     let Some(left) = find_left(runtime, run).await? else { return Ok(None) };
-    let (ending, append) = settle_left(runtime, left)?;
-    append.await?;
-    Ok(Some(ending))
+    settle_left(runtime, left)?.finish(runtime).await.map(Some)
 }
 
 /// Settles a run whose record makes no sense, so that it can be deleted: all that is written is its end.
@@ -259,11 +258,43 @@ pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -
     let (v, epoch, at) = (andon_core::FORMAT_VERSION, stored.epoch.saturating_add(1), runtime.clock.now());
     let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
     let end = Arc::new(Record { v, seq, epoch, at, event });
-    runtime.journal.append(Batch::taking_over(run.clone(), stored.epoch, entries(&[end]))).await
+    runtime.journal.append(Batch::taking_over(run.clone(), stored.epoch, entries(&[Arc::clone(&end)]))).await?;
+    let mut past: Vec<_> = stored.facts().cloned().collect();
+    if let Some(Event::RunAccepted { accepted }) = past.first().map(|first| first.event.clone()) {
+        runtime.observers.facts(run, &accepted.session, &mut past, vec![end], runtime.clock.now());
+    }
+    Ok(())
+}
+
+/// A run that is being settled: its end is on its way to the journal.
+struct Settling {
+    ending: Arc<Ending>,
+    append: Append,
+    /// What there is to tell when it is durable, if there is somebody to tell.
+    news: Option<Box<News>>,
+}
+
+struct News {
+    run: RunId,
+    session: SessionKey,
+    past: Vec<Arc<Record>>,
+    new: Vec<Arc<Record>>,
+}
+
+impl Settling {
+    /// Waits until it is durable, and tells observers.
+    async fn finish(self, runtime: &RuntimeCore) -> Result<Arc<Ending>, JournalError> {
+        self.append.await?;
+        if let Some(news) = self.news {
+            let News { run, session, mut past, new } = *news;
+            runtime.observers.facts(&run, &session, &mut past, new, runtime.clock.now());
+        }
+        Ok(self.ending)
+    }
 }
 
 /// Hands to the journal all that brings a run to rest, as its new owner: one batch, so one step.
-fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<(Arc<Ending>, Append), JournalError> {
+fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalError> {
     let Left { run, stored, mut progress } = left;
     let delivered_at = runtime.clock.now();
     let mut requests = Vec::new();
@@ -284,8 +315,13 @@ fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<(Arc<Ending>, Append
     });
     events.push(Event::RunSettled { outcome: Arc::clone(&ending) });
     records.extend(number(runtime, &mut progress, epoch, events)?);
-    let batch = Batch::taking_over(run, stored.epoch, entries(&records));
-    Ok((ending, runtime.journal.append(batch)))
+    let batch = Batch::taking_over(run.clone(), stored.epoch, entries(&records));
+    let append = runtime.journal.append(batch);
+    let news = (!runtime.observers.is_empty()).then(|| {
+        let (session, past) = (progress.accepted().session.clone(), stored.facts().cloned().collect());
+        Box::new(News { run, session, past, new: records })
+    });
+    Ok(Settling { ending, append, news })
 }
 
 pub(crate) fn fold(stored: &Stored) -> Result<Progress, JournalError> {

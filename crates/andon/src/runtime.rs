@@ -25,6 +25,7 @@ use crate::live::Live;
 use crate::log::Log;
 use crate::memory::MemoryJournal;
 use crate::metering::patience_at_shutdown;
+use crate::observe::{Observer, Observers};
 use crate::probe::{Probe, Probes};
 use crate::recovery::{self, Recovered};
 use crate::registry::Registry;
@@ -46,6 +47,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) probes: Probes,
+    pub(crate) observers: Observers,
     pub(crate) door: Door,
     pub(crate) registry: Registry,
     pub(crate) flusher: Flusher,
@@ -343,6 +345,16 @@ impl Runtime {
         self.core.door.all_over().await;
     }
 
+    /// The observer of this kind that the runtime was built with.
+    pub fn observer<T: Observer>(&self) -> Option<Arc<T>> {
+        self.core.observers.find()
+    }
+
+    /// How often an observer has panicked.
+    pub fn observer_panics(&self) -> u64 {
+        self.core.observers.panics()
+    }
+
     /// How many tasks of this runtime are alive: drivers, tools, hooks and the flusher.
     pub fn tasks(&self) -> usize {
         self.core.door.tasks()
@@ -439,6 +451,7 @@ pub struct RuntimeBuilder {
     journal: Option<Arc<dyn Journal>>,
     clock: Option<Arc<dyn Clock>>,
     probe: Option<Arc<dyn Probe>>,
+    observers: Vec<Arc<dyn Observer>>,
     lanes: Lanes,
     seed: Option<u64>,
     blocking: Option<BlockingPool>,
@@ -446,7 +459,15 @@ pub struct RuntimeBuilder {
 
 impl Default for RuntimeBuilder {
     fn default() -> Self {
-        Self { journal: None, clock: None, probe: None, lanes: Lanes::Two, seed: None, blocking: None }
+        Self {
+            journal: None,
+            clock: None,
+            probe: None,
+            observers: Vec::new(),
+            lanes: Lanes::Two,
+            seed: None,
+            blocking: None,
+        }
     }
 }
 
@@ -469,6 +490,13 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
+        self
+    }
+
+    /// Is told of every fact of every run when it is shown. There may be several; each is told in turn.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
         self
     }
 
@@ -502,6 +530,7 @@ impl RuntimeBuilder {
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
             door: Door::new(self.lanes),
             probes: Probes(self.probe),
+            observers: Observers::new(self.observers),
             registry: Registry::default(),
             flusher: Flusher::default(),
             blocking: self.blocking.unwrap_or_default(),

@@ -10,6 +10,8 @@ use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use super::form::MaybeBody;
+use super::{reach, sessions};
 use crate::Shared;
 use crate::api::create::CANCEL;
 use crate::api::forms::{ForceForm, how};
@@ -19,6 +21,7 @@ use crate::json::Json;
 use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::Problem;
+use crate::scopes::Scope;
 use crate::seats::MayWait;
 
 /// How to stop.
@@ -66,8 +69,16 @@ pub(crate) async fn dispatch(
     request: Request,
 ) -> Result<Response, Problem> {
     match name.strip_suffix(CANCEL) {
-        Some(session) => cancel(&core, &principal, [&app, &user, session], request).await,
-        None => Err(Problem::not_found("no-such-path", "Not Found")),
+        Some(session) => {
+            principal.needs(Scope::RunCancel)?;
+            cancel(&core, &principal, [&app, &user, session], request).await
+        }
+        None => {
+            principal.needs(Scope::RunCreate)?;
+            let key = reach::session(&principal, &app, &user, &name)?;
+            let MaybeBody(state) = MaybeBody::from_request(request, &core).await?;
+            Ok(sessions::create_with_id(&core, &key, state).await?.into_response())
+        }
     }
 }
 
@@ -81,7 +92,7 @@ async fn cancel(
     let Ok(MayWait(may_wait)) = MayWait::from_request_parts(&mut parts, core).await;
     let OptionalBody(asked) = OptionalBody::from_request(Request::from_parts(parts, body), core).await?;
     let CancelSession { force, grace_ms, note, wait } = asked;
-    let how = how(force, None, note, grace_ms)?;
+    let how = how(principal, force, None, note, grace_ms)?;
     let selector =
         Selector { app: Some(app.to_owned()), user: Some(user.to_owned()), session: Some(session.to_owned()) };
     let stopped = selector::stop(core, principal, &selector, &how, wait && may_wait).await?;

@@ -6,16 +6,27 @@
 //!    own events. So they are the same.
 //! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes.
 
+mod about;
+mod artifacts;
 mod cancel;
 mod closing;
+mod dev;
 mod event;
+mod form;
 mod hand;
+mod import;
+mod reach;
 mod render;
 mod request;
 mod results;
 mod run;
+mod sessions;
+mod story;
+mod trace;
 mod valid;
 mod words;
+
+pub(crate) use words::in_adks_words;
 
 use axum::Router;
 use axum::middleware;
@@ -28,15 +39,12 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        ("/run", post(run::run)),
-        ("/run_sse", post(run::run_sse)),
-        ("/apps/{app}/users/{user}/sessions/{session}", post(cancel::dispatch)),
-    ]
+    let runs = vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse))];
+    [runs, about::routes(), sessions::routes(), artifacts::routes(), dev::routes()].into_iter().flatten().collect()
 }
 
 /// All routes, with refusals in ADK's words.
 pub(crate) fn router() -> Router<Shared> {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    routes.layer(middleware::map_response(words::in_adks_words))
+    routes.layer(middleware::map_response(in_adks_words))
 }

@@ -135,7 +135,7 @@ impl Place {
         let key =
             SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("userId or sessionId", &error))?;
         let key = SessionKey { tenant: Arc::clone(&principal.tenant), ..key };
-        if core.runtime.state(&key).await?.is_none() {
+        if !principal.may_act_for(user) || core.runtime.state(&key).await?.is_none() {
             return Err(Problem::not_found("no-such-session", format!("Session not found: {session}")));
         }
         Ok(Self { agent: agent.in_session(&key) })
@@ -162,7 +162,7 @@ impl Place {
             state,
             agent: self.agent.clone(),
         };
-        let mut wanted = Some(Wanted::new(core, self.agent.session_key(), &HeaderMap::new(), None)?);
+        let mut wanted = Some(Wanted::new(core, principal, self.agent.session_key(), &HeaderMap::new(), None)?);
         let (run, _) = create::start(core, principal, &order, &mut wanted).await?;
         let rendering = Rendering::new(run.id(), self.agent.name(), view);
         let wanted = wanted.ok_or_else(|| Problem::unavailable("defect", "the feed is gone: please report it"))?;
@@ -191,7 +191,7 @@ impl Place {
         let mut found =
             runs.into_iter().filter(|run| run.session() == key).filter_map(|run| Some((awaited(&run)?, run)));
         let (calls, run) = found.next().ok_or_else(not_awaited)?;
-        let wanted = Wanted::new(core, key, &HeaderMap::new(), None)?;
+        let wanted = Wanted::new(core, principal, key, &HeaderMap::new(), None)?;
         let mut rendering = Rendering::new(run.id(), self.agent.name(), view);
         let records = run.records();
         for record in &records {

@@ -114,7 +114,7 @@ pub(crate) async fn cancel_run(
 ) -> Result<Response, Problem> {
     let id = runs::id(&run)?;
     let CancelRun { force, grace_ms, reason, note, wait } = request;
-    let how = how(force, reason, note, grace_ms)?;
+    let how = how(&principal, force, reason, note, grace_ms)?;
     let (run, reply) = stop(&core, &principal, &id, &how).await?;
     Ok(answer(&core, run, reply, wait && may_wait).await)
 }
@@ -122,7 +122,7 @@ pub(crate) async fn cancel_run(
 /// Pulls the cord of a run, and waits until that is on record.
 pub(super) async fn stop(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
     core.counts.cancels.fetch_add(1, Ordering::Relaxed);
-    let (run, reply) = match in_progress(core, principal, id) {
+    let (run, reply) = match runs::reached_in_progress(core, principal, id) {
         Some(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
             (run, reply)
@@ -163,7 +163,7 @@ pub(crate) async fn cancel_call(
     OptionalBody(request): OptionalBody<CancelCall>,
 ) -> Result<Response, Problem> {
     let CancelCall { force, grace_ms, reason, note } = request;
-    let how = how(force, reason, note, grace_ms)?;
+    let how = how(&principal, force, reason, note, grace_ms)?;
     let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
     let run = runs::find(&core, &principal, &run).await?;
     core.counts.cancels.fetch_add(1, Ordering::Relaxed);
@@ -181,11 +181,6 @@ fn has_call(run: &Run, call: &CallId) -> bool {
     receipt.is_some_and(|receipt| receipt.calls.iter().any(|account| account.call == *call))
 }
 
-/// A run that is in progress and that the principal may stop.
-fn in_progress(core: &Shared, principal: &Principal, id: &RunId) -> Option<Run> {
-    core.runtime.find_in_progress(id).filter(|run| run.session().tenant == principal.tenant)
-}
-
 /// Stops a run that may be in the journal alone, or remembers the cancel.
 async fn look_further(core: Shared, principal: Principal, id: RunId, how: How) -> Result<(Run, Reply), Problem> {
     match pull(&core, &principal, &id, &how).await? {
@@ -196,8 +191,7 @@ async fn look_further(core: Shared, principal: Principal, id: RunId, how: How) -
 
 /// Pulls the cord of a run that the principal may stop; nothing if there is none.
 async fn pull(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<Option<(Run, Reply)>, Problem> {
-    let found = core.runtime.find(id).await?;
-    let Some(run) = found.filter(|run| run.session().tenant == principal.tenant) else { return Ok(None) };
+    let Some(run) = runs::reached(core, principal, id).await? else { return Ok(None) };
     stop_found(core, run, how.cancel(&principal.name)).await.map(Some)
 }
 
@@ -213,11 +207,13 @@ pub(super) async fn stop_found(core: &Shared, run: Run, cancel: Cancel) -> Resul
 /// Remembers a cancel for a run that is not there; it may have arrived just now.
 async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
     let options = &core.options;
+    // The run that is meant is one that this principal is going to start.
+    let id = &principal.chosen(id).map_err(|error| Problem::bad_id("run_id", &error))?;
     let micros = u64::try_from(options.remember.min(FOR_EVER).as_micros()).unwrap_or(u64::MAX);
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
     let stone = Tombstone::new(principal, id, how.clone(), until);
     let full = |_| Problem::too_many("too-many-remembered", "too many cancels wait for runs that have not arrived");
-    let append = match core.admission.remember(&core.runtime, options, stone).map_err(full)? {
+    let append = match core.admission.remember(&core.runtime, options, principal, stone).map_err(full)? {
         Remembered::Arrived(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
             return Ok((run, reply));

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::json::Json;
-use andon::core::id::LOCAL;
 use andon::core::message::Image;
 use andon::{
     Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateMap,
@@ -39,7 +38,7 @@ pub(crate) struct CreateRun {
     /// The app: `GET /v1/apps` lists them.
     #[schema(value_type = IdForm)]
     app: String,
-    /// Whose run it is; `local` unless told otherwise.
+    /// Whose run it is; that of who asks unless told otherwise, which is `local` where nobody needs a key.
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
@@ -47,7 +46,8 @@ pub(crate) struct CreateRun {
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// The run's id, so that the request can be repeated, and cancelled before it arrives.
+    /// The run's id, so that the request can be repeated, and cancelled before it arrives. Where keys are needed an id is
+    /// the chooser's own: the answer tells it as others know it, and either can be used.
     #[schema(value_type = Option<IdForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
@@ -143,9 +143,9 @@ pub(crate) async fn create(
     Body(request): Body<CreateRun>,
 ) -> Result<Response, Problem> {
     let _permit = may_create(&core)?;
-    let named = Named::of(&request)?;
+    let named = Named::of(&principal, &request)?;
     let wanted = |session: &SessionKey| match events::wants_feed(&headers) {
-        true => Wanted::new(&core, session, &headers, None).map(Some),
+        true => Wanted::new(&core, &principal, session, &headers, None).map(Some),
         false => Ok(None),
     };
     // Before anything else is looked at: a repetition finds its run, whatever has become of the app.
@@ -186,17 +186,21 @@ fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<Wanted>) 
 /// The client has chosen the run's id, and the request may be a repetition.
 pub(crate) struct Named {
     run_id: RunId,
+    /// Whose run it is to be.
+    user: String,
     /// The request as it was understood: how it was written does not matter.
     digest: Digest,
 }
 
 impl Named {
-    fn of(request: &CreateRun) -> Result<Option<Self>, Problem> {
+    fn of(principal: &Principal, request: &CreateRun) -> Result<Option<Self>, Problem> {
         let Some(run_id) = &request.run_id else { return Ok(None) };
-        let run_id = RunId::new(run_id).map_err(|error| Problem::bad_id("run_id", &error))?;
+        let run_id = RunId::new(run_id).and_then(|run_id| principal.chosen(&run_id));
+        let run_id = run_id.map_err(|error| Problem::bad_id("run_id", &error))?;
+        let user = principal.user_or_own(request.user.as_deref())?.to_owned();
         let defect = |_| Problem::unprocessable("bad-field", "the request cannot be written down: leave run_id out");
         let canonical = serde_json::to_vec(request).map_err(defect)?;
-        Ok(Some(Self { run_id, digest: Digest::of(&canonical) }))
+        Ok(Some(Self { run_id, user, digest: Digest::of(&canonical) }))
     }
 
     /// The run that the same request started before.
@@ -207,7 +211,7 @@ impl Named {
             Some(Event::RunAccepted { accepted }) => accepted.request == Some(self.digest),
             _ => false,
         };
-        if is_same && run.session().tenant == principal.tenant {
+        if is_same && principal.reaches(run.session()) && *run.session().user == *self.user {
             return Ok(Some(run));
         }
         let detail = "this run id was used for another request: choose another, or leave it out";
@@ -248,7 +252,7 @@ impl Order {
             Some(named) => named.run_id.clone(),
             None => RunId::new(new_id()).map_err(|error| Problem::bad_id("run_id", &error))?,
         };
-        let user = request.user.as_deref().unwrap_or(LOCAL);
+        let user = principal.user_or_own(request.user.as_deref())?;
         if request.session.as_deref().is_some_and(is_a_cancel) {
             let detail = format!("session: a name that ends in {CANCEL} is how ADK's clients cancel: choose another");
             return Err(Problem::bad_request("bad-id", detail));

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::IdForm;
 use super::{runs, socket};
 use crate::Shared;
-use crate::feeds::{NoPlace, Parked, Place, Plain, Reading, SseBody};
+use crate::feeds::{Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
 use crate::path::Path;
 use crate::presence::Watcher;
 use crate::principal::Principal;
@@ -82,7 +82,7 @@ pub(crate) async fn events(
         }
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
     }
-    let wanted = Wanted::new(&core, run.session(), &headers, from.after.as_deref())?;
+    let wanted = Wanted::new(&core, &principal, run.session(), &headers, from.after.as_deref())?;
     if !wants_socket(&headers) {
         return Ok(feed(&core, &run, wanted));
     }
@@ -111,12 +111,14 @@ pub(crate) fn wants_feed(headers: &HeaderMap) -> bool {
 pub(crate) struct Wanted {
     from: Cursor,
     place: Place,
+    leave: Leave,
     watcher: Option<Watcher>,
 }
 
 impl Wanted {
     pub(crate) fn new(
         core: &Shared,
+        principal: &Principal,
         session: &SessionKey,
         headers: &HeaderMap,
         after: Option<&str>,
@@ -125,7 +127,8 @@ impl Wanted {
         let user = (Arc::clone(&session.tenant), Arc::clone(&session.user));
         let options = &core.options;
         let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user);
-        Ok(Self { from, place: place?, watcher: None })
+        let leave = Leave::new(principal.pass.clone(), &core.runtime);
+        Ok(Self { from, place: place?, leave, watcher: None })
     }
 
     /// The run is there: it knows of its reader from now on, also of one who goes before the feed is given out.
@@ -134,7 +137,8 @@ impl Wanted {
     }
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
-        Reading { _place: self.place, watcher: self.watcher.unwrap_or_else(|| core.presence.watch(run.id())) }
+        let watcher = self.watcher.unwrap_or_else(|| core.presence.watch(run.id()));
+        Reading { _place: self.place, watcher, leave: self.leave }
     }
 }
 

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::principal::Principal;
 use crate::problem::Problem;
+use crate::scopes::Scope;
 use crate::tombstones::How;
 
 /// A run, as it is listed.
@@ -224,6 +226,7 @@ const MAX_NOTE: usize = 2_000;
 
 /// What may be said of how to cancel.
 pub(crate) fn how(
+    principal: &Principal,
     force: Option<ForceForm>,
     reason: Option<Reason>,
     note: Option<String>,
@@ -233,6 +236,9 @@ pub(crate) fn how(
     if !matches!(reason, Reason::Requested | Reason::Operator) {
         let detail = format!("reason: {} is not a client's to say: leave it out, and use note", reason.as_str());
         return Err(Problem::unprocessable("bad-reason", detail));
+    }
+    if reason == Reason::Operator {
+        principal.needs(Scope::Admin)?;
     }
     if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
         return Err(Problem::unprocessable("note-too-long", format!("note: it has more than {MAX_NOTE} bytes")));

@@ -68,13 +68,15 @@ pub(crate) struct ChangeLine {
 
 /// How the line stands.
 #[utoipa::path(get, path = "/v1/line", tag = "line", responses((status = 200, body = LineView)))]
-pub(crate) async fn status(State(core): State<Shared>) -> Json<LineView> {
-    Json(view(&core))
+pub(crate) async fn status(State(core): State<Shared>, principal: Principal) -> Json<LineView> {
+    Json(view(&core, &principal))
 }
 
-fn view(core: &Shared) -> LineView {
-    let holds = core.admission.holds();
+/// The line as a principal may see it: holds on users that are none of its business are left out.
+fn view(core: &Shared, principal: &Principal) -> LineView {
+    let mut holds = core.admission.holds();
     let is_held = is_held_for_all(&holds);
+    holds.retain(|hold| hold.user.as_ref().is_none_or(|user| principal.may_act_for(user)));
     LineView { state: if is_held { LineState::Held } else { LineState::Open }, holds, stopped: None }
 }
 
@@ -99,19 +101,19 @@ pub(crate) async fn change(
 ) -> Result<Response, Problem> {
     let scope = scope(&request)?;
     match request.state {
-        LineState::Open => open(&core, &scope, &request).await,
+        LineState::Open => open(&core, &principal, &scope, &request).await,
         LineState::Held => hold(&core, &principal, &scope, request, may_wait).await,
     }
 }
 
-async fn open(core: &Shared, scope: &Scope, request: &ChangeLine) -> Result<Response, Problem> {
+async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &ChangeLine) -> Result<Response, Problem> {
     if request.cancel || request.wait || request.reason.is_some() || request.force.is_some() {
         let detail = "reason, cancel, force and wait go with a hold: leave them out to open the line";
         return Err(Problem::unprocessable("bad-field", detail));
     }
     let opened = core.admission.open(&core.runtime, scope);
     within(core.options.record_patience, opened).await?;
-    Ok(Json(view(core)).into_response())
+    Ok(Json(view(core, principal)).into_response())
 }
 
 async fn hold(
@@ -121,7 +123,7 @@ async fn hold(
     request: ChangeLine,
     may_wait: bool,
 ) -> Result<Response, Problem> {
-    let how = how(request.force, Some(Reason::Operator), request.reason.clone(), None)?;
+    let how = how(principal, request.force, Some(Reason::Operator), request.reason.clone(), None)?;
     if !request.cancel && (request.wait || request.force.is_some()) {
         return Err(Problem::unprocessable("bad-field", "wait and force go with cancel: true"));
     }
@@ -142,7 +144,7 @@ async fn hold(
     held.map_err(|problem| problem.with("held", true).with("cancelled", cancelled))?;
     let is_over = stopped.as_ref().is_none_or(|stopped| stopped.settled);
     let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(LineView { stopped, ..view(core) })).into_response())
+    Ok((status, Json(LineView { stopped, ..view(core, principal) })).into_response())
 }
 
 fn scope(request: &ChangeLine) -> Result<Scope, Problem> {

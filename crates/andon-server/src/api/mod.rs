@@ -6,12 +6,14 @@ pub(crate) mod cancel;
 pub(crate) mod create;
 pub(crate) mod events;
 pub(crate) mod forms;
+mod keys;
 mod line;
 mod operations;
 mod runs;
 pub(crate) mod selector;
 mod sessions;
 pub(crate) mod socket;
+mod tickets;
 
 use std::time::Duration;
 
@@ -28,6 +30,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access::admit;
 use crate::guard::{guard, is_named};
 use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
@@ -58,6 +61,9 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one, sessions::delete))
         .routes(routes!(sessions::history))
+        .routes(routes!(tickets::issue))
+        .routes(routes!(keys::create, keys::list))
+        .routes(routes!(keys::revoke))
         .routes(routes!(operations::usage))
         .routes(routes!(operations::healthz))
         .routes(routes!(operations::readyz))
@@ -78,6 +84,7 @@ pub(crate) fn router(core: &Shared) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(Shared::clone(core), bound_bodies))
+        .layer(middleware::from_fn_with_state(Shared::clone(core), admit))
         .layer(CatchPanicLayer::custom(|_| defect()))
         .layer(middleware::from_fn(keep_the_reserve))
         .layer(cors(core))
@@ -112,10 +119,18 @@ async fn bound_bodies(State(core): State<Shared>, mut request: Request, next: Ne
 }
 
 async fn unknown_path() -> Problem {
+    unknown_path_problem()
+}
+
+pub(crate) fn unknown_path_problem() -> Problem {
     Problem::not_found("no-such-path", "there is nothing at this path: GET /openapi.json lists all paths")
 }
 
 async fn wrong_method() -> Problem {
+    wrong_method_problem()
+}
+
+pub(crate) fn wrong_method_problem() -> Problem {
     let detail = "this path does not take this method: GET /openapi.json tells which it takes";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
 }

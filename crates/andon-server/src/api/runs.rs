@@ -9,9 +9,10 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::{IdForm, ReceiptForm, RunView, StateForm};
 use crate::Shared;
 use crate::path::Path;
-use crate::principal::Principal;
+use crate::principal::{Listed, Principal};
 use crate::problem::{Problem, ProblemForm};
 use crate::query::{Query, limit};
+use crate::scopes::Scope;
 
 /// Which runs to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -65,13 +66,30 @@ pub(crate) async fn list(
         return Err(Problem::unprocessable("bad-query", "settled and state contradict each other: leave one out"));
     }
     let before = which.before.as_ref().map(RunId::new).transpose();
+    let before = before.map_err(|error| Problem::bad_id("before", &error))?;
+    let nothing = || Ok(Json(RunPage { runs: Vec::new(), next: None }));
+    let user = match principal.listed(which.user) {
+        Listed::Nothing => return nothing(),
+        Listed::Of(user) => Some(user),
+        Listed::All => None,
+    };
+    let before = match before {
+        Some(before) if principal.allows(Scope::Admin) => Some(before),
+        // Behind a run that is somebody else's there is nothing, as behind one that is not there.
+        Some(before) => match reached(&core, &principal, &before).await? {
+            Some(run) => Some(run.id().clone()),
+            None => return nothing(),
+        },
+        None => None,
+    };
     let filter = RunFilter {
-        tenant: Some(principal.tenant.to_string()),
+        // Who runs the server sees what runs on it.
+        tenant: (!principal.allows(Scope::Admin)).then(|| principal.tenant.to_string()),
         app: which.app,
-        user: which.user,
+        user,
         session: which.session,
         settled: which.settled.or(is_settled),
-        before: before.map_err(|error| Problem::bad_id("before", &error))?,
+        before,
         // One more, to know whether there are more.
         limit: Some(limit + 1),
     };
@@ -141,6 +159,28 @@ pub(crate) fn id(text: &str) -> Result<RunId, Problem> {
 
 /// A run that the principal may see.
 pub(crate) async fn find(core: &Shared, principal: &Principal, run: &str) -> Result<Run, Problem> {
-    let found = core.runtime.find(&id(run)?).await?;
-    found.filter(|run| run.session().tenant == principal.tenant).ok_or_else(unknown)
+    reached(core, principal, &id(run)?).await?.ok_or_else(unknown)
+}
+
+/// A run that the principal may see, by its id or by the one that the principal chose for it; nothing if there is none.
+pub(crate) async fn reached(core: &Shared, principal: &Principal, id: &RunId) -> Result<Option<Run>, Problem> {
+    for id in names(principal, id) {
+        if let Some(run) = core.runtime.find(&id).await?.filter(|run| principal.reaches(run.session())) {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}
+
+/// As [`reached`], of those that are in progress, and without waiting.
+pub(crate) fn reached_in_progress(core: &Shared, principal: &Principal, id: &RunId) -> Option<Run> {
+    let mut found = names(principal, id).filter_map(|id| core.runtime.find_in_progress(&id));
+    found.find(|run| principal.reaches(run.session()))
+}
+
+/// The ids that somebody may mean: the one that this principal chose first.
+fn names(principal: &Principal, id: &RunId) -> impl Iterator<Item = RunId> {
+    // One that would be too long was never chosen.
+    let chosen = principal.chosen(id).ok().filter(|chosen| chosen != id);
+    chosen.into_iter().chain([id.clone()])
 }

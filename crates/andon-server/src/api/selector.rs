@@ -82,7 +82,7 @@ impl Selector {
 
     fn is_meant(&self, principal: &Principal, key: &SessionKey) -> bool {
         let matches = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
-        key.tenant == principal.tenant
+        principal.reaches(key)
             && matches(&self.app, &key.app)
             && matches(&self.user, &key.user)
             && matches(&self.session, key.session.as_str())
@@ -113,7 +113,7 @@ pub(crate) async fn cancel_many(
         let detail = "say what to stop: app, user and session, or all: true and none of those";
         return Err(Problem::unprocessable("no-selector", detail));
     }
-    let how = how(force, reason, note, grace_ms)?;
+    let how = how(&principal, force, reason, note, grace_ms)?;
     let selector = Selector { app, user, session };
     let cancelled = stop(&core, &principal, &selector, &how, wait && may_wait).await?;
     let status = if cancelled.settled { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::IdForm;
 use crate::Shared;
 use crate::path::Path;
-use crate::principal::Principal;
+use crate::principal::{Listed, Principal};
 use crate::problem::{Problem, ProblemForm};
 use crate::query::{Query, limit};
 
@@ -112,7 +112,12 @@ pub(crate) async fn list(
 ) -> Result<Json<SessionList>, Problem> {
     let limit = limit(which.limit)?;
     let tenant = Some(principal.tenant.to_string());
-    let filter = SessionFilter { tenant, app: which.app, user: which.user, limit: Some(limit) };
+    let user = match principal.listed(which.user) {
+        Listed::Nothing => return Ok(Json(SessionList { sessions: Vec::new() })),
+        Listed::Of(user) => Some(user),
+        Listed::All => None,
+    };
+    let filter = SessionFilter { tenant, app: which.app, user, limit: Some(limit) };
     let sessions = core.runtime.list_sessions(filter).await?;
     Ok(Json(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
 }
@@ -121,7 +126,8 @@ type Name = (String, String, String);
 
 fn key(principal: &Principal, (app, user, session): &Name) -> Result<SessionKey, Problem> {
     let key = SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("app, user or session", &error))?;
-    Ok(SessionKey { tenant: Arc::clone(&principal.tenant), ..key })
+    let key = SessionKey { tenant: Arc::clone(&principal.tenant), ..key };
+    if principal.reaches(&key) { Ok(key) } else { Err(unknown()) }
 }
 
 fn unknown() -> Problem {

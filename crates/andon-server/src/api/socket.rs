@@ -9,7 +9,8 @@
 //!    most [`FRAME`] bytes and one item wait for a client that does not read, and not for longer than it may stall.
 //! 2. What comes in is looked at first, also while the client does not read: a cancel stands behind nothing.
 //! 3. A cancel is answered when it is on record. The feed goes on meanwhile.
-//! 4. A socket ends itself: behind the run's last event, when the server closes, and at the first message that is wrong.
+//! 4. A socket ends itself: behind the run's last event, when the server closes, at the first message that is wrong, and
+//!    within five seconds after its client's key or token is good no more.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -33,11 +34,13 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::cancel;
 use super::forms::{ForceForm, how};
 use crate::Shared;
+use crate::access;
 use crate::body::parse;
 use crate::feeds::{FRAME, Reading};
 use crate::idle::after;
-use crate::principal::Principal;
+use crate::principal::{Principal, RECHECK};
 use crate::problem::Problem;
+use crate::scopes::Scope;
 
 /// How many bytes are read from a socket at a time. Little ever comes.
 const READ: usize = 1 << 10;
@@ -85,6 +88,8 @@ enum Step {
     Item(Option<FeedItem>),
     /// A cancel is answered.
     Answered(Value),
+    /// Its key or token is good no more.
+    Out,
     /// The server closes.
     Closing,
     /// A sign of life is due, or the client has been waited for long enough.
@@ -106,8 +111,8 @@ pub(crate) fn upgrade(
     let max = core.options.max_frame;
     let upgrade = upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max);
     upgrade.on_upgrade(move |socket| async move {
-        let _held = (token, reading);
-        let mut talk = Talk::new(core, principal, socket, run, feed);
+        let _held = token;
+        let mut talk = Talk::new(core, principal, socket, run, feed, reading);
         if let Some(close) = talk.go_on().await {
             talk.close(close).await;
         }
@@ -127,25 +132,30 @@ struct Talk {
     answers: FuturesUnordered<BoxFuture<'static, Value>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     timer: Pin<Box<Sleep>>,
+    /// Looks whether it may still be read, where that can end.
+    check: Option<Pin<Box<Sleep>>>,
+    reading: Reading,
     /// When something last came in.
     heard: Instant,
     allowance: Allowance,
 }
 
 impl Talk {
-    fn new(core: Shared, principal: Principal, socket: WebSocket, run: Run, feed: Feed) -> Self {
+    fn new(core: Shared, principal: Principal, socket: WebSocket, run: Run, feed: Feed, reading: Reading) -> Self {
         let now = Instant::now();
         Self {
             socket,
             run,
             feed,
-            principal,
             is_writing: false,
             answers: FuturesUnordered::new(),
             closing: Box::pin(core.closing.clone().cancelled_owned()),
             timer: Box::pin(sleep_until(after(now, core.options.heartbeat))),
+            check: principal.pass.can_end().then(|| Box::pin(sleep_until(after(now, RECHECK)))),
+            reading,
             heard: now,
             allowance: Allowance { since: now, left: core.options.frames_a_second },
+            principal,
             core,
         }
     }
@@ -165,6 +175,7 @@ impl Talk {
                 Step::Item(Some(item)) => self.write_items(item),
                 Step::Item(None) => Err(self.end()),
                 Step::Answered(answer) => self.write(Message::Text(answer.to_string().into())),
+                Step::Out => Err(Over::because(close_code::POLICY, "the key or token is good no more")),
                 Step::Closing => Err(Over::because(close_code::AWAY, "the server is shutting down")),
                 Step::Due => self.beat(),
             };
@@ -186,6 +197,9 @@ impl Talk {
 
     /// What happens next. It only looks; nothing that it takes is lost.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.is_out(cx) {
+            return Poll::Ready(Step::Out);
+        }
         if let Poll::Ready(came) = self.socket.poll_next_unpin(cx) {
             return Poll::Ready(came.map_or(Step::Gone, |came| came.map_or_else(broken, Step::Came)));
         }
@@ -209,6 +223,15 @@ impl Talk {
         self.timer.as_mut().poll(cx).map(|()| Step::Due)
     }
 
+    /// Whether its key or token is good no more.
+    fn is_out(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(check) = &mut self.check else { return false };
+        while check.as_mut().poll(cx).is_ready() {
+            check.as_mut().reset(after(Instant::now(), RECHECK));
+        }
+        self.reading.leave.is_over()
+    }
+
     /// Does what it is told.
     fn hear(&mut self, message: Message) -> Result<(), Over> {
         self.heard = Instant::now();
@@ -225,7 +248,12 @@ impl Talk {
 
     fn obey(&self, text: &str) -> Result<(), Problem> {
         let Said::Cancel { force, grace_ms, note } = parse(text.as_bytes(), self.core.options.max_depth)?;
-        let how = how(force, None, note, grace_ms)?;
+        let how = how(&self.principal, force, None, note, grace_ms)?;
+        if !self.principal.allows(Scope::RunCancel) {
+            let refused = json!({"problem": access::forbidden(Scope::RunCancel).to_json()});
+            self.answers.push(Box::pin(std::future::ready(reply_form(refused))));
+            return Ok(());
+        }
         let (core, principal, id) = (Shared::clone(&self.core), self.principal.clone(), self.run.id().clone());
         // A task of its own: who hangs up right behind the cancel has cancelled all the same.
         let stopping = self.core.spawn(async move {

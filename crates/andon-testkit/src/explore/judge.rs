@@ -1,11 +1,12 @@
 //! Plays a script once, with the director's interference, and judges what is left.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use andon::core::cancel::{Force, Reason, ReplyKind};
-use andon::core::event::{Entry, Event, Learnt, ToolEnd};
+use andon::core::event::{Entry, Event, Learnt, Record, Seq, ToolEnd};
 use andon::core::id::CallId;
 use andon::core::message::ResultStatus;
 use andon::core::outcome::Ending;
@@ -18,7 +19,7 @@ use super::Script;
 use super::director::{Director, Plan, Pull, is_explorers};
 use super::mode::Mode;
 use super::panics::unplanned_panics;
-use super::world::{Seen, World, next_agent, runtime};
+use super::world::{Seen, World, is_earlier, next_agent, runtime};
 use crate::check::{check_feed, check_grace, check_last_words, check_stored, read_all, records_of, streamed};
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
@@ -136,6 +137,8 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         }
         stage.endings.push(ending);
     }
+    broken.extend(world.witness.check(&journal, is_earlier));
+    broken.extend(world.witness.check_addenda(&journal));
     broken.extend(check_readers(world, &journal).await);
     broken.extend(check_tools(world, &journal, mode));
     broken.extend(go_on(&world.runtime).await);
@@ -385,8 +388,9 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Stage 
     let mut stage = Stage::default();
     let broken = &mut stage.violations;
     let journal = TestJournal::new(world.journal.durable(), None);
-    let next = runtime(&journal, None, 2);
+    let next = runtime(&journal, None, Some(&world.witness), 2);
     let requests = requested(&journal.durable());
+    let died_with = last_facts(&journal.durable());
     let going_on = vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];
     // At every second point the agent that a waiting run needs is not there.
     let is_parked = world.director.plan().stop.is_some_and(|(point, _)| point % 2 == 1);
@@ -413,6 +417,9 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Stage 
     }
     drop(agent);
     let durable = journal.durable();
+    // What had become durable in the last moment was shown to nobody.
+    let left = |run: &RunId, record: &Record| died_with.get(run).is_some_and(|&last| record.seq <= last);
+    broken.extend(world.witness.check(&durable, left));
     for run in durable.run_ids() {
         let stored = durable.stored(&run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
@@ -454,6 +461,12 @@ async fn live_on(runtime: &Runtime, run: &RunId, fate: &Fate, is_parked: bool) -
         Ok(_) => None,
         Err(_) => Some(format!("P10: {run} lives on and never ends")),
     }
+}
+
+/// The last fact of each run.
+fn last_facts(journal: &MemoryJournal) -> BTreeMap<RunId, Seq> {
+    let last = |run: &RunId| journal.stored(run).and_then(|stored| stored.facts().next_back().map(|record| record.seq));
+    journal.run_ids().into_iter().map(|run| (run.clone(), last(&run).unwrap_or_default())).collect()
 }
 
 fn durable_runs(journal: &TestJournal) -> usize {

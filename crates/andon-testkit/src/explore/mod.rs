@@ -10,6 +10,7 @@ mod director;
 mod judge;
 mod mode;
 mod panics;
+mod witness;
 mod world;
 
 use std::collections::BTreeMap;

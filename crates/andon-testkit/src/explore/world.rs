@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::core::event::Event;
-use andon::{Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Probe, Prompt, Run, Runtime, StartError, TestClock};
+use andon::{
+    Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Probe, Prompt, Record, Run, RunId, Runtime, StartError,
+    TestClock,
+};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::director::Director;
+use super::witness::Witness;
 use crate::journal::TestJournal;
 use crate::model::{Act, ScriptedModel};
 use crate::tools::ToolLog;
@@ -25,6 +29,7 @@ pub struct World {
     pub(super) director: Arc<Director>,
     pub(super) journal: TestJournal,
     pub(super) runtime: Runtime,
+    pub(super) witness: Witness,
     /// What the tools really did.
     pub tools: ToolLog,
     pub(super) seen: Arc<Mutex<Vec<Seen>>>,
@@ -44,10 +49,11 @@ impl World {
             None => TestJournal::new(MemoryJournal::new(), Some(Arc::clone(&probe))),
             Some(delay) => TestJournal::slow(Some(Arc::clone(&probe)), delay),
         };
-        let runtime = runtime(&journal, Some(Arc::clone(&probe)), 1);
+        let witness = Witness::default();
+        let runtime = runtime(&journal, Some(Arc::clone(&probe)), Some(&witness), 1);
         let tools = ToolLog::watching(journal.clone(), probe);
         director.watch(&journal, &tools);
-        Self { director, journal, runtime, tools, seen: Arc::default() }
+        Self { director, journal, runtime, witness, tools, seen: Arc::default() }
     }
 
     /// A model that plays these answers, and is a seam itself.
@@ -95,7 +101,7 @@ impl World {
     /// Lets an earlier process leave something behind: it plays unseen, on the same journal, and then dies.
     pub async fn earlier<F: Future<Output = ()>>(&self, play: impl FnOnce(Runtime) -> F) {
         self.director.off();
-        play(runtime(&self.journal, None, EARLIER)).await;
+        play(runtime(&self.journal, None, None, EARLIER)).await;
         self.director.on();
     }
 
@@ -157,12 +163,26 @@ impl World {
 /// The seed of a process that was there before the script.
 const EARLIER: u64 = 3;
 
+/// Whether this was written by the process that was there before the script.
+pub(super) fn is_earlier(run: &RunId, record: &Record) -> bool {
+    run.as_str().starts_with(&format!("run-{EARLIER}-")) && record.epoch == 1
+}
+
 /// A runtime on one thread, with one clock: the script's process has seed 1, the one after a crash has 2 and comes later.
-pub(super) fn runtime(journal: &TestJournal, probe: Option<Arc<dyn Probe>>, seed: u64) -> Runtime {
+pub(super) fn runtime(
+    journal: &TestJournal,
+    probe: Option<Arc<dyn Probe>>,
+    witness: Option<&Witness>,
+    seed: u64,
+) -> Runtime {
     let clock = if seed == 2 { TestClock::a_day_later() } else { TestClock::new() };
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).clock(Arc::new(clock));
     // Few places for threads, so that a script can fill them.
     let builder = builder.one_lane().seed(seed).blocking_tools(2, 8);
+    let builder = match witness {
+        Some(witness) => builder.observer(Arc::new(witness.clone())),
+        None => builder,
+    };
     match probe {
         Some(probe) => builder.probe(probe).build(),
         None => builder.build(),

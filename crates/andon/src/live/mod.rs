@@ -12,12 +12,14 @@
 //!    A pull changes `stop` under the lock. So once a pull has returned, none of the three happens any more.
 //! 2. *Finish against pull.* The end is sealed under the lock, so a run is completed or cancelled and never both.
 //! 3. No foreign code runs under the lock: wakers are woken, probes hit and models called after it is let go.
-//! 4. Locks are taken in the order session, writer, run; never the other way.
+//! 4. Locks are taken in the order session, writer, told, run; never the other way. Under `told` observers run, and nobody
+//!    waits for it but who tells them: no pull, no reader.
 
 mod calls;
 mod gate;
 mod pull;
 mod show;
+mod tell;
 mod tickets;
 mod write;
 
@@ -26,7 +28,7 @@ use std::task::{Context, Poll, Waker};
 
 use andon_core::cancel::{CancelRequest, Stop};
 use andon_core::digest::Digest;
-use andon_core::event::{Addendum, Approval, Epoch};
+use andon_core::event::{Addendum, Approval, Epoch, Record};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::time::Stamp;
@@ -109,6 +111,8 @@ pub(crate) struct Live {
     keys: AtomicU64,
     /// Held while a batch is handed to the journal, so that facts and lumps stand in order. Never held by a pull.
     writer: Mutex<()>,
+    /// What observers were told of; nothing if there are none.
+    told: Option<Box<Mutex<Vec<Arc<Record>>>>>,
     inner: Mutex<Inner>,
 }
 
@@ -168,6 +172,7 @@ impl Live {
             broken: None,
             elsewhere: false,
         };
+        let told = (!runtime.observers.is_empty()).then(Box::default);
         Self {
             id,
             session,
@@ -176,12 +181,15 @@ impl Live {
             level: AtomicU8::new(0),
             keys: AtomicU64::new(0),
             writer: Mutex::new(()),
+            told,
             inner: Mutex::new(inner),
         }
     }
 
     /// Takes up what the journal tells of a run that a dead process left waiting.
     pub(crate) fn take_up(&self, log: Log) {
+        // The process that wrote them had observers of its own.
+        self.count_as_told(log.facts());
         let mut inner = self.inner.lock();
         // Who has cancelled it already waits for the record.
         let waiting = WakeList::readers(&mut inner.log);

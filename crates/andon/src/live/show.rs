@@ -104,9 +104,16 @@ impl Live {
     pub(crate) fn learn(&self, what: Learnt) -> Append {
         let at = self.now();
         let append = self.runtime.journal.append_addendum(&self.id, at, what.clone());
+        // Addenda are told in their order, so it is held until they are.
+        let telling = self.told.as_ref().map(|told| told.lock());
         let mut inner = self.inner.lock();
         let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
         inner.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+        if telling.is_some() {
+            let (facts, addenda) = (inner.log.facts().to_vec(), inner.addenda.clone());
+            drop(inner);
+            self.tell_addendum(&facts, &addenda);
+        }
         append
     }
 

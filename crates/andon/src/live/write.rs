@@ -48,6 +48,7 @@ impl Live {
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
+        self.tell();
     }
 
     /// Shows the last facts and ends the feed.
@@ -59,12 +60,13 @@ impl Live {
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
+        self.tell();
     }
 
     /// The journal failed: the feed ends here, without a terminal event, and the outcome is known only in memory.
     pub(crate) fn break_off(&self, error: JournalError, outcome: Outcome) {
         let mut inner = self.inner.lock();
-        inner.broken = Some(error);
+        inner.broken = Some(error.clone());
         inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
@@ -75,6 +77,7 @@ impl Live {
         drop(inner);
         readers.wake();
         watchers.wake();
+        self.tell_broken_off(&error);
     }
 
     /// What was shown of the text that streams and is not among these entries: a panic may have struck between taking it

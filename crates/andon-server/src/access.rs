@@ -1,0 +1,230 @@
+//! Who may call what: one table of all routes, and the one place that goes by it.
+//!
+//! # Invariants
+//!
+//! 1. Every route has a row. One that has none is served to nobody where it matters who asks.
+//! 2. Who shows nothing, or something that is wrong, expired or revoked, is told the same.
+//! 3. First it is asked who it is, then for the scope; only then is anything looked at.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use andon::core::time::Wall;
+use axum::extract::{MatchedPath, NestedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::Shared;
+use crate::adk::in_adks_words;
+use crate::principal::Principal;
+use crate::problem::Problem;
+use crate::scopes::Scope;
+
+/// What a route asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing: health, and what says which server this is.
+    Public,
+    /// A scope.
+    Scope(Scope),
+    /// A scope, of a feed or a WebSocket: a ticket will do.
+    Feed(Scope),
+}
+
+use Need::{Feed, Public};
+use Scope::{Admin, Metrics, RunCancel, RunCreate, RunRead};
+
+/// A method, a path, and what that asks for. HEAD is as GET.
+type Row = (Method, &'static str, Need);
+
+/// The native API.
+pub(crate) const NATIVE: &[Row] = &[
+    (Method::GET, "/healthz", Public),
+    (Method::GET, "/readyz", Public),
+    (Method::GET, "/openapi.json", Need::Scope(RunRead)),
+    (Method::GET, "/metrics", Need::Scope(Metrics)),
+    (Method::GET, "/v1/apps", Need::Scope(RunRead)),
+    (Method::POST, "/v1/runs", Need::Scope(RunCreate)),
+    (Method::GET, "/v1/runs", Need::Scope(RunRead)),
+    (Method::GET, "/v1/runs/{run_id}", Need::Scope(RunRead)),
+    (Method::GET, "/v1/runs/{run_id}/receipt", Need::Scope(RunRead)),
+    (Method::GET, "/v1/runs/{run_id}/events", Feed(RunRead)),
+    (Method::POST, "/v1/runs/{run_id}/cancel", Need::Scope(RunCancel)),
+    (Method::POST, "/v1/runs/{run_id}/calls/{call}/cancel", Need::Scope(RunCancel)),
+    (Method::POST, "/v1/runs/{run_id}/approvals/{call}", Need::Scope(RunCreate)),
+    (Method::POST, "/v1/cancel", Need::Scope(RunCancel)),
+    (Method::GET, "/v1/line", Need::Scope(RunRead)),
+    (Method::PUT, "/v1/line", Need::Scope(Admin)),
+    (Method::GET, "/v1/sessions", Need::Scope(RunRead)),
+    (Method::GET, "/v1/sessions/{app}/{user}/{session}", Need::Scope(RunRead)),
+    (Method::DELETE, "/v1/sessions/{app}/{user}/{session}", Need::Scope(RunCreate)),
+    (Method::GET, "/v1/sessions/{app}/{user}/{session}/history", Need::Scope(RunRead)),
+    (Method::GET, "/v1/usage", Need::Scope(Metrics)),
+    (Method::POST, "/v1/tickets", Need::Scope(RunRead)),
+    (Method::POST, "/v1/keys", Need::Scope(Admin)),
+    (Method::GET, "/v1/keys", Need::Scope(Admin)),
+    (Method::DELETE, "/v1/keys/{id}", Need::Scope(Admin)),
+];
+
+/// ADK's dialect. Who is refused here is refused in its words.
+pub(crate) const ADK: &[Row] = &[];
+
+/// All of it, by path.
+static TABLE: LazyLock<HashMap<&'static str, Path>> = LazyLock::new(|| {
+    let mut table: HashMap<_, Path> = HashMap::new();
+    for (rows, is_adk) in [(NATIVE, false), (ADK, true)] {
+        for (method, path, need) in rows {
+            let path = table.entry(*path).or_insert(Path { is_adk, methods: Vec::new() });
+            path.methods.push((method.clone(), *need));
+        }
+    }
+    table
+});
+
+struct Path {
+    is_adk: bool,
+    methods: Vec<(Method, Need)>,
+}
+
+/// Where a request leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leads {
+    /// To a route that asks for this.
+    To(Need),
+    /// To a path that does not take this method.
+    WrongMethod,
+    /// To a route that nobody has put into the table (invariant 1).
+    Unlisted,
+    /// Nowhere.
+    Nowhere,
+}
+
+impl Leads {
+    /// Where a request leads, and whether that speaks ADK's dialect.
+    fn of(request: &Request) -> (Self, bool) {
+        let extensions = request.extensions();
+        let Some(matched) = extensions.get::<MatchedPath>() else { return (Self::Nowhere, false) };
+        // Where the router is mounted does not matter.
+        let mounted = extensions.get::<NestedPath>().map_or("", |nested| nested.as_str().trim_end_matches('/'));
+        let path = matched.as_str().strip_prefix(mounted).unwrap_or(matched.as_str());
+        let Some(path) = TABLE.get(path) else { return (Self::Unlisted, false) };
+        let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+        let row = path.methods.iter().find(|(known, _)| known == method);
+        (row.map_or(Self::WrongMethod, |(_, need)| Self::To(*need)), path.is_adk)
+    }
+}
+
+/// Lets a request pass if it may, and says whom it comes from.
+pub(crate) async fn admit(State(core): State<Shared>, mut request: Request, next: Next) -> Response {
+    let (leads, is_adk) = Leads::of(&request);
+    // A ticket is taken out of the address, whether or not it is needed: nobody behind this sees it.
+    let ticket = match leads {
+        Leads::To(Feed(_)) => take_ticket(request.uri_mut()),
+        _ => None,
+    };
+    if core.auth.is_on() && leads != Leads::To(Public) {
+        match identify(&core, request.headers(), leads, ticket.as_deref()).await {
+            Ok(principal) => drop(request.extensions_mut().insert(principal)),
+            Err(problem) if is_adk => return in_adks_words(problem.into_response()).await,
+            Err(problem) => return problem.into_response(),
+        }
+    }
+    next.run(request).await
+}
+
+/// Whom a request comes from, if that one may call what it leads to (invariant 3).
+async fn identify(
+    core: &Shared,
+    headers: &HeaderMap,
+    leads: Leads,
+    ticket: Option<&str>,
+) -> Result<Principal, Problem> {
+    let now: Wall = core.runtime.now().wall;
+    let shown = match ticket.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
+        Some(ticket) => core.auth.tickets.redeem(ticket, now),
+        None => core.auth.principal(headers, now).await?,
+    };
+    let principal = shown.ok_or_else(unauthorized)?;
+    match leads {
+        Leads::To(Public) | Leads::Nowhere => {}
+        Leads::To(Need::Scope(scope) | Feed(scope)) => principal.needs(scope)?,
+        Leads::WrongMethod => return Err(crate::api::wrong_method_problem()),
+        Leads::Unlisted => {
+            tracing::error!("a route is in no row of the table of who may");
+            return Err(crate::api::unknown_path_problem());
+        }
+    }
+    Ok(principal)
+}
+
+/// What is said to all who show nothing that is good (invariant 2).
+pub(crate) fn unauthorized() -> Problem {
+    let detail =
+        "send a key or a token that is good: the header Authorization: Bearer …; `andon keys create` makes a key";
+    let challenge = HeaderValue::from_static("Bearer");
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).header(header::WWW_AUTHENTICATE, challenge)
+}
+
+/// What is said to those who lack a scope.
+pub(crate) fn forbidden(scope: Scope) -> Problem {
+    let detail = format!("this key or token lacks the scope {scope}: use one that has it");
+    Problem::new(StatusCode::FORBIDDEN, "missing-scope", detail).with("scope", scope.as_str())
+}
+
+/// Takes the ticket out of an address.
+fn take_ticket(uri: &mut Uri) -> Option<String> {
+    let query = uri.query()?;
+    let ticket = query.split('&').find_map(|pair| pair.strip_prefix("ticket="))?.to_owned();
+    let rest: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("ticket=")).collect();
+    let path = uri.path();
+    let bare = if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = bare.parse().ok();
+    // It is a part of what it was before.
+    if let Ok(without) = Uri::from_parts(parts) {
+        *uri = without;
+    }
+    Some(ticket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_is_taken_out_of_an_address_and_the_rest_stays() {
+        for (before, ticket, behind) in [
+            ("/v1/runs/r/events?ticket=abc", Some("abc"), "/v1/runs/r/events"),
+            ("/v1/runs/r/events?after=3&ticket=abc&x=y", Some("abc"), "/v1/runs/r/events?after=3&x=y"),
+            ("/v1/runs/r/events?ticket=abc&ticket=def", Some("abc"), "/v1/runs/r/events"),
+            ("http://localhost:8000/v1/runs/r/events?ticket=a", Some("a"), "http://localhost:8000/v1/runs/r/events"),
+            ("/v1/runs/r/events?after=3", None, "/v1/runs/r/events?after=3"),
+            ("/v1/runs/r/events?noticket=1", None, "/v1/runs/r/events?noticket=1"),
+            ("/v1/runs/r/events", None, "/v1/runs/r/events"),
+        ] {
+            let mut uri: Uri = before.parse().unwrap();
+            assert_eq!(take_ticket(&mut uri).as_deref(), ticket, "{before}");
+            assert_eq!(uri.to_string(), behind);
+        }
+    }
+
+    fn all() -> impl Iterator<Item = &'static Row> + Clone {
+        NATIVE.iter().chain(ADK)
+    }
+
+    #[test]
+    fn only_health_and_what_says_which_server_this_is_is_open_to_all() {
+        let open = all().filter(|(_, _, need)| *need == Public).map(|(_, path, _)| *path);
+        assert!(open.clone().all(|path| ["/healthz", "/readyz", "/health", "/version"].contains(&path)));
+        assert!(open.count() >= 2);
+    }
+
+    #[test]
+    fn no_route_has_two_rows() {
+        for (place, (method, path, _)) in all().enumerate() {
+            let same = all().filter(|(m, p, _)| (m, p) == (method, path)).count();
+            assert_eq!(same, 1, "row {place}: {method} {path}");
+        }
+    }
+}

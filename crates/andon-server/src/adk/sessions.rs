@@ -1,0 +1,218 @@
+//! Sessions in ADK's words.
+//!
+//! A session of an app that is not served here is begun all the same, as ADK does: an agent may be put in place later, and
+//! nothing runs until it is. A session's events are those of its runs, with the changes of its state between them.
+//!
+//! # Invariants
+//!
+//! 1. A change of a session's state and the event that tells of it are kept together or not at all.
+//! 2. No session has a name that a path takes for a cancel.
+
+use std::sync::Arc;
+
+use andon::{Cancel, JournalError, Scope, SessionFilter, SessionKey, StateChange, StateMap};
+use axum::extract::State;
+use axum::routing::get;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::form::{Body, MaybeBody, Object};
+use super::reach::{self, CANCEL, no_session};
+use super::{Route, cancel, import, story};
+use crate::Shared;
+use crate::json::Json;
+use crate::path::Path;
+use crate::principal::Principal;
+use crate::problem::Problem;
+
+/// How many sessions are listed: those that were used last.
+const MOST: usize = 1_000;
+
+/// Sessions that evaluations leave behind are not listed.
+const OF_EVALUATIONS: [&str; 2] = ["adk-eval-session-", "___eval___session___"];
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        ("/apps/{app}/users/{user}/sessions", get(list).post(create)),
+        ("/apps/{app}/users/{user}/sessions/{session}", get(one).post(cancel::dispatch).patch(change).delete(delete)),
+    ]
+}
+
+type Name = (String, String, String);
+
+/// What is asked for when a session is begun.
+#[derive(Default)]
+struct Order<'a> {
+    name: Option<&'a str>,
+    state: StateMap,
+    events: Vec<Object<'a>>,
+}
+
+impl<'a> Order<'a> {
+    fn read(body: &'a Value) -> Result<Self, Problem> {
+        let body = Object::body(body)?;
+        body.map("options")?;
+        Ok(Self {
+            name: body.text("sessionId")?.map(str::trim).filter(|name| !name.is_empty()),
+            state: body.map("state")?.cloned().unwrap_or_default(),
+            events: body.objects("events")?.unwrap_or_default(),
+        })
+    }
+}
+
+async fn create(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user)): Path<(String, String)>,
+    MaybeBody(body): MaybeBody,
+) -> Result<Json<Value>, Problem> {
+    let order = body.as_ref().map(Order::read).transpose()?.unwrap_or_default();
+    let name = order.name.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned);
+    let key = reach::session(&principal, &app, &user, &name)?;
+    may_begin(&key)?;
+    if order.events.is_empty() {
+        return begin(&core, &key, order.state).await;
+    }
+    let moved = import::session(&key, &order.state, &order.events, core.runtime.now())?;
+    match core.runtime.put_session(moved).await {
+        Ok(()) => {}
+        Err(JournalError::SessionExists(_)) => return Err(exists(&key)),
+        Err(error) => return Err(error.into()),
+    }
+    // A session that is put in leaves what others share as it is; one that is begun does not.
+    let shared = order.state.into_iter().filter(|(name, _)| matches!(Scope::of(name), Scope::App | Scope::User));
+    let shared: StateChange = shared.map(|(name, value)| (name, Some(value))).collect();
+    if !shared.is_empty() {
+        core.runtime.change_state(&key, shared).await?;
+    }
+    shown(&core, &key).await
+}
+
+/// Begins a session of this key. The body is its state, if there is one.
+pub(crate) async fn create_with_id(
+    core: &Shared,
+    key: &SessionKey,
+    body: Option<Value>,
+) -> Result<Json<Value>, Problem> {
+    may_begin(key)?;
+    let state = match body {
+        None => StateMap::new(),
+        Some(Value::Object(state)) => state,
+        Some(other) => {
+            let words = "Input should be a valid dictionary";
+            return Err(super::form::invalid("dict_type", &[json!("body")], words, &other));
+        }
+    };
+    begin(core, key, state).await
+}
+
+/// No session has a name that a path takes for a cancel (invariant 2).
+fn may_begin(key: &SessionKey) -> Result<(), Problem> {
+    if !key.session.as_str().ends_with(CANCEL) {
+        return Ok(());
+    }
+    let detail = format!("Invalid session ID: it must not end with {CANCEL:?}, which cancels a session's runs.");
+    Err(Problem::bad_request("bad-id", detail))
+}
+
+async fn begin(core: &Shared, key: &SessionKey, state: StateMap) -> Result<Json<Value>, Problem> {
+    if !core.runtime.create_session(key, state).await? {
+        return Err(exists(key));
+    }
+    shown(core, key).await
+}
+
+fn exists(key: &SessionKey) -> Problem {
+    let detail = format!("Session already exists: {}", key.session);
+    Problem::new(axum::http::StatusCode::CONFLICT, "exists", detail)
+}
+
+async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<Value>, Problem> {
+    let moved = core.runtime.whole_session(key).await?.ok_or_else(no_session)?;
+    let (events, last) = story::tell(&moved);
+    Ok(Json(view(key, moved.state, events, last)))
+}
+
+/// A session as ADK shows it.
+fn view(key: &SessionKey, state: StateMap, events: Vec<Value>, last: f64) -> Value {
+    json!({
+        "id": key.session.as_str(),
+        "appName": key.app,
+        "userId": key.user,
+        "state": state,
+        "events": events,
+        "lastUpdateTime": last,
+    })
+}
+
+async fn one(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session)): Path<Name>,
+) -> Result<Json<Value>, Problem> {
+    shown(&core, &reach::session(&principal, &app, &user, &session)?).await
+}
+
+/// A user's sessions without their events, the one that was last used last.
+async fn list(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user)): Path<(String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let key = reach::user(&principal, &app, &user)?;
+    let filter =
+        SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
+    let mut views = Vec::new();
+    for info in core.runtime.list_sessions(filter).await?.into_iter().rev() {
+        if OF_EVALUATIONS.iter().any(|prefix| info.key.session.as_str().starts_with(prefix)) {
+            continue;
+        }
+        // One that was deleted meanwhile has no state, and is gone.
+        if let Some(state) = core.runtime.state(&info.key).await? {
+            views.push(view(&info.key, state, Vec::new(), story::seconds(info.updated_at)));
+        }
+    }
+    Ok(Json(views.into()))
+}
+
+/// Changes a session's state without a run.
+async fn change(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session)): Path<Name>,
+    Body(body): Body,
+) -> Result<Json<Value>, Problem> {
+    let body = Object::body(&body)?;
+    let delta = body.map("stateDelta")?.ok_or_else(|| body.missing("stateDelta"))?;
+    let key = reach::session(&principal, &app, &user, &session)?;
+    let at = core.runtime.now().wall;
+    let lasting: Map<String, Value> = delta
+        .iter()
+        .filter(|(name, _)| !name.starts_with("temp:"))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let told = story::state_changed(&lasting, at);
+    let change = lasting.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    if !core.runtime.keep(&key, vec![told], change).await? {
+        return Err(no_session());
+    }
+    shown(&core, &key).await
+}
+
+/// Deletes a session, if there is one; its runs in progress are cancelled and settled first.
+async fn delete(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session)): Path<Name>,
+) -> Result<Json<Value>, Problem> {
+    let key = reach::session(&principal, &app, &user, &session)?;
+    let runtime = core.runtime.clone();
+    let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
+    // Begun, it is brought to its end, whether the client waits or not.
+    let deleting = core.spawn(async move { runtime.delete_session(&key, cancel).await });
+    match deleting.await {
+        Ok(Ok(_)) => Ok(Json(Value::Null)),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(Problem::unavailable("journal", "the session was not deleted: try again")),
+    }
+}

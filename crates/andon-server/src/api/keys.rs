@@ -1,0 +1,94 @@
+//! `/v1/keys`: make, list and take back API keys.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::cancel::within;
+use crate::Shared;
+use crate::body::Body;
+use crate::json::Json;
+use crate::keys::{KeyError, KeyInfo, NewKey, NewlyMade};
+use crate::path::Path;
+use crate::problem::{Problem, ProblemForm};
+
+/// A key that was made.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MadeKey<'a> {
+    /// The key itself. It is told now and never again.
+    key: &'a str,
+    /// What is known of it.
+    #[serde(flatten)]
+    info: KeyInfo,
+}
+
+/// All keys.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyList {
+    keys: Vec<KeyInfo>,
+}
+
+/// Make a key.
+///
+/// The answer has the key itself, which is told once: what is kept knows it again and cannot say it.
+#[utoipa::path(
+    post, path = "/v1/keys", tag = "access", request_body = NewKey,
+    responses(
+        (status = 201, description = "The key, on record", body = inline(MadeKey<'static>)),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn create(State(core): State<Shared>, Body(new): Body<NewKey>) -> Result<Response, Problem> {
+    let (keys, shelf) = (&core.auth.keys, core.runtime.shelf());
+    let NewlyMade { info, key, recorded } = keys.create(new, core.runtime.now().wall, shelf)?;
+    if let Err(problem) = within(core.options.record_patience, recorded).await {
+        // Nobody has it, so that it is good for nothing.
+        drop(keys.revoke(&info.id, core.runtime.now().wall, shelf));
+        return Err(problem);
+    }
+    Ok((StatusCode::CREATED, Json(MadeKey { key: key.show(), info })).into_response())
+}
+
+/// List the keys, also those that are good no more. None of them can be read from this.
+#[utoipa::path(get, path = "/v1/keys", tag = "access", responses(
+    (status = 200, body = KeyList),
+    (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(State(core): State<Shared>) -> Json<KeyList> {
+    Json(KeyList { keys: core.auth.keys.list() })
+}
+
+/// Take a key back.
+///
+/// It opens nothing from now on, and feeds that it opened end within five seconds. Asking again changes nothing.
+#[utoipa::path(
+    delete, path = "/v1/keys/{id}", tag = "access", params(("id" = String, Path, description = "The key's id")),
+    responses(
+        (status = 200, description = "It is taken back, and on record", body = KeyInfo),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "It is taken back, but not on record yet", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn revoke(State(core): State<Shared>, Path(id): Path<String>) -> Result<Json<KeyInfo>, Problem> {
+    let revoked = core.auth.keys.revoke(&id, core.runtime.now().wall, core.runtime.shelf());
+    let unknown = || Problem::not_found("no-such-key", "there is no such key: GET /v1/keys lists them");
+    let (info, recorded) = revoked.ok_or_else(unknown)?;
+    within(core.options.record_patience, recorded).await?;
+    Ok(Json(info))
+}
+
+impl From<KeyError> for Problem {
+    fn from(error: KeyError) -> Self {
+        let detail = error.to_string();
+        match error {
+            KeyError::BadId(..) => Self::bad_request("bad-id", detail),
+            KeyError::NoSuchScope(_) | KeyError::NoScope => Self::unprocessable("bad-scope", detail),
+            KeyError::Past(_) => Self::unprocessable("bad-expiry", detail),
+            KeyError::TooMany => Self::new(StatusCode::CONFLICT, "too-many-keys", detail),
+            KeyError::NoRandom(_) => Self::unavailable("no-random", detail),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `POST /v1/tickets`: what a browser shows where it cannot send a header.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::Shared;
+use crate::json::Json;
+use crate::principal::Principal;
+use crate::problem::{Problem, ProblemForm};
+use crate::tickets::{LIFE, NoTicket};
+
+/// A ticket.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Ticket)]
+pub(crate) struct TicketView<'a> {
+    /// What to send as `?ticket=`.
+    ticket: &'a str,
+    /// How long it is good.
+    expires_in_ms: u64,
+}
+
+/// A ticket for one feed or one WebSocket.
+///
+/// Browsers can send no header with those: they send `?ticket=` instead. It is good once, for 30 seconds, and what it opens
+/// lasts no longer than the key or token that it was asked for with.
+#[utoipa::path(
+    post, path = "/v1/tickets", tag = "access",
+    responses(
+        (status = 201, description = "The ticket", body = inline(TicketView<'static>)),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn issue(State(core): State<Shared>, principal: Principal) -> Result<Response, Problem> {
+    let issued = core.auth.tickets.issue(&principal, core.runtime.now().wall);
+    let ticket = issued.map_err(|none| match none {
+        NoTicket::TooMany => Problem::too_many("too-many-tickets", "too many tickets wait to be used: use some"),
+        NoTicket::NoRandom => Problem::unavailable("no-random", "the system gives no random numbers: try again later"),
+    })?;
+    let expires_in_ms = u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX);
+    Ok((StatusCode::CREATED, Json(TicketView { ticket: ticket.show(), expires_in_ms })).into_response())
+}

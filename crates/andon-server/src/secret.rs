@@ -1,0 +1,102 @@
+//! Random words that open something, and how they are told apart.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// A word that opens something. It cannot be printed or written by accident; who shows it asks for it.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    pub(crate) fn new(word: String) -> Self {
+        Self(word)
+    }
+
+    /// The word, to be shown once to whom it was made for.
+    pub fn show(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// The system has no random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no random numbers")]
+pub struct NoRandom;
+
+/// So many random bytes.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], NoRandom> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|_| NoRandom)?;
+    Ok(bytes)
+}
+
+/// A word with 256 random bits in it.
+pub(crate) fn random_word() -> Result<String, NoRandom> {
+    Ok(URL_SAFE_NO_PAD.encode(random::<32>()?))
+}
+
+/// What is kept of a word: enough to know it again, and not enough to say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Trace([u8; 32]);
+
+impl Trace {
+    pub(crate) fn of(word: &str) -> Self {
+        Self(Sha256::digest(word.as_bytes()).into())
+    }
+
+    /// Whether this is the word. It takes as long for a word that is nearly right as for one that is not.
+    pub(crate) fn is_of(&self, word: &str) -> bool {
+        self.0.ct_eq(&Self::of(word).0).into()
+    }
+
+    pub(crate) fn to_text(self) -> String {
+        hex(&self.0)
+    }
+
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * place..2 * place + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+/// Bytes as lowercase hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_knows_its_word_and_no_other_and_survives_being_written() {
+        let word = random_word().unwrap();
+        let trace = Trace::of(&word);
+        assert!(trace.is_of(&word) && !trace.is_of(&word[1..]) && !trace.is_of(""));
+        assert_eq!(Trace::read(&trace.to_text()), Some(trace));
+        assert_eq!(Trace::read("00"), None);
+        assert_eq!(Trace::read(&"+f".repeat(32)), None, "a sign is no digit");
+        assert_eq!(format!("{:?}", Secret::new(word)), "Secret(..)");
+    }
+}

@@ -1,0 +1,178 @@
+//! Spans, told by a run's facts.
+//!
+//! # Invariants
+//!
+//! 1. A span is made when it ends, from the facts alone: the beginning is found among the earlier ones. So each one that began is
+//!    ended once, on every path, stops and crashes included, and nothing is kept while a run goes on.
+//! 2. Ids are digests of the run's id and the place of the fact with which the span began: whoever makes a span of the same facts
+//!    makes the same span.
+//! 3. No word of a prompt, an answer, an argument or a result is in a span.
+
+mod calls;
+mod ids;
+mod run;
+
+use std::sync::Arc;
+
+use andon::core::event::{Event, Record};
+use andon::core::id::RunId;
+use andon::core::time::Wall;
+use serde::{Serialize, Serializer};
+
+pub use ids::{SpanId, TraceId};
+
+/// A span that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Span {
+    /// The trace: one for each run.
+    pub trace: TraceId,
+    /// Its id.
+    pub id: SpanId,
+    /// The span that it is part of; nothing for a run's own.
+    pub parent: Option<SpanId>,
+    /// What is done, and to what.
+    pub name: String,
+    /// What kind of work it is.
+    pub kind: Kind,
+    /// When it began.
+    pub start: Wall,
+    /// When it ended.
+    pub end: Wall,
+    /// What is to be known of it.
+    pub attributes: Attributes,
+    /// What happened meanwhile.
+    pub events: Vec<SpanEvent>,
+    /// Whether it failed. What was stopped has not failed.
+    pub status: Status,
+}
+
+/// Something that happened while a span went on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SpanEvent {
+    /// What.
+    pub name: &'static str,
+    /// When.
+    pub at: Wall,
+    /// What is to be known of it.
+    pub attributes: Attributes,
+}
+
+/// What kind of work a span is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Work in this process.
+    Internal,
+    /// A call to somebody else.
+    Client,
+}
+
+/// Whether a span failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "status")]
+pub enum Status {
+    /// It did not.
+    Unset,
+    /// It did, in this way.
+    Error {
+        /// One of a few words.
+        what: &'static str,
+    },
+}
+
+/// What an attribute can be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Words.
+    Text(String),
+    /// Several of them.
+    Texts(Vec<String>),
+    /// A number.
+    Int(i64),
+    /// A number with a fraction.
+    Float(f64),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+/// Names and values, in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Attributes(pub Vec<(&'static str, Value)>);
+
+impl Attributes {
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
+
+    fn set(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.0.push((name, value.into()));
+    }
+
+    fn set_known(&mut self, name: &'static str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+}
+
+impl Serialize for Attributes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// The span that a fact ends, if it ends one. `past` is the run's earlier facts.
+pub fn ended_by(past: &[Arc<Record>], record: &Record) -> Option<Span> {
+    match &record.event {
+        Event::ModelFinished { call, end, first_piece_us } => calls::model(past, record, *call, end, *first_piece_us),
+        Event::ToolFinished { call, end, result, .. } => calls::tool(past, record, call, *end, result.status),
+        Event::ToolRefused { call, why, .. } => calls::refused(past, record, call, *why),
+        Event::RunSettled { outcome } => run::settled(past, record, outcome),
+        _ => None,
+    }
+}
+
+/// All spans of a run that have ended, in the order in which they did: the run's own is the last.
+pub fn of_run(records: &[Arc<Record>]) -> Vec<Span> {
+    let ended = |(place, record): (usize, &Arc<Record>)| ended_by(records.get(..place).unwrap_or_default(), record);
+    records.iter().enumerate().filter_map(ended).collect()
+}
+
+/// The run that these facts are of.
+fn run_id(past: &[Arc<Record>]) -> Option<&RunId> {
+    match &past.first()?.event {
+        Event::RunAccepted { accepted } => Some(&accepted.run),
+        _ => None,
+    }
+}
+
+/// A span of a run, from one of its facts to another, as yet without anything to be known of it.
+fn between(run: &RunId, start: &Record, end: &Record, name: String, kind: Kind) -> Span {
+    let root = SpanId::of(run, 1);
+    let id = SpanId::of(run, start.seq);
+    Span {
+        trace: TraceId::of(run),
+        id,
+        parent: (id != root).then_some(root),
+        name,
+        kind,
+        start: start.at.wall,
+        // A clock that was set back makes no span that ends before it begins.
+        end: end.at.wall.max(start.at.wall),
+        attributes: Attributes::default(),
+        events: Vec::new(),
+        status: Status::Unset,
+    }
+}

@@ -1,0 +1,124 @@
+//! The spans of model calls and tool calls.
+
+use std::sync::Arc;
+
+use andon::core::event::{Effect, Event, ModelEnd, Record, Refusal, ToolEnd};
+use andon::core::id::CallId;
+use andon::core::message::ResultStatus;
+use andon::core::usage::{Figure, Used};
+
+use super::{Attributes, Kind, Span, Status, Value, between, run_id};
+use crate::names;
+use crate::words;
+
+pub(super) fn model(
+    past: &[Arc<Record>],
+    end: &Record,
+    call: u32,
+    how: &ModelEnd,
+    first_piece_us: Option<u64>,
+) -> Option<Span> {
+    let (start, model) = past.iter().rev().find_map(|record| match &record.event {
+        Event::ModelStarted { call: started, model } if *started == call => Some((record, model)),
+        _ => None,
+    })?;
+    let mut span = between(run_id(past)?, start, end, format!("chat {model}"), Kind::Client);
+    let attributes = &mut span.attributes;
+    attributes.set(names::OPERATION, "chat");
+    attributes.set_known(names::PROVIDER, names::provider(model));
+    attributes.set(names::MODEL, &**model);
+    attributes.set(names::MODEL_CALL, u64::from(call));
+    attributes.set(names::MODEL_END, words::model_end(how));
+    if let ModelEnd::Answered { stop } = how {
+        attributes.0.push((names::FINISH_REASONS, Value::Texts(vec![stop.as_str().to_owned()])));
+    }
+    // A span's microseconds are exact in a fraction for centuries.
+    #[expect(clippy::cast_precision_loss, reason = "no call takes longer than that")]
+    let seconds = first_piece_us.map(|us| Value::Float(us as f64 / 1e6));
+    attributes.set_known(names::FIRST_PIECE, seconds);
+    if let Some(used) = words::usage_of(past, call) {
+        set_usage(attributes, used);
+    }
+    span.status = match how {
+        ModelEnd::Answered { .. } | ModelEnd::Cut => Status::Unset,
+        ModelEnd::Failed { failure } => Status::Error { what: words::failure(failure.error) },
+        ModelEnd::Lost => Status::Error { what: "lost" },
+    };
+    set_error(&mut span);
+    Some(span)
+}
+
+/// What reached us. What is not known is left out, and never 0.
+fn set_usage(attributes: &mut Attributes, used: &Used) {
+    let delivered = &used.delivered;
+    let value = |figure: Figure| figure.value;
+    let read = [delivered.input, delivered.cache_read, delivered.cache_write];
+    let input = read.into_iter().map(value).try_fold(0_u64, |sum, part| Some(sum.saturating_add(part?)));
+    attributes.set_known(names::INPUT_TOKENS, input);
+    attributes.set_known(names::CACHE_READ_TOKENS, delivered.cache_read.value.filter(|tokens| *tokens > 0));
+    attributes.set_known(names::CACHE_WRITE_TOKENS, delivered.cache_write.value.filter(|tokens| *tokens > 0));
+    attributes.set_known(names::OUTPUT_TOKENS, delivered.output.value);
+    attributes.set_known(names::REASONING_TOKENS, delivered.reasoning.value.filter(|tokens| *tokens > 0));
+    attributes.set(names::PROVENANCE, words::provenance(delivered.output.provenance));
+    attributes.set_known(names::BILLED_OUTPUT, used.billed.output.value);
+}
+
+pub(super) fn tool(
+    past: &[Arc<Record>],
+    end: &Record,
+    call: &CallId,
+    how: ToolEnd,
+    result: ResultStatus,
+) -> Option<Span> {
+    let (start, effect) = past.iter().rev().find_map(|record| match &record.event {
+        Event::ToolStarted { call: started, effect, .. } if started == call => Some((record, *effect)),
+        _ => None,
+    })?;
+    let mut span = tool_span(past, start, end, call)?;
+    span.attributes.set(names::EFFECT, effect_word(effect));
+    span.attributes.set(names::VERDICT, words::verdict(how));
+    span.status = match (how, result) {
+        (ToolEnd::Panicked, _) => Status::Error { what: "panic" },
+        (ToolEnd::Finished, ResultStatus::Error) => Status::Error { what: "tool_error" },
+        _ => Status::Unset,
+    };
+    set_error(&mut span);
+    Some(span)
+}
+
+/// A call that was closed without being started is a span without length: it is a part of what the run did.
+pub(super) fn refused(past: &[Arc<Record>], end: &Record, call: &CallId, why: Refusal) -> Option<Span> {
+    let mut span = tool_span(past, end, end, call)?;
+    span.attributes.set(names::VERDICT, "never_started");
+    span.attributes.set(names::REFUSED, words::refusal(why));
+    let is_models_mistake = matches!(why, Refusal::UnknownTool | Refusal::BadArguments | Refusal::DuplicateId);
+    if is_models_mistake {
+        span.status = Status::Error { what: words::refusal(why) };
+    }
+    set_error(&mut span);
+    Some(span)
+}
+
+fn tool_span(past: &[Arc<Record>], start: &Record, end: &Record, call: &CallId) -> Option<Span> {
+    let tool = words::tool_of(past, call).unwrap_or("?");
+    let mut span = between(run_id(past)?, start, end, format!("execute_tool {tool}"), Kind::Internal);
+    span.attributes.set(names::OPERATION, "execute_tool");
+    span.attributes.set(names::TOOL, tool);
+    span.attributes.set(names::TOOL_TYPE, "function");
+    span.attributes.set(names::TOOL_CALL, call.as_str());
+    Some(span)
+}
+
+fn effect_word(effect: Effect) -> &'static str {
+    match effect {
+        Effect::ReadOnly => "read_only",
+        Effect::Idempotent => "idempotent",
+        Effect::Effect => "effect",
+    }
+}
+
+pub(super) fn set_error(span: &mut Span) {
+    if let Status::Error { what } = span.status {
+        span.attributes.set(names::ERROR, what);
+    }
+}

@@ -1,0 +1,55 @@
+//! Ids that anyone can work out.
+
+use std::fmt;
+
+use andon::core::event::Seq;
+use andon::core::id::RunId;
+use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+/// The id of a run's trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceId(pub [u8; 16]);
+
+impl TraceId {
+    /// The first half of a digest of the run's id.
+    pub fn of(run: &RunId) -> Self {
+        Self(first(&Sha256::digest(run.as_str())))
+    }
+}
+
+/// The id of a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpanId(pub [u8; 8]);
+
+impl SpanId {
+    /// The first bytes of a digest of the run's id and the place of the fact with which the span began.
+    pub fn of(run: &RunId, start: Seq) -> Self {
+        let digest = Sha256::new().chain_update(run.as_str()).chain_update([0]).chain_update(start.to_be_bytes());
+        Self(first(&digest.finalize()))
+    }
+}
+
+fn first<const N: usize>(digest: &[u8]) -> [u8; N] {
+    // A digest has 32 bytes, and no id is longer.
+    digest.first_chunk().copied().unwrap_or([1; N])
+}
+
+macro_rules! hex {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    };
+}
+
+hex!(TraceId);
+hex!(SpanId);

@@ -1,0 +1,65 @@
+//! The witness: an observer of every runtime of a world, and what it was told against what is on record.
+
+use std::sync::Arc;
+
+use andon::core::event::{Addendum, Record};
+use andon::{MemoryJournal, Observer, RunId, Seen, SeenLater};
+use parking_lot::Mutex;
+
+/// Writes down what it is told. Clones are the same witness.
+#[derive(Clone, Default)]
+pub(super) struct Witness {
+    told: Arc<Mutex<Vec<(RunId, Arc<Record>)>>>,
+    learnt: Arc<Mutex<Vec<(RunId, Addendum)>>>,
+    broken: Arc<Mutex<Vec<String>>>,
+}
+
+impl Observer for Witness {
+    fn fact(&self, seen: &Seen<'_>) {
+        let is_whole = seen.past.iter().map(|record| record.seq).eq(1..seen.record.seq);
+        if !is_whole {
+            let (run, seq, past) = (seen.run, seen.record.seq, seen.past.len());
+            self.broken.lock().push(format!("{run}: an observer was told of event {seq} with {past} before it"));
+        }
+        self.told.lock().push((seen.run.clone(), Arc::clone(seen.record)));
+    }
+
+    fn addendum(&self, learnt: &SeenLater<'_>) {
+        self.learnt.lock().push((learnt.run.clone(), learnt.addendum.clone()));
+    }
+}
+
+impl Witness {
+    /// Each fact that is on record was told once, in order. What a process wrote in whose last moment nobody was told, and what
+    /// one without a witness wrote, is `excused`.
+    pub(super) fn check(&self, journal: &MemoryJournal, excused: impl Fn(&RunId, &Record) -> bool) -> Vec<String> {
+        let mut broken = std::mem::take(&mut *self.broken.lock());
+        for run in journal.run_ids() {
+            let stored = journal.stored(&run).unwrap_or_default();
+            let told = self.told_of(&run);
+            let mut told = told.iter().peekable();
+            for record in stored.facts() {
+                if told.next_if(|next| *next == record).is_none() && !excused(&run, record) {
+                    broken.push(format!("{run}: no observer was told of event {} in its turn", record.seq));
+                }
+            }
+            broken.extend(told.map(|extra| format!("{run}: an observer was told of event {} as well", extra.seq)));
+        }
+        broken
+    }
+
+    /// Each addendum that is on record was told, and no other.
+    pub(super) fn check_addenda(&self, journal: &MemoryJournal) -> Vec<String> {
+        let runs = journal.run_ids().into_iter().filter_map(|run| {
+            let stored = journal.stored(&run)?.addenda;
+            let told: Vec<Addendum> =
+                self.learnt.lock().iter().filter(|(of, _)| *of == run).map(|(_, addendum)| addendum.clone()).collect();
+            (told != stored).then(|| format!("{run}: {} addenda are on record, {} were told", stored.len(), told.len()))
+        });
+        runs.collect()
+    }
+
+    fn told_of(&self, run: &RunId) -> Vec<Arc<Record>> {
+        self.told.lock().iter().filter(|(of, _)| of == run).map(|(_, record)| Arc::clone(record)).collect()
+    }
+}

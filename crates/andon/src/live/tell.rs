@@ -1,0 +1,39 @@
+//! Telling observers what is shown.
+//!
+//! What there is to tell is what the log has and `told` has not: so each fact is told once and in order, whoever tells.
+
+use std::sync::Arc;
+
+use andon_core::event::{Addendum, Record};
+
+use super::Live;
+use crate::journal::JournalError;
+use crate::observe::SeenLater;
+
+impl Live {
+    /// Tells observers of what is shown and they were not told of.
+    pub(super) fn tell(&self) {
+        let Some(told) = &self.told else { return };
+        let mut told = told.lock();
+        let new = self.with_log(|log| log.facts().get(told.len()..).map(<[_]>::to_vec)).unwrap_or_default();
+        self.runtime.observers.facts(&self.id, &self.session, &mut told, new, self.now());
+    }
+
+    /// Whoever wrote these has told of them.
+    pub(super) fn count_as_told(&self, facts: &[Arc<Record>]) {
+        if let Some(told) = &self.told {
+            *told.lock() = facts.to_vec();
+        }
+    }
+
+    /// Tells observers of the last addendum.
+    pub(super) fn tell_addendum(&self, facts: &[Arc<Record>], addenda: &[Addendum]) {
+        let Some((addendum, earlier)) = addenda.split_last() else { return };
+        let (run, session) = (&self.id, &self.session);
+        self.runtime.observers.addendum(&SeenLater { run, session, addendum, earlier, facts });
+    }
+
+    pub(super) fn tell_broken_off(&self, why: &JournalError) {
+        self.runtime.observers.broken_off(&self.id, &self.session, why);
+    }
+}
