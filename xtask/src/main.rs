@@ -34,6 +34,7 @@ Commands:
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
   bench models [WORD..]   how fast streams of models are decoded, as a table
   bench server [WORD..]   what a run costs over HTTP, and how soon it stops, as a table
+  bench adk [WORD..]      ours and ADK's own server side by side, through ADK's own routes, as a table
   bench closing [WORD..]  how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
   eval-usage --data FILE [--predictions FILE]
                      how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
@@ -68,6 +69,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),
         ["bench", "server", words @ ..] => bench::server(words),
+        ["bench", "adk", words @ ..] => bench::adk(words),
         ["bench", "closing", words @ ..] => bench::closing(words),
         ["eval-usage", words @ ..] => eval::usage(words),
         ["bench", "models", words @ ..] => bench::models(words),

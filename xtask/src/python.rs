@@ -1,5 +1,5 @@
-//! The virtual environment with the Python packages that tests need: the official MCP SDK, as a server to test against, and
-//! schemathesis, which fuzzes ours.
+//! The virtual environment with the Python packages that tests need: the official MCP SDK, as a server to test against,
+//! schemathesis, which fuzzes ours, and ADK, whose clients are to work here and whose server is measured beside ours.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,8 +8,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 
+/// The ADK whose dialect is spoken.
+const ADK: &str = "google-adk==2.13.0";
 /// What is installed, exactly.
-const PACKAGES: [&str; 3] = ["mcp==2.3.0", "schemathesis==4.32.5", "hypothesis==6.170.15"];
+const PACKAGES: [&str; 4] = ["mcp==2.3.0", "schemathesis==4.32.5", "hypothesis==6.170.15", ADK];
 
 /// The Python of the virtual environment, which is made if it is not there.
 pub(crate) fn ensure_venv() -> Result<PathBuf> {
