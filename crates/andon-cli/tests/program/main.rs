@@ -13,6 +13,7 @@ mod kill;
 mod line;
 mod models;
 mod moving;
+mod proxy;
 mod queued;
 mod run;
 mod serve;

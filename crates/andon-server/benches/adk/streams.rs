@@ -46,7 +46,8 @@ pub(crate) fn events() -> Vec<Line> {
         let events = |of: &[Rate]| median(of.iter().map(|rate| rate.events).collect());
         let pieces = |of: &[Rate]| median(of.iter().map(|rate| rate.pieces).collect());
         let who = if clients == 1 { "one client".to_owned() } else { format!("{clients} clients") };
-        let line = |what: &str, andon, adk, goal| Line { what: what.to_owned(), andon, adk: Some(adk), unit: "/s", goal };
+        let line =
+            |what: &str, andon, adk, goal| Line { what: what.to_owned(), andon, adk: Some(adk), unit: "/s", goal };
         let what = format!("events a second through /run_sse, {who}");
         lines.push(line(&what, events(&drip), events(&adk), Goal::TimesAtLeast(20.0)));
         lines.push(line("… pieces ready together: events", events(&flood), events(&adk), Goal::None));
