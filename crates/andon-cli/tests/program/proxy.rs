@@ -179,7 +179,7 @@ fn a_feed_streams_through_and_a_cancel_stops_it() {
     for (version, run) in [("--http1.1", "story-1"), ("--http2", "story-2")] {
         let story = json!({"app": "practice", "run_id": run, "input": "tell me a long story"});
         let mut feed = behind.follow(&[version, "-H", "accept: text/event-stream"], "/v1/runs", &story);
-        // It is here while the run goes on: nothing gathers it on the way.
+        // It is here while the run goes on.
         feed.wait_for(r#""type":"delta""#);
         let (_, told) = behind.served.get(&format!("/v1/runs/{run}"));
         assert_eq!(told["state"], "running", "{told}");
@@ -188,6 +188,18 @@ fn a_feed_streams_through_and_a_cancel_stops_it() {
         let rest = feed.rest();
         assert!(rest.contains("run_settled") && rest.contains("cancelled"), "{rest}");
     }
+}
+
+#[test]
+#[ignore = "needs nginx: cargo xtask proxy"]
+fn the_little_that_was_said_before_a_silence_is_not_kept_back() {
+    let behind = Behind::start();
+    let note = json!({"app": "practice", "run_id": "note", "input": "write a note: buy milk"});
+    let mut feed = behind.follow(&["-H", "accept: text/event-stream"], "/v1/runs", &note);
+    // Nothing comes behind it until a person decides: what gathers would wait for more.
+    feed.wait_for("approval_requested");
+    behind.ask("/v1/runs/note/cancel", &json!({}));
+    assert!(feed.rest().contains("run_settled"));
 }
 
 #[test]
