@@ -33,6 +33,8 @@ pub(crate) struct ProblemForm {
     detail: String,
     /// The run that it is about, if it is about one.
     run_id: Option<String>,
+    /// The request, as it is called in the server's log.
+    request_id: Option<String>,
 }
 
 impl Problem {

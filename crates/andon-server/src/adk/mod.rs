@@ -24,6 +24,7 @@ mod run;
 mod sessions;
 mod story;
 mod trace;
+mod ui;
 mod valid;
 mod words;
 
@@ -40,7 +41,8 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    [runs(), about::routes(), sessions::routes(), artifacts::routes(), dev::routes()].into_iter().flatten().collect()
+    let all = [runs(), about::routes(), sessions::routes(), artifacts::routes(), dev::routes(), ui::routes()];
+    all.into_iter().flatten().collect()
 }
 
 /// What starts runs.
@@ -49,7 +51,10 @@ fn runs() -> Vec<Route> {
 }
 
 /// All routes, with refusals in ADK's words.
-pub(crate) fn router() -> Router<Shared> {
-    let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+pub(crate) fn router(core: &Shared) -> Router<Shared> {
+    // Without a page there is nothing at the root.
+    let front = core.options.adk_ui.is_some().then(ui::front);
+    let routes =
+        routes().into_iter().chain(front).fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     routes.layer(middleware::map_response(in_adks_words))
 }

@@ -276,6 +276,7 @@ impl Talk {
         while let Some(item) = next {
             // An item is plain data, so this does not fail; if it did, the client would come again from where it was.
             let text = serde_json::to_string(&item).map_err(|_| Over::Gone)?;
+            self.reading.saw(&item);
             written += text.len();
             self.write(Message::Text(text.into()))?;
             next = if written < FRAME { self.feed.try_next() } else { None };
