@@ -13,9 +13,10 @@ pub(crate) struct Problem {
     status: StatusCode,
     kind: &'static str,
     detail: String,
-    more: Map<String, Value>,
+    /// Boxed: most have none, and a refusal is handed from one to another.
+    more: Box<Map<String, Value>>,
     retry_after: Option<u64>,
-    header: Option<(HeaderName, HeaderValue)>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
     is_last: bool,
 }
 
@@ -39,7 +40,15 @@ pub(crate) struct ProblemForm {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None, header: None, is_last: false }
+        Self {
+            status,
+            kind,
+            detail: detail.into(),
+            more: Box::default(),
+            retry_after: None,
+            header: None,
+            is_last: false,
+        }
     }
 
     pub(crate) fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
@@ -87,7 +96,7 @@ impl Problem {
             "detail": self.detail,
         });
         if let Value::Object(body) = &mut body {
-            body.extend(self.more.clone());
+            body.extend((*self.more).clone());
         }
         body
     }
@@ -100,7 +109,7 @@ impl Problem {
 
     /// Adds a header.
     pub(crate) fn header(self, name: HeaderName, value: HeaderValue) -> Self {
-        Self { header: Some((name, value)), ..self }
+        Self { header: Some(Box::new((name, value))), ..self }
     }
 
     /// The connection is closed behind it: what the client still sends is not read.
@@ -121,7 +130,7 @@ impl IntoResponse for Problem {
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
-        if let Some((name, value)) = header {
+        if let Some((name, value)) = header.map(|header| *header) {
             headers.insert(name, value);
         }
         if is_last {
