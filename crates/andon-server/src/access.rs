@@ -78,6 +78,7 @@ pub(crate) const ADK: &[Row] = &[
     (Method::GET, "/apps/{app}/app-info", Need::Scope(RunRead)),
     (Method::POST, "/run", Need::Scope(RunCreate)),
     (Method::POST, "/run_sse", Need::Scope(RunCreate)),
+    (Method::GET, "/run_live", Feed(RunCreate)),
     (Method::GET, "/apps/{app}/users/{user}/sessions", Need::Scope(RunRead)),
     (Method::POST, "/apps/{app}/users/{user}/sessions", Need::Scope(RunCreate)),
     (Method::GET, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunRead)),
