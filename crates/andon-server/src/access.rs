@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use andon::core::time::Wall;
 use axum::extract::{MatchedPath, NestedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -216,8 +216,7 @@ async fn identify(
 pub(crate) fn unauthorized() -> Problem {
     let detail =
         "send a key or a token that is good: the header Authorization: Bearer …; `andon keys create` makes a key";
-    let challenge = HeaderValue::from_static("Bearer");
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).header(header::WWW_AUTHENTICATE, challenge)
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
 /// What is said to those who lack a scope.
