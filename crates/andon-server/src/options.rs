@@ -1,5 +1,6 @@
 //! What a server allows, and how long it waits.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::oidc::Oidc;
@@ -73,6 +74,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Foreign origins whose pages may call it, such as `https://app.example`.
     pub origins: Vec<String>,
+    /// The folder of ADK's web page, if it is served: `google/adk/cli/browser` in the package `google-adk`.
+    pub adk_ui: Option<PathBuf>,
 }
 
 /// What losing its client does to a run.
@@ -121,6 +124,7 @@ impl Default for Options {
             adk_on_disconnect: Disconnect::Cancel,
             hosts: Vec::new(),
             origins: Vec::new(),
+            adk_ui: None,
         }
     }
 }

@@ -7,6 +7,7 @@ mod serve;
 mod served;
 mod session;
 mod stop;
+mod telemetry;
 mod typed;
 
 pub(crate) use keys::{CreateKeyArgs, KeyPlace, KeysArgs, KeysCommand, RevokeKeyArgs};
@@ -18,6 +19,7 @@ pub(crate) use serve::ServeArgs;
 pub(crate) use served::ServedArgs;
 pub(crate) use session::{DbArgs, SessionName, TalkArgs};
 pub(crate) use stop::{ApproveArgs, CancelArgs, HoldArgs, LineArgs, LineCommand, LineScope, LineStatus, WatchArgs};
+pub(crate) use telemetry::{LogFormat, TelemetryArgs};
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use andon_server::{Oidc, ServeError};
+use andon_server::{Disconnect, Oidc, ServeError};
 
-use super::{DbArgs, Options};
+use super::{DbArgs, Options, TelemetryArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
@@ -18,6 +18,9 @@ pub(crate) struct ServeArgs {
     /// A folder with a folder for each agent, in which its `root_agent.yaml` is. What changes there is taken up at once.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) agents: Option<PathBuf>,
+    /// The folder of ADK's web page, to serve it at `/dev-ui/`: `google/adk/cli/browser` in the package `google-adk`.
+    #[arg(long, value_name = "FOLDER", value_parser = page)]
+    adk_ui: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
@@ -28,6 +31,8 @@ pub(crate) struct ServeArgs {
     pub(crate) ending: EndingArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryArgs,
 }
 
 /// Who may call.
@@ -125,6 +130,10 @@ pub(crate) struct LimitArgs {
     /// How long a cancel for a run that has not arrived yet is remembered.
     #[arg(long, value_name = "TIME", default_value_t = usual().remember.into(), value_parser = some_span)]
     remember: Span,
+    /// What losing the client does to a run that came in ADK's dialect, whose Stop button is a closed connection: `cancel`,
+    /// `continue`, or the time for which it is waited for.
+    #[arg(long, value_name = "WHAT", default_value = "cancel", value_parser = disconnect, help_heading = "ADK")]
+    adk_on_disconnect: Disconnect,
     /// A name that the server answers to, beside localhost. May be repeated.
     #[arg(long = "host", value_name = "NAME", help_heading = "Who may call")]
     hosts: Vec<String>,
@@ -136,7 +145,7 @@ pub(crate) struct LimitArgs {
 impl ServeArgs {
     /// All of it as the server takes it; what is wrong if it cannot be so.
     pub(crate) fn server_options(&self) -> Result<andon_server::Options, String> {
-        let Self { ending, limits, .. } = self;
+        let Self { ending, limits, adk_ui, .. } = self;
         let oidc = self.access.oidc()?;
         let auth = self.access.auth || oidc.is_some();
         let ip = self.bind.ip();
@@ -167,7 +176,9 @@ impl ServeArgs {
             heartbeat: limits.heartbeat.0,
             remember: limits.remember.0,
             hosts,
+            adk_on_disconnect: limits.adk_on_disconnect,
             origins: limits.origins.clone(),
+            adk_ui: adk_ui.clone(),
             ..usual()
         })
     }
@@ -176,6 +187,18 @@ impl ServeArgs {
 /// What a server has that was told nothing.
 fn usual() -> andon_server::Options {
     andon_server::Options::default()
+}
+
+/// What losing a client does: a word, or a time.
+fn disconnect(text: &str) -> Result<Disconnect, String> {
+    match text {
+        "cancel" => Ok(Disconnect::Cancel),
+        "continue" => Ok(Disconnect::Continue),
+        time => match time.parse::<Span>() {
+            Ok(Span(time)) => Ok(Disconnect::CancelAfter(time)),
+            Err(error) => Err(format!("say cancel, continue or a time: {error}")),
+        },
+    }
 }
 
 /// A time as it is written: 10s, 2m.
@@ -200,6 +223,13 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, String> {
         super::time(text).map(Self)
     }
+}
+
+/// A folder with a page in it.
+fn page(text: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from(text);
+    andon_server::has_page(&folder).map_err(|error| error.to_string())?;
+    Ok(folder)
 }
 
 /// A time that is not zero: with none, every request would be too late.
@@ -252,7 +282,8 @@ mod tests {
     fn every_limit_arrives_where_it_belongs() {
         let words = "serve --drain 0s --settle 1s --max-runs 2 --max-runs-per-user 3 --max-feeds 4 \
             --max-feeds-per-user 5 --max-connections 6 --max-body 7 --max-frame 8 --head-time 9s --body-idle 10s \
-            --body-time 20s --stalled 11s --heartbeat 12s --remember 13s --host a.example --host b.example --origin https://c.example";
+            --body-time 20s --stalled 11s --heartbeat 12s --remember 13s \
+            --adk-on-disconnect 14s --host a.example --host b.example --origin https://c.example";
         let options = served(&words.split_whitespace().collect::<Vec<_>>()).server_options().unwrap();
         let seconds = Duration::from_secs;
         let expected = andon_server::Options {
@@ -271,11 +302,20 @@ mod tests {
             stalled: seconds(11),
             heartbeat: seconds(12),
             remember: seconds(13),
+            adk_on_disconnect: Disconnect::CancelAfter(seconds(14)),
             hosts: vec!["a.example".to_owned(), "b.example".to_owned()],
             origins: vec!["https://c.example".to_owned()],
             ..andon_server::Options::default()
         };
         assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn losing_a_client_of_adks_is_a_word_or_a_time() {
+        assert_eq!(disconnect("cancel"), Ok(Disconnect::Cancel));
+        assert_eq!(disconnect("continue"), Ok(Disconnect::Continue));
+        assert_eq!(disconnect("2m"), Ok(Disconnect::CancelAfter(Duration::from_secs(120))));
+        assert!(disconnect("stop").unwrap_err().contains("say cancel, continue or a time"));
     }
 
     #[test]

@@ -9,17 +9,21 @@
 
 mod ending;
 mod hints;
+mod log;
+mod telemetry;
 mod voice;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use andon::Runtime;
 use andon_server::{Secret, Server, raise_file_limit};
 use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::telemetry::Telemetry;
 use self::voice::Voice;
 use crate::Exit;
 use crate::agent::build_agent;
@@ -35,11 +39,12 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
     let options = args.server_options().unwrap_or_else(|why| refuse("serve", &why));
     let mut interrupts = Interrupts::listen()?;
     let voice = Voice::new()?;
+    let telemetry = Telemetry::begin(&args.telemetry, &voice)?;
     let ready = tokio::select! {
         biased;
         // Nothing has begun yet, and nothing has to end.
         _ = interrupts.while_idle() => return Ok(Exit::Completed),
-        ready = Ready::get(args, options, &voice) => ready?,
+        ready = Ready::get(args, options, &telemetry, &voice) => ready?,
     };
     let Ready { server, listener, address, folder, db } = ready;
     let serving = server.serve(listener)?;
@@ -53,6 +58,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
         () = watch(folder, &voice) => {}
     }
     let exit = ending::end(&server, &serving, &mut interrupts, &voice).await;
+    telemetry.end().await;
     address.withdraw();
     voice.end();
     if exit != Exit::Completed {
@@ -81,11 +87,16 @@ struct Ready {
 }
 
 impl Ready {
-    async fn get(args: &ServeArgs, options: andon_server::Options, voice: &Voice) -> anyhow::Result<Self> {
+    async fn get(
+        args: &ServeArgs,
+        options: andon_server::Options,
+        telemetry: &Telemetry,
+        voice: &Voice,
+    ) -> anyhow::Result<Self> {
         // Every connection is an open file. Where there are few the server says what it can do with them.
         let _ = raise_file_limit();
         let db = Db::named(&args.db)?;
-        let (runtime, address) = db.open_to_serve("andon serve")?;
+        let (runtime, address) = db.open_to_serve("andon serve", telemetry.watch(Runtime::builder()))?;
         let listener = listen(args.bind).await?;
         let server = Server::new(&runtime, options).await.context("the line cannot be read")?;
         for warning in server.warnings() {

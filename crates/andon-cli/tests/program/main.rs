@@ -14,6 +14,7 @@ mod kill;
 mod line;
 mod models;
 mod moving;
+mod proxy;
 mod queued;
 mod run;
 mod serve;

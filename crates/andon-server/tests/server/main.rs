@@ -1,6 +1,8 @@
 //! The server as clients see it: real sockets, a scripted model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod adk;
+mod adk_sessions;
 mod approvals;
 mod bad_input;
 mod busy;
