@@ -78,6 +78,12 @@ pub(crate) const ADK: &[Row] = &[
     (Method::GET, "/apps/{app}/app-info", Need::Scope(RunRead)),
     (Method::POST, "/run", Need::Scope(RunCreate)),
     (Method::POST, "/run_sse", Need::Scope(RunCreate)),
+    (Method::GET, "/run_live", Feed(RunCreate)),
+    // The page itself, as a program: what it shows it has to ask for.
+    (Method::GET, "/dev-ui", Need::Known),
+    (Method::GET, "/dev-ui/", Need::Known),
+    (Method::GET, "/dev-ui/assets/config/runtime-config.json", Need::Known),
+    (Method::GET, "/dev-ui/{*file}", Need::Known),
     (Method::GET, "/apps/{app}/users/{user}/sessions", Need::Scope(RunRead)),
     (Method::POST, "/apps/{app}/users/{user}/sessions", Need::Scope(RunCreate)),
     (Method::GET, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunRead)),
