@@ -10,15 +10,15 @@ const PROGRAMS: [&str; 3] = ["curl", "jq", "openssl"];
 
 /// Installs what is missing, where that is permitted.
 pub(crate) fn ensure_programs() -> Result<()> {
-    for program in PROGRAMS {
-        let is_here = is_there(program) || (install(program) && is_there(program));
-        if !is_here {
-            bail!(
-                "tests need `{program}`, and it could not be installed (on Debian and Ubuntu: apt-get install {program})"
-            );
-        }
+    PROGRAMS.iter().try_for_each(|program| ensure(program, program))
+}
+
+/// Installs a program from its package if it is missing, where that is permitted.
+pub(crate) fn ensure(program: &str, package: &str) -> Result<()> {
+    if is_there(program) || (install(package) && is_there(program)) {
+        return Ok(());
     }
-    Ok(())
+    bail!("tests need `{program}`, and it could not be installed (on Debian and Ubuntu: apt-get install {package})")
 }
 
 fn is_there(program: &str) -> bool {

@@ -1,5 +1,6 @@
-//! The project's own chores: `cargo xtask test | points | crash | surface | proxy | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | surface | adk | proxy | bench | eval-usage | fuzz | venv`.
 
+mod adk;
 mod bench;
 mod crash;
 mod debian;
@@ -30,6 +31,8 @@ Commands:
   crash --mutants    breaks the protocol in four ways and says which are caught
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis
+  adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are
+                     in target/adk
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
@@ -65,6 +68,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "--long"] => tests::test(tests::Length::Long),
         ["surface"] => surface::surface(tests::Length::Short),
         ["surface", "--long"] => surface::surface(tests::Length::Long),
+        ["adk"] => adk::adk(),
         ["proxy"] => proxy::proxy(),
         ["points", words @ ..] => tests::points(words),
         ["crash", words @ ..] => crash::crash(words),

@@ -41,6 +41,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("example own_router", &mut cargo(&own_router))?;
     stages.run("server for the fuzzer", &mut surface::build_command())?;
     surface::run(&mut stages, length)?;
+    stages.run("ADK's client and its page", &mut cargo(&["xtask", "adk"]))?;
     proxy::run(&mut stages)?;
     let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];
     stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;

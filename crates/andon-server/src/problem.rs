@@ -33,6 +33,8 @@ pub(crate) struct ProblemForm {
     detail: String,
     /// The run that it is about, if it is about one.
     run_id: Option<String>,
+    /// The request, as it is called in the server's log.
+    request_id: Option<String>,
 }
 
 impl Problem {
@@ -66,14 +68,14 @@ impl Problem {
         Self::bad_request("bad-id", format!("{what}: {error}"))
     }
 
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// What is wrong, and what to do.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
-    }
-
-    /// A field that was added.
-    pub(crate) fn more(&self, name: &str) -> Option<&Value> {
-        self.more.get(name)
     }
 
     /// As clients see it.

@@ -53,7 +53,7 @@ fn every_command_of_the_servers_guide_works() {
         r#""decision":"approve""#,
         r#""reason":"runaway loop""#,
         r#""stopped":{"cancelled""#,
-        "andon_runs_total",
+        "andon_runs_started_total",
     ] {
         assert!(printed.contains(expected), "{expected} is not in what was printed:\n{printed}");
     }
@@ -63,4 +63,12 @@ fn every_command_of_the_servers_guide_works() {
 fn every_command_of_the_page_on_disconnects_works() {
     let printed = follow("disconnects.md");
     assert!(printed.contains(r#""reason":"client_disconnected""#), "{printed}");
+}
+
+#[test]
+fn every_command_of_the_page_for_people_who_come_from_adk_works() {
+    let printed = follow("adk.md");
+    for expected in [r#""status":"cancelled""#, "INVOCATION_ABORTED", r#""mood":"good""#, "It was a long story."] {
+        assert!(printed.contains(expected), "{expected} is not in what was printed:\n{printed}");
+    }
 }

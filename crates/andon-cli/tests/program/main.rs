@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod guide;
 mod in_use;
+mod keys;
 mod kill;
 mod line;
 mod models;
