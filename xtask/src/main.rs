@@ -1,10 +1,11 @@
-//! The project's own chores: `cargo xtask test | points | crash | surface | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | surface | observe | bench | eval-usage | fuzz | venv`.
 
 mod bench;
 mod crash;
 mod debian;
 mod eval;
 mod fuzz;
+mod observe;
 mod python;
 mod stages;
 mod surface;
@@ -29,6 +30,7 @@ Commands:
   crash --mutants    breaks the protocol in four ways and says which are caught
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis
+  observe            asks a real Prometheus every query of the dashboard and of the alerts, about a real server
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
@@ -62,6 +64,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "--long"] => tests::test(tests::Length::Long),
         ["surface"] => surface::surface(tests::Length::Short),
         ["surface", "--long"] => surface::surface(tests::Length::Long),
+        ["observe"] => observe::observe(),
         ["points", words @ ..] => tests::points(words),
         ["crash", words @ ..] => crash::crash(words),
         ["bench", "core", words @ ..] => bench::core(words),
