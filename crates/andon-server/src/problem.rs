@@ -13,7 +13,8 @@ pub(crate) struct Problem {
     status: StatusCode,
     kind: &'static str,
     detail: String,
-    more: Map<String, Value>,
+    /// Boxed: most have none, and a refusal is handed from one to another.
+    more: Box<Map<String, Value>>,
     retry_after: Option<u64>,
     is_last: bool,
 }
@@ -38,7 +39,7 @@ pub(crate) struct ProblemForm {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None, is_last: false }
+        Self { status, kind, detail: detail.into(), more: Box::default(), retry_after: None, is_last: false }
     }
 
     pub(crate) fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
@@ -86,7 +87,7 @@ impl Problem {
             "detail": self.detail,
         });
         if let Value::Object(body) = &mut body {
-            body.extend(self.more.clone());
+            body.extend((*self.more).clone());
         }
         body
     }

@@ -1,4 +1,4 @@
-//! What there is to run in ours. `peer.py` has the same apps, but for `drip`.
+//! What there is to run in ours. `peer.py` has the same apps, but for `drip` and `hello`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub(crate) fn agents(runtime: &Runtime, upstream: &str) -> Vec<Agent> {
     let one_by_one = Does::Stream { pieces: PIECES, before: Before::Yield };
     let upstream = Compatible::builder(upstream, "bench").build().expect("a model over HTTP");
     vec![
+        agent("hello", Arc::new(Does::Stream { pieces: 1, before: Before::Nothing })),
         agent("flood", Arc::new(all_ready)),
         agent("drip", Arc::new(one_by_one)),
         agent("silent", Arc::new(Does::Silence { after: 1 })),

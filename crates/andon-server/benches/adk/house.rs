@@ -9,6 +9,7 @@ use std::sync::Arc;
 use andon::Runtime;
 use andon_server::{Options, Server};
 use andon_store::SqliteJournal;
+use andon_telemetry::{Collector, Figures, Traces};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -20,8 +21,17 @@ use crate::process::{Process, folder};
 pub(crate) const AS_SERVER: &str = "--as-server";
 /// The word that makes it ask for keys.
 pub(crate) const GUARDED: &str = "--guarded";
+/// The word that makes it tell a collector of its runs; the collector's address follows.
+pub(crate) const OBSERVED: &str = "--observed";
 /// The variable with the address of the server that models ask.
 const UPSTREAM: &str = "ANDON_BENCH_UPSTREAM";
+
+/// What our server does beside serving.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ways<'a> {
+    pub(crate) is_guarded: bool,
+    pub(crate) collector: Option<&'a str>,
+}
 
 /// Whose server it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +94,21 @@ impl House {
 }
 
 /// Serves until the one who started this process is gone.
-pub(crate) fn serve(folder: &Path, auth: bool) {
+pub(crate) fn serve(folder: &Path, ways: Ways<'_>) {
     let threads = Builder::new_multi_thread().worker_threads(2).max_blocking_threads(2 * NAPPERS).enable_all().build();
     threads.expect("threads").block_on(async {
         let journal = SqliteJournal::open(folder.join("andon.db")).expect("a database");
-        let runtime = Runtime::builder().journal(Arc::new(journal)).blocking_tools(NAPPERS, NAPPERS).build();
-        let server = Server::new(&runtime, Options { auth, ..Options::default() }).await.expect("a server");
+        let runtime = Runtime::builder().journal(Arc::new(journal)).blocking_tools(NAPPERS, NAPPERS);
+        let runtime = match ways.collector {
+            Some(collector) => {
+                let figures = Figures::new();
+                let traces = Traces::to(&Collector::at(collector), &figures).expect("a collector");
+                runtime.observer(figures).observer(traces)
+            }
+            None => runtime,
+        };
+        let (runtime, options) = (runtime.build(), Options { auth: ways.is_guarded, ..Options::default() });
+        let server = Server::new(&runtime, options).await.expect("a server");
         let upstream = std::env::var(UPSTREAM).expect("the address that models ask");
         for agent in apps::agents(&runtime, &upstream) {
             server.apps().put(agent, None);

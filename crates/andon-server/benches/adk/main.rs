@@ -14,6 +14,7 @@ mod apps;
 mod asking;
 #[path = "../server/client.rs"]
 mod client;
+mod collector;
 mod guarded;
 mod health;
 mod held;
@@ -22,30 +23,36 @@ mod leaving;
 #[expect(dead_code, reason = "the other benchmark's models can do more")]
 #[path = "../server/models.rs"]
 mod models;
+mod observed;
 #[path = "../server/process.rs"]
 mod process;
 mod streams;
 mod table;
 mod upstream;
 
+use house::Ways;
 use table::Scene;
 
 /// All that is measured.
-const ALL: [Scene; 5] = [
+const ALL: [Scene; 6] = [
     Scene { name: "events", measure: streams::events },
     Scene { name: "memory", measure: held::memory },
     Scene { name: "disconnect", measure: leaving::disconnect },
     Scene { name: "health", measure: health::health },
     Scene { name: "auth", measure: guarded::auth },
+    Scene { name: "telemetry", measure: observed::telemetry },
 ];
 
 fn main() {
     process::raise_open_files();
     let words: Vec<String> = std::env::args().collect();
     let behind = |word: &str| words.iter().position(|own| own == word).and_then(|place| words.get(place + 1));
-    let guarded = words.iter().any(|word| word == house::GUARDED);
+    let ways = Ways {
+        is_guarded: words.iter().any(|word| word == house::GUARDED),
+        collector: behind(house::OBSERVED).map(String::as_str),
+    };
     match behind(house::AS_SERVER) {
-        Some(folder) => house::serve(std::path::Path::new(folder), guarded),
+        Some(folder) => house::serve(std::path::Path::new(folder), ways),
         None => table::print(&ALL),
     }
 }
