@@ -11,7 +11,7 @@ use crate::debian;
 /// What is installed, exactly.
 const PACKAGES: [&str; 3] = ["mcp==2.3.0", "schemathesis==4.32.5", "hypothesis==6.170.15"];
 
-/// ADK, whose client and page are tested against our server.
+/// ADK, whose client and page are tested against our server, and whose server is measured beside ours.
 const ADK: [&str; 1] = ["google-adk==2.13.0"];
 
 /// The Python of the virtual environment, which is made if it is not there.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use andon::Runtime;
-use andon_store::{OpenError, Options, Owner, SqliteJournal, default_path};
+use andon::{Runtime, RuntimeBuilder};
+use andon_store::{OpenError, Options, Owner, OwnerKey, SqliteJournal, default_path};
 use anyhow::{Context, anyhow};
 
 use crate::args::DbArgs;
@@ -53,11 +53,11 @@ impl Db {
     }
 
     /// As [`open`](Self::open), for a server: where it can be reached is said beside the file.
-    pub(crate) fn open_to_serve(&self, program: &str) -> anyhow::Result<(Runtime, Address)> {
-        let Some(file) = &self.file else { return Ok((Runtime::builder().build(), Address(None))) };
+    pub(crate) fn open_to_serve(&self, program: &str, runtime: RuntimeBuilder) -> anyhow::Result<(Runtime, Address)> {
+        let Some(file) = &self.file else { return Ok((runtime.build(), Address(None))) };
         let journal = SqliteJournal::open_with(file, &Options::new().program(program));
         let journal = Arc::new(journal.map_err(|error| with_advice(error, For::Running))?);
-        Ok((Runtime::builder().journal(Arc::clone(&journal) as _).build(), Address(Some(journal))))
+        Ok((runtime.journal(Arc::clone(&journal) as _).build(), Address(Some(journal))))
     }
 
     /// Opens it to look, also while another process writes it; nothing if nothing was recorded yet.
@@ -146,8 +146,12 @@ impl Db {
 pub(crate) struct Address(Option<Arc<SqliteJournal>>);
 
 impl Address {
-    /// Says where the server is.
-    pub(crate) fn say(&self, address: String) -> anyhow::Result<()> {
+    /// Says where the server is, and what opens it to whoever may read the database.
+    pub(crate) fn say(&self, address: String, key: Option<&str>) -> anyhow::Result<()> {
+        if let (Some(journal), Some(key)) = (&self.0, key) {
+            let said = journal.set_key(Some(OwnerKey::new(key)));
+            said.context("the server's key cannot be written beside the database")?;
+        }
         self.set(Some(address)).context("the server's address cannot be written beside the database")
     }
 

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use andon::core::time::Wall;
 use andon::{Feed, FeedItem, RunId, Runtime};
+use andon_telemetry::Figures;
 use axum::body::Bytes;
 use bytes::{BufMut, BytesMut};
 use futures_core::Stream;
@@ -24,6 +26,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use crate::Core;
 use crate::idle::after;
 use crate::presence::Watcher;
 use crate::principal::{Pass, RECHECK};
@@ -59,6 +62,36 @@ pub(crate) struct Reading {
     pub(crate) _place: Place,
     pub(crate) watcher: Watcher,
     pub(crate) leave: Leave,
+    pub(crate) lag: Lag,
+}
+
+impl Reading {
+    /// An item is handed to the reader's connection.
+    pub(crate) fn saw(&self, item: &FeedItem) {
+        self.lag.saw(item, &self.leave.runtime);
+    }
+}
+
+/// How far a reader is behind, for the figures. What was there before the reader came is no lag.
+#[derive(Debug)]
+pub(crate) struct Lag {
+    figures: Arc<Figures>,
+    since: Wall,
+}
+
+impl Lag {
+    pub(crate) fn new(core: &Core) -> Self {
+        Self { figures: Arc::clone(&core.figures), since: core.runtime.now().wall }
+    }
+
+    fn saw(&self, item: &FeedItem, runtime: &Runtime) {
+        if let FeedItem::Fact(record) = item
+            && record.at.wall >= self.since
+        {
+            let lag = runtime.now().wall.0.saturating_sub(record.at.wall.0);
+            self.figures.feed_lag(Duration::from_micros(lag));
+        }
+    }
 }
 
 /// Leave to read, which can end.
@@ -174,7 +207,10 @@ impl<H: Hand> SseBody<H> {
                 return None;
             }
             match Pin::new(&mut self.feed).poll_next(cx) {
-                Poll::Ready(Some(item)) => self.hand.write(&item),
+                Poll::Ready(Some(item)) => {
+                    self.reading.saw(&item);
+                    self.hand.write(&item);
+                }
                 Poll::Ready(None) => {
                     self.is_over = self.parked.as_ref().is_none_or(|parked| !parked.is_still());
                     return self.hand.rest();

@@ -35,13 +35,16 @@ mod guard;
 mod idle;
 mod json;
 mod keys;
+mod limiter;
 mod line;
+mod oidc;
 mod options;
 mod path;
 mod presence;
 mod principal;
 mod problem;
 mod query;
+mod requests;
 mod scopes;
 mod seats;
 mod secret;
@@ -55,6 +58,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use andon::{JournalError, Runtime};
+use andon_telemetry::Figures;
 use axum::Router;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -64,6 +68,7 @@ use tokio_util::task::TaskTracker;
 pub use apps::{App, Apps};
 pub use files::raise_file_limit;
 pub use keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
+pub use oidc::{Oidc, OidcError};
 pub use options::{Disconnect, Options};
 pub use scopes::{NoSuchScope, Scope, Scopes};
 pub use secret::{NoRandom, Secret};
@@ -114,12 +119,13 @@ pub(crate) struct Core {
     /// Work that goes on when the request that began it is gone.
     pub(crate) tasks: TaskTracker,
     pub(crate) counts: Counts,
+    /// What operators see. Those of runs are in it if the runtime was built with it.
+    pub(crate) figures: Arc<Figures>,
 }
 
 /// What has happened since the server began.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    pub(crate) runs: AtomicU64,
     pub(crate) cancels: AtomicU64,
     pub(crate) connections: AtomicU64,
 }
@@ -144,6 +150,7 @@ impl Server {
             hurry: watch::Sender::new(Hurry::None),
             tasks: TaskTracker::new(),
             counts: Counts::default(),
+            figures: runtime.observer().unwrap_or_else(Figures::new),
             options,
         };
         Ok(Self { core: Arc::new(core) })
@@ -162,6 +169,12 @@ impl Server {
     /// The runtime that its runs belong to.
     pub fn runtime(&self) -> &Runtime {
         &self.core.runtime
+    }
+
+    /// The figures that `GET /metrics` gives out. Those of runs are among them if the runtime was built with [`Figures`] as an
+    /// observer.
+    pub fn figures(&self) -> &Arc<Figures> {
+        &self.core.figures
     }
 
     /// What an earlier server left on record and this one could not read, for whoever starts it to be told.

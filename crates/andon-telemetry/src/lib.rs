@@ -2,7 +2,25 @@
 //!
 //! All of it is told by the runs' own events, by an [observer](andon::Observer) of what is shown. Nothing here can hold a run up, and
 //! nothing is known here that is not on record.
+//!
+//! ```
+//! use andon::Runtime;
+//! use andon_telemetry::{Figures, Logs};
+//!
+//! let figures = Figures::new();
+//! let runtime = Runtime::builder().observer(figures.clone()).observer(std::sync::Arc::new(Logs)).build();
+//! assert!(figures.render(&runtime).contains("andon_runs"));
+//! ```
 
+mod figures;
+mod logs;
 pub mod names;
+#[cfg(feature = "otlp")]
+mod otlp;
 pub mod span;
 mod words;
+
+pub use figures::{Figures, Now};
+pub use logs::Logs;
+#[cfg(feature = "otlp")]
+pub use otlp::{Collector, Traces, TracesError};

@@ -216,9 +216,13 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 pub(crate) fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(ANDON);
     for name in [
+        "ANDON_KEY",
         "ANDON_SERVER",
         "ANDON_CONFIG",
         "ANDON_MODEL",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_HEADERS",
         "OPENAI_API_KEY",
         "OPENAI_BASE_URL",
         "ANTHROPIC_API_KEY",

@@ -53,7 +53,7 @@ fn every_command_of_the_servers_guide_works() {
         r#""decision":"approve""#,
         r#""reason":"runaway loop""#,
         r#""stopped":{"cancelled""#,
-        "andon_runs_total",
+        "andon_runs_started_total",
     ] {
         assert!(printed.contains(expected), "{expected} is not in what was printed:\n{printed}");
     }

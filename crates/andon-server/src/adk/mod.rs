@@ -15,6 +15,7 @@ mod event;
 mod form;
 mod hand;
 mod import;
+mod live;
 mod reach;
 mod render;
 mod request;
@@ -31,7 +32,7 @@ pub(crate) use words::in_adks_words;
 
 use axum::Router;
 use axum::middleware;
-use axum::routing::{MethodRouter, post};
+use axum::routing::{MethodRouter, get, post};
 
 use crate::Shared;
 
@@ -40,11 +41,13 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    let runs = vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse))];
-    [runs, about::routes(), sessions::routes(), artifacts::routes(), dev::routes(), ui::routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let all = [runs(), about::routes(), sessions::routes(), artifacts::routes(), dev::routes(), ui::routes()];
+    all.into_iter().flatten().collect()
+}
+
+/// What starts runs.
+fn runs() -> Vec<Route> {
+    vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse)), ("/run_live", get(live::run_live))]
 }
 
 /// All routes, with refusals in ADK's words.

@@ -306,6 +306,11 @@ impl Rendering {
         Some(event)
     }
 
+    /// The turn is over, for who is told turn by turn.
+    pub(crate) fn turn_complete(&self, now: Wall) -> AdkEvent {
+        AdkEvent { turn_complete: Some(true), ..self.blank(self.id("turn"), now) }
+    }
+
     /// The run is at rest (invariant 4).
     fn end(&mut self, outcome: &andon::Ending, at: Wall) -> Option<AdkEvent> {
         if self.view == View::Session && !self.has_started {

@@ -1,7 +1,6 @@
 //! `POST /v1/runs`: a request becomes a run.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::json::Json;
@@ -352,7 +351,6 @@ pub(crate) async fn start(
         Err(Refused::Start(StartError::RunIdTaken(_))) => return repeated().await,
         other => other?,
     };
-    core.counts.runs.fetch_add(1, Ordering::Relaxed);
     match run.accepted().await {
         Ok(()) => Ok((run, StatusCode::CREATED)),
         Err(JournalError::RunExists(_)) => repeated().await,

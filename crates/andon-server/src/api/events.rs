@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::IdForm;
 use super::{runs, socket};
 use crate::Shared;
-use crate::feeds::{Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
+use crate::feeds::{Lag, Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
 use crate::path::Path;
 use crate::presence::Watcher;
 use crate::principal::Principal;
@@ -138,7 +138,7 @@ impl Wanted {
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
         let watcher = self.watcher.unwrap_or_else(|| core.presence.watch(run.id()));
-        Reading { _place: self.place, watcher, leave: self.leave }
+        Reading { _place: self.place, watcher, leave: self.leave, lag: Lag::new(core) }
     }
 }
 

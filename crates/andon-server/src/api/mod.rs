@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod forms;
 mod keys;
 mod line;
+mod me;
 mod operations;
 mod runs;
 pub(crate) mod selector;
@@ -34,6 +35,7 @@ use crate::access::admit;
 use crate::guard::{guard, is_named};
 use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
+use crate::requests::{self, REQUEST_ID};
 use crate::seats::{HURRY, Reserved, keep_the_reserve};
 use crate::{Shared, adk};
 
@@ -61,6 +63,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one, sessions::delete))
         .routes(routes!(sessions::history))
+        .routes(routes!(me::me))
         .routes(routes!(tickets::issue))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::revoke))
@@ -89,6 +92,7 @@ pub(crate) fn router(core: &Shared) -> Router {
         .layer(middleware::from_fn(keep_the_reserve))
         .layer(cors(core))
         .layer(middleware::from_fn_with_state(Shared::clone(core), guard))
+        .layer(middleware::from_fn_with_state(Shared::clone(core), requests::account))
         .with_state(Shared::clone(core))
 }
 
@@ -101,7 +105,7 @@ fn cors(core: &Shared) -> CorsLayer {
         .allow_origin(AllowOrigin::predicate(is_allowed))
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, HeaderName::from_static("last-event-id")])
-        .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("andon-run-id")])
+        .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("andon-run-id"), REQUEST_ID])
         .max_age(Duration::from_secs(600))
 }
 

@@ -1,10 +1,10 @@
 //! What operators and their machines ask for.
 
-use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use crate::json::Json;
 use andon::CALIBRATION;
+use andon_telemetry::Now;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -47,21 +47,17 @@ pub(crate) async fn readyz(State(core): State<Shared>) -> Response {
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
 pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
-    let is_held = is_held_for_all(&core.admission.holds());
-    let counts = &core.counts;
-    let figures = [
-        ("andon_runs_in_progress", "gauge", "Runs that have not settled.", core.runtime.runs().len() as u64),
-        ("andon_feeds_open", "gauge", "Feeds that are being read.", core.feeds.count() as u64),
-        ("andon_connections_open", "gauge", "Connections.", counts.connections.load(Ordering::Relaxed)),
-        ("andon_line_held", "gauge", "1 while the line is held for all.", u64::from(is_held)),
-        ("andon_runs_total", "counter", "Runs that were started.", counts.runs.load(Ordering::Relaxed)),
-        ("andon_cancels_total", "counter", "Cancels that were asked for.", counts.cancels.load(Ordering::Relaxed)),
-    ];
-    let mut text = String::new();
-    for (name, kind, help, value) in figures {
-        // Writing to a text does not fail.
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
-    }
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    core.figures.set_server(Now {
+        feeds: count(core.feeds.count() as u64),
+        connections: count(core.counts.connections.load(Ordering::Relaxed)),
+        is_held: is_held_for_all(&core.admission.holds()),
+        cancels_asked: core.counts.cancels.load(Ordering::Relaxed),
+    });
+    // The state of each run is folded from its events: with many runs that takes its time.
+    let looking = Shared::clone(&core);
+    let rendered = tokio::task::spawn_blocking(move || looking.figures.render(&looking.runtime)).await;
+    let text = rendered.unwrap_or_default();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -15,9 +15,12 @@ const S: &str = "/apps/shop/users/ada/sessions";
 
 fn shop() -> AgentBuilder {
     let schema = json!({"type": "object", "properties": {}});
-    agent([vec![Act::text("Hello."), Act::end()]])
-        .instructions("Be kind.")
-        .tool(FnTool::new("look", "Looks.", schema, |_| async { Ok("seen".into()) }))
+    agent([vec![Act::text("Hello."), Act::end()]]).instructions("Be kind.").tool(FnTool::new(
+        "look",
+        "Looks.",
+        schema,
+        |_| async { Ok("seen".into()) },
+    ))
 }
 
 async fn inside() -> Inside {

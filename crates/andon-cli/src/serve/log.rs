@@ -1,0 +1,112 @@
+//! Log lines on standard error.
+//!
+//! # Invariants
+//!
+//! 1. Nothing waits for who reads them: what is not read in time is dropped.
+//! 2. Libraries that would log what they send and are sent, headers and keys among it, say nothing below a warning, whatever is asked for.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use anyhow::{Context, anyhow};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
+
+use crate::args::{LogFormat, TelemetryArgs};
+
+/// How many lines may be unread.
+const UNREAD: usize = 4_096;
+
+/// Libraries that see what nobody is to see (invariant 2).
+const DISCREET: [&str; 9] = [
+    "h2",
+    "hyper",
+    "hyper_util",
+    "reqwest",
+    "rustls",
+    "rmcp",
+    "tungstenite",
+    "tokio_tungstenite",
+    "aws_smithy_runtime",
+];
+
+/// Logs from now on, for the whole process.
+pub(super) fn begin(args: &TelemetryArgs) -> anyhow::Result<()> {
+    let usual = match args.log_format {
+        LogFormat::Text => "warn",
+        LogFormat::Json => "info",
+    };
+    let asked = args.log.as_deref().unwrap_or(usual);
+    let filter = filter(asked)?;
+    let lines = Lines::new()?;
+    let layer = match args.log_format {
+        LogFormat::Text => fmt::layer().with_ansi(false).with_writer(lines).boxed(),
+        LogFormat::Json => fmt::layer().json().flatten_event(true).with_span_list(false).with_writer(lines).boxed(),
+    };
+    // Somebody else in this process may log already: a test.
+    let _ = registry().with(layer.with_filter(filter)).try_init();
+    Ok(())
+}
+
+fn filter(asked: &str) -> anyhow::Result<EnvFilter> {
+    let what = "write --log as error, warn, info, debug, or a filter such as info,andon_server=debug";
+    let mut filter = EnvFilter::try_new(asked).map_err(|error| anyhow!("--log {asked}: {error}: {what}"))?;
+    for library in DISCREET {
+        filter = filter.add_directive(format!("{library}=warn").parse()?);
+    }
+    Ok(filter)
+}
+
+/// Lines on their way to standard error, written by a thread of its own.
+#[derive(Clone)]
+struct Lines(SyncSender<Vec<u8>>);
+
+impl Lines {
+    fn new() -> anyhow::Result<Self> {
+        let (lines, unread) = sync_channel::<Vec<u8>>(UNREAD);
+        let thread = std::thread::Builder::new().name("andon-log".to_owned());
+        let write = move || unread.iter().for_each(|line| drop(io::stderr().lock().write_all(&line)));
+        thread.spawn(write).context("no thread for the log")?;
+        Ok(Self(lines))
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // One call is one line, and one that does not fit is dropped (invariant 1).
+        let _ = self.0.try_send(line.to_vec());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_is_none_is_refused_with_what_to_write() {
+        assert!(filter("info,andon_server=debug").is_ok());
+        let refused = filter("andon=loud").unwrap_err().to_string();
+        assert!(refused.contains("such as info"), "{refused}");
+    }
+
+    #[test]
+    fn libraries_that_see_headers_stay_discreet() {
+        let shown = filter("trace,h2=trace").unwrap().to_string();
+        assert!(shown.contains("h2=warn") && !shown.contains("h2=trace"), "{shown}");
+    }
+}

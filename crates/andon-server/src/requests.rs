@@ -1,0 +1,110 @@
+//! An account of every request: a figure, a line in the log, and an id by which a client's trouble is found there.
+//!
+//! # Invariants
+//!
+//! 1. What a client sent is not logged: no path, no query, no header and no body. A route is named by its template.
+//! 2. An id that a client names is taken only if it is short and plain, so that it can stand in a log.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::time::Instant;
+use tracing::{Instrument, debug, error, info, info_span};
+use uuid::Uuid;
+
+use crate::Shared;
+use crate::problem::Problem;
+
+/// The header with a request's id, both ways.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// How long an id may be that a client names.
+const LONGEST: usize = 64;
+
+/// What a request is called in the log.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(Arc<str>);
+
+impl RequestId {
+    fn of(headers: &HeaderMap) -> Self {
+        let named = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+        let is_plain = |id: &&str| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+            !id.is_empty() && id.len() <= LONGEST && id.bytes().all(plain)
+        };
+        named.filter(is_plain).map_or_else(|| Self(Uuid::now_v7().to_string().into()), |id| Self(id.into()))
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Accounts for a request.
+pub(crate) async fn account(State(core): State<Shared>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = RequestId::of(request.headers());
+    let method = request.method().clone();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("(none)", |matched| matched.as_str());
+    let span = info_span!("request", request_id = %id);
+    let response = next.run(request).instrument(span.clone()).await;
+    let took = began.elapsed();
+    core.figures.request(method.as_str(), route, response.status().as_u16(), took);
+    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    span.in_scope(|| log(&method, route, response.status(), took_us));
+    named(response, &id)
+}
+
+fn log(method: &Method, route: &str, status: StatusCode, took_us: u64) {
+    let (method, status) = (method.as_str(), status.as_u16());
+    match (status, route) {
+        (500.., _) => error!(method, route, status, took_us, "request"),
+        // Machines ask these all day.
+        (_, "/healthz" | "/readyz" | "/metrics" | "/health") => debug!(method, route, status, took_us, "request"),
+        _ => info!(method, route, status, took_us, "request"),
+    }
+}
+
+/// Tells the client what its request is called.
+fn named(mut response: Response, id: &RequestId) -> Response {
+    let is_problem =
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
+    if let Some(problem) = response.extensions_mut().remove::<Problem>().filter(|_| is_problem) {
+        let body = problem.with("request_id", &*id.0).to_json().to_string();
+        let (mut parts, _) = response.into_parts();
+        parts.headers.remove(header::CONTENT_LENGTH);
+        response = (parts, body).into_response();
+    }
+    if let Ok(value) = HeaderValue::from_str(&id.0) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(named: &str) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert(REQUEST_ID, HeaderValue::from_str(named).unwrap());
+        RequestId::of(&headers).to_string()
+    }
+
+    #[test]
+    fn an_id_that_can_stand_in_a_log_is_taken_and_any_other_replaced() {
+        assert_eq!(id("abc-123_X.y:z"), "abc-123_X.y:z");
+        let long = "x".repeat(65);
+        for bad in ["", " ", "a b", "a\"b", "{\"a\":1}", "a/b", &long] {
+            let made = id(bad);
+            assert!(made != bad && Uuid::parse_str(&made).is_ok(), "{bad} became {made}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Figures for Prometheus.
+//!
+//! # Invariants
+//!
+//! 1. What is not known is counted as not known, and never as 0.
+//! 2. A label has a bounded number of values: what a client or a model can choose freely is no label, and a name is taken only from
+//!    what an agent really has, up to a limit, behind which it is `other`. No label names a user, a session or a run.
+//! 3. All is told by facts; nothing is kept of a run. What runs at this moment is asked of the runtime when somebody looks.
+
+mod describe;
+mod labels;
+mod recorder;
+mod server;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolEnd};
+use andon::core::id::{CallId, RunId, SessionKey};
+use andon::core::progress::Progress;
+use andon::core::receipt::Receipt;
+use andon::core::usage::{Figure, Usage, Used};
+use andon::{JournalError, Observer, Runtime, Seen, SeenLater, State};
+use metrics::{Counter, Gauge, Histogram};
+use parking_lot::Mutex;
+
+use crate::words;
+use labels::Names;
+use recorder::Recorder;
+pub use server::Now;
+
+/// Figures of runs, and of the server that runs them. Set it as an observer of the runtime.
+pub struct Figures {
+    recorder: Recorder,
+    apps: Names,
+    models: Names,
+    tools: Names,
+    journal: Histogram,
+    feed_lag: Histogram,
+    leaked_now: Gauge,
+    broken_off: Counter,
+    /// Calls whose late end was told before it was shown that they had been given up.
+    early: Mutex<HashSet<(RunId, CallId)>>,
+}
+
+impl Figures {
+    /// Figures that have counted nothing.
+    pub fn new() -> Arc<Self> {
+        let recorder = Recorder::new();
+        describe::all(&recorder);
+        let figures = Self {
+            journal: recorder.histogram("andon_journal_seconds", &[]),
+            feed_lag: recorder.histogram("andon_feed_lag_seconds", &[]),
+            leaked_now: recorder.gauge("andon_leaked_work", &[]),
+            broken_off: recorder.counter("andon_runs_broken_off_total", &[]),
+            recorder,
+            apps: Names::default(),
+            models: Names::default(),
+            tools: Names::default(),
+            early: Mutex::default(),
+        };
+        // So that they are there before anything is wrong.
+        figures.leaked_now.set(0.0);
+        figures.broken_off.increment(0);
+        for counter in ["andon_spans_sent_total", "andon_spans_dropped_total"] {
+            figures.recorder.counter(counter, &[]).increment(0);
+        }
+        Arc::new(figures)
+    }
+
+    /// All figures, as Prometheus reads them.
+    pub fn render(&self, runtime: &Runtime) -> String {
+        let mut states =
+            [(State::Queued, "queued", 0_u32), (State::Running, "running", 0), (State::Waiting, "waiting", 0)];
+        let mut cancelling = 0_u32;
+        for run in runtime.in_progress() {
+            let state = run.state();
+            match states.iter_mut().find(|(of, ..)| *of == state) {
+                Some((.., count)) => *count += 1,
+                None if state == State::Cancelling => cancelling += 1,
+                // It has settled meanwhile.
+                None => {}
+            }
+        }
+        for (_, word, count) in states {
+            self.recorder.gauge("andon_runs", &[("state", word)]).set(f64::from(count));
+        }
+        self.recorder.gauge("andon_runs", &[("state", "cancelling")]).set(f64::from(cancelling));
+        let all = states.iter().map(|(.., count)| count).sum::<u32>() + cancelling;
+        self.recorder.gauge("andon_runs_in_progress", &[]).set(f64::from(all));
+        self.recorder.counter("andon_observer_panics_total", &[]).absolute(runtime.observer_panics());
+        self.recorder.render()
+    }
+
+    fn settled(&self, seen: &Seen<'_>, outcome: &'static str) {
+        let app = self.apps.bounded(&seen.session.app);
+        self.recorder.counter("andon_runs_settled_total", &[("app", &app), ("outcome", outcome)]).increment(1);
+        let Some(receipt) = Receipt::fold(seen.past.iter().chain([seen.record]), []) else { return };
+        self.recorder.histogram("andon_run_seconds", &[("outcome", outcome)]).record(seconds(receipt.run_us));
+        let Some(phase) = receipt.cut_in.map(words::phase) else { return };
+        let took = receipt.took;
+        for (instant, us) in [("delivered", took.delivered_us), ("quiet", took.quiet_us), ("settled", took.settled_us)]
+        {
+            if let Some(us) = us {
+                self.cancel_seconds(phase, instant, seconds(us));
+            }
+        }
+    }
+
+    fn cancel_seconds(&self, phase: &'static str, instant: &'static str, seconds: f64) {
+        self.recorder.histogram("andon_cancel_seconds", &[("phase", phase), ("instant", instant)]).record(seconds);
+    }
+
+    /// How long the first request took to be on record. One that an earlier process took cannot be measured.
+    fn recorded(&self, seen: &Seen<'_>, requested_us: u64) {
+        let is_first = !seen.past.iter().any(|record| matches!(record.event, Event::CancelRequested { .. }));
+        let is_own = seen.past.last().is_some_and(|last| last.epoch == seen.record.epoch);
+        if let Some(phase) = phase(seen.past).filter(|_| is_first && is_own) {
+            self.cancel_seconds(phase, "recorded", seconds(seen.now.mono_us.saturating_sub(requested_us)));
+        }
+    }
+
+    fn usage(&self, past: &[Arc<Record>], call: u32, used: &Used) {
+        let model = self.model(past, call);
+        for (account, usage) in [("delivered", &used.delivered), ("billed", &used.billed)] {
+            for (kind, figure) in kinds(usage) {
+                self.tokens(kind, account, &model, figure);
+            }
+        }
+    }
+
+    fn tokens(&self, kind: &str, account: &str, model: &str, figure: Figure) {
+        let labels = [("kind", kind), ("account", account), ("model", model)];
+        match figure.value {
+            Some(tokens) => {
+                let [kind, account, model] = labels;
+                let provenance = ("provenance", words::provenance(figure.provenance));
+                self.recorder.counter("andon_tokens_total", &[kind, account, provenance, model]).increment(tokens);
+            }
+            None => self.recorder.counter("andon_usage_unknown_total", &labels).increment(1),
+        }
+    }
+
+    /// A counter cannot fall, and a correction may be either way: more and less are counted apart. What was not known before is
+    /// counted with all the rest.
+    fn corrected(&self, learnt: &SeenLater<'_>, call: u32, used: &Used) {
+        let earlier = learnt.earlier.iter().rev().find_map(|addendum| match &addendum.what {
+            Learnt::UsageCorrected { call: of, used } if *of == call => Some(&**used),
+            _ => None,
+        });
+        let Some(before) = earlier.or_else(|| words::usage_of(learnt.facts, call)) else { return };
+        let model = self.model(learnt.facts, call);
+        let accounts = [("delivered", &before.delivered, &used.delivered), ("billed", &before.billed, &used.billed)];
+        for (account, before, after) in accounts {
+            for ((kind, before), (_, after)) in kinds(before).into_iter().zip(kinds(after)) {
+                match (before.value, after.value) {
+                    (Some(before), Some(after)) => {
+                        let (way, by) =
+                            if after >= before { ("more", after - before) } else { ("less", before - after) };
+                        let labels = [("kind", kind), ("account", account), ("model", &*model), ("way", way)];
+                        self.recorder.counter("andon_tokens_corrected_total", &labels).increment(by);
+                    }
+                    (None, Some(_)) => self.tokens(kind, account, &model, after),
+                    (_, None) => {}
+                }
+            }
+        }
+    }
+
+    fn model(&self, past: &[Arc<Record>], call: u32) -> Arc<str> {
+        words::model_of(past, call).map_or_else(|| "?".into(), |model| self.models.bounded(model))
+    }
+
+    fn tool_finished(&self, seen: &Seen<'_>, call: &CallId, end: ToolEnd, remains: Option<&Remains>) {
+        let tool = self.tools.bounded(words::tool_of(seen.past, call).unwrap_or("?"));
+        self.tool_call(&tool, words::verdict(end));
+        let left = usize::from(end == ToolEnd::Leaked) + remains.map_or(0, |remains| remains.leaked.len());
+        self.leaked(seen.session, left);
+        let key = (seen.run.clone(), call.clone());
+        if end == ToolEnd::Leaked && self.early.lock().remove(&key) {
+            self.leaked_now.decrement(1.0);
+        }
+    }
+
+    fn tool_refused(&self, seen: &Seen<'_>, call: &CallId, why: Refusal) {
+        let asked = words::tool_of(seen.past, call).unwrap_or("?");
+        // The agent has a tool of that name, or else it would have been refused as unknown.
+        let is_real = matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::DeniedByPerson);
+        let tool = if is_real { self.tools.bounded(asked) } else { self.tools.if_known(asked) };
+        self.tool_call(&tool, "never_started");
+    }
+
+    fn tool_call(&self, tool: &str, verdict: &'static str) {
+        self.recorder.counter("andon_tool_calls_total", &[("tool", tool), ("verdict", verdict)]).increment(1);
+    }
+
+    fn leaked(&self, session: &SessionKey, number: usize) {
+        if number > 0 {
+            let app = self.apps.bounded(&session.app);
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            self.recorder.counter("andon_leaked_work_total", &[("app", &app)]).increment(u64::from(number));
+            self.leaked_now.increment(f64::from(number));
+        }
+    }
+
+    /// A tool that was given up has ended after all.
+    fn late(&self, learnt: &SeenLater<'_>, call: &CallId, remains: Option<&Remains>) {
+        let end = learnt.facts.iter().rev().find_map(|record| match &record.event {
+            Event::ToolFinished { call: of, end, .. } if of == call => Some(*end),
+            _ => None,
+        });
+        match end {
+            Some(ToolEnd::Leaked) => self.leaked_now.decrement(1.0),
+            Some(_) => {}
+            None => drop(self.early.lock().insert((learnt.run.clone(), call.clone()))),
+        }
+        self.leaked(learnt.session, remains.map_or(0, |remains| remains.leaked.len()));
+    }
+}
+
+impl Observer for Figures {
+    fn fact(&self, seen: &Seen<'_>) {
+        self.journal.record(seen.now.since(seen.record.at).as_secs_f64());
+        match &seen.record.event {
+            Event::RunAccepted { .. } => {
+                let app = self.apps.bounded(&seen.session.app);
+                self.recorder.counter("andon_runs_started_total", &[("app", &app)]).increment(1);
+            }
+            Event::Usage { call, used, .. } => self.usage(seen.past, *call, used),
+            Event::ModelFinished { call, end, first_piece_us } => {
+                let model = self.model(seen.past, *call);
+                let labels = [("model", &*model), ("end", words::model_end(end))];
+                self.recorder.counter("andon_model_calls_total", &labels).increment(1);
+                if let Some(us) = first_piece_us {
+                    let first = self.recorder.histogram("andon_model_first_piece_seconds", &[("model", &model)]);
+                    first.record(seconds(*us));
+                }
+            }
+            Event::ToolFinished { call, end, remains, .. } => self.tool_finished(seen, call, *end, remains.as_deref()),
+            Event::ToolRefused { call, why, .. } => self.tool_refused(seen, call, *why),
+            Event::HookFinished { end: HookEnd::Leaked, .. } => self.leaked(seen.session, 1),
+            Event::CancelRequested { request, .. } => {
+                let labels = [("reason", request.reason.as_str()), ("force", request.force.as_str())];
+                self.recorder.counter("andon_cancels_total", &labels).increment(1);
+                self.recorded(seen, request.requested_at.mono_us);
+            }
+            Event::RunSettled { outcome } => {
+                self.early.lock().retain(|(run, _)| run != seen.run);
+                self.settled(seen, outcome.as_str());
+            }
+            _ => {}
+        }
+        self.recorder.tidy();
+    }
+
+    fn addendum(&self, learnt: &SeenLater<'_>) {
+        match &learnt.addendum.what {
+            Learnt::UsageCorrected { call, used } => self.corrected(learnt, *call, used),
+            Learnt::LateResult { call, remains, .. } => self.late(learnt, call, remains.as_deref()),
+            _ => {}
+        }
+    }
+
+    fn broken_off(&self, _: &RunId, _: &SessionKey, _: &JournalError) {
+        self.broken_off.increment(1);
+    }
+}
+
+impl std::fmt::Debug for Figures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Figures").finish_non_exhaustive()
+    }
+}
+
+/// What a run was doing behind these facts.
+fn phase(past: &[Arc<Record>]) -> Option<&'static str> {
+    let (first, rest) = past.split_first()?;
+    let Event::RunAccepted { accepted } = &first.event else { return None };
+    let mut progress = Progress::new(Arc::clone(accepted));
+    for record in rest {
+        // Facts that are shown have been folded before.
+        let _ = progress.apply_record(record);
+    }
+    Some(words::phase(progress.phase()))
+}
+
+fn kinds(usage: &Usage) -> [(&'static str, Figure); 5] {
+    [
+        ("input", usage.input),
+        ("cache_read", usage.cache_read),
+        ("cache_write", usage.cache_write),
+        ("output", usage.output),
+        ("reasoning", usage.reasoning),
+    ]
+}
+
+fn seconds(us: u64) -> f64 {
+    Duration::from_micros(us).as_secs_f64()
+}
