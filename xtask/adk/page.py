@@ -12,7 +12,7 @@ APP = "house"
 INPUT = "textarea.chat-input-box"
 
 # What the page complains of with ADK's own server, too: fonts from elsewhere, a style that it lacks, and its own Stop.
-KNOWN = ["fonts.g", "prism-dark.css", "AbortError", "ERR_NAME_NOT_RESOLVED"]
+KNOWN = ["fonts.g", "prism-dark.css", "AbortError", "was aborted", "ERR_NAME_NOT_RESOLVED"]
 
 
 class Page:
