@@ -88,10 +88,12 @@ async fn the_table_has_every_route_that_is_served_and_no_other() {
     }
 }
 
-#[tokio::test]
-async fn the_dialect_of_a_path_is_the_one_of_its_table() {
-    let adk: BTreeSet<&str> = adk::routes().into_iter().map(|(path, _)| path).collect();
-    assert!(TABLE.iter().all(|(path, row)| row.is_adk == adk.contains(path)));
+#[test]
+fn the_dialect_of_a_path_is_the_one_of_its_table() {
+    assert!(NATIVE.iter().all(|(_, path, _)| !adk::is_adks(path)));
+    let adks = ADK.iter().map(|(_, path, _)| *path).chain(ADK_ANY.iter().map(|(path, _)| *path));
+    let mut adks = adks;
+    assert!(adks.all(adk::is_adks));
 }
 
 #[tokio::test]
