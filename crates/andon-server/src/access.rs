@@ -78,7 +78,8 @@ pub(crate) const ADK: &[Row] = &[
     (Method::POST, "/run", Need::Scope(RunCreate)),
     (Method::POST, "/run_sse", Need::Scope(RunCreate)),
     (Method::GET, "/run_live", Feed(RunCreate)),
-    // The page itself, as a program: what it shows it has to ask for.
+    // The page itself, as a program: what it shows it has to ask for. The root leads to it, where it is served.
+    (Method::GET, "/", Need::Known),
     (Method::GET, "/dev-ui", Need::Known),
     (Method::GET, "/dev-ui/", Need::Known),
     (Method::GET, "/dev-ui/assets/config/runtime-config.json", Need::Known),
