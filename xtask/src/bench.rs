@@ -1,14 +1,25 @@
 //! `cargo xtask bench`.
 
+use std::process::Command;
+
 use anyhow::{Result, bail};
 
+use crate::python::ensure_adk;
 use crate::stages::cargo;
 
 /// The benchmarks of one crate, as a table; only those whose name contains a word, if there are words.
 fn bench(package: &str, name: &str, words: &[&str]) -> Result<()> {
-    let command = ["bench", "--quiet", "--package", package, "--bench", name, "--"];
-    let status = cargo(&command).args(words).status()?;
-    if !status.success() {
+    run(&mut command(package, name, words))
+}
+
+fn command(package: &str, name: &str, words: &[&str]) -> Command {
+    let mut command = cargo(&["bench", "--quiet", "--package", package, "--bench", name, "--"]);
+    command.args(words);
+    command
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    if !command.status()?.success() {
         bail!("the benchmark failed");
     }
     Ok(())
@@ -38,6 +49,11 @@ pub(crate) fn journal(words: &[&str]) -> Result<()> {
 /// What a run costs over HTTP, and how soon it stops.
 pub(crate) fn server(words: &[&str]) -> Result<()> {
     bench("andon-server", "server", words)
+}
+
+/// Andon beside ADK's own server, through ADK's own routes.
+pub(crate) fn adk(words: &[&str]) -> Result<()> {
+    run(command("andon-server", "adk", words).env("ANDON_TEST_PYTHON", ensure_adk()?))
 }
 
 /// How fast the streams of models are decoded.

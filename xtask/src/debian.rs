@@ -1,27 +1,30 @@
 //! Programs that tests need and Debian packages.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
 /// The programs that the guides show and that their tests run, each in a package of its own name.
-const PROGRAMS: [&str; 2] = ["curl", "jq"];
+const PROGRAMS: [&str; 3] = ["curl", "jq", "openssl"];
 
 /// Installs what is missing, where that is permitted.
 pub(crate) fn ensure_programs() -> Result<()> {
-    for program in PROGRAMS {
-        let is_here = is_there(program) || (install(program) && is_there(program));
-        if !is_here {
-            bail!(
-                "tests need `{program}`, and it could not be installed (on Debian and Ubuntu: apt-get install {program})"
-            );
-        }
+    PROGRAMS.iter().try_for_each(|program| ensure(program, program))
+}
+
+/// Installs a program from its package if it is missing, where that is permitted.
+pub(crate) fn ensure(program: &str, package: &str) -> Result<()> {
+    if is_there(program) || (install(package) && is_there(program)) {
+        return Ok(());
     }
-    Ok(())
+    bail!("tests need `{program}`, and it could not be installed (on Debian and Ubuntu: apt-get install {package})")
 }
 
 fn is_there(program: &str) -> bool {
-    succeeds(Command::new(program).arg("--version"))
+    // OpenSSL's own has no such flag.
+    let word = if program == "openssl" { "version" } else { "--version" };
+    succeeds(Command::new(program).arg(word))
 }
 
 /// Installs a package; says whether that worked. A machine that is new may not know what there is.
@@ -31,7 +34,25 @@ pub(crate) fn install(package: &str) -> bool {
     apt(&words) || (apt(&["update", "--quiet"]) && apt(&words))
 }
 
-fn succeeds(command: &mut Command) -> bool {
+/// Unpacks a package into a folder; says whether that worked. Nothing of it is installed, and nothing is started.
+pub(crate) fn unpack(package: &str, folder: &Path) -> bool {
+    if std::fs::create_dir_all(folder).is_err() {
+        return false;
+    }
+    let apt = |words: &[&str]| succeeds(Command::new("apt-get").args(words).current_dir(folder));
+    let download = ["download", "--quiet", package];
+    let is_here = apt(&download) || (apt(&["update", "--quiet"]) && apt(&download));
+    if !is_here {
+        return false;
+    }
+    let Ok(files) = std::fs::read_dir(folder) else { return false };
+    let mut packages =
+        files.flatten().map(|file| file.path()).filter(|file| file.extension().is_some_and(|end| end == "deb"));
+    packages.any(|file| succeeds(Command::new("dpkg-deb").arg("--extract").arg(file).arg(folder)))
+}
+
+/// Whether a command, of which nothing is seen, comes to a good end.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }

@@ -1,11 +1,13 @@
-//! The project's own chores: `cargo xtask test | points | crash | surface | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | surface | adk | proxy | observe | bench | eval-usage | fuzz | venv`.
 
+mod adk;
 mod bench;
 mod crash;
 mod debian;
 mod eval;
 mod fuzz;
 mod observe;
+mod proxy;
 mod python;
 mod stages;
 mod surface;
@@ -30,12 +32,16 @@ Commands:
   crash --mutants    breaks the protocol in four ways and says which are caught
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis
+  adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are
+                     in target/adk
+  proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   observe            asks a real Prometheus every query of the dashboard and of the alerts, about a real server
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
   bench models [WORD..]   how fast streams of models are decoded, as a table
   bench server [WORD..]   what a run costs over HTTP, and how soon it stops, as a table
+  bench adk [WORD..]      ours and ADK's own server side by side, through ADK's own routes, as a table
   bench closing [WORD..]  how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
   eval-usage --data FILE [--predictions FILE]
                      how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
@@ -64,6 +70,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "--long"] => tests::test(tests::Length::Long),
         ["surface"] => surface::surface(tests::Length::Short),
         ["surface", "--long"] => surface::surface(tests::Length::Long),
+        ["adk"] => adk::adk(),
+        ["proxy"] => proxy::proxy(),
         ["observe"] => observe::observe(),
         ["points", words @ ..] => tests::points(words),
         ["crash", words @ ..] => crash::crash(words),
@@ -71,6 +79,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),
         ["bench", "server", words @ ..] => bench::server(words),
+        ["bench", "adk", words @ ..] => bench::adk(words),
         ["bench", "closing", words @ ..] => bench::closing(words),
         ["eval-usage", words @ ..] => eval::usage(words),
         ["bench", "models", words @ ..] => bench::models(words),

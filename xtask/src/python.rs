@@ -1,5 +1,5 @@
-//! The virtual environment with the Python packages that tests need: the official MCP SDK, as a server to test against, and
-//! schemathesis, which fuzzes ours.
+//! The virtual environments with the Python packages that tests need: the official MCP SDK, as a server to test against, and
+//! schemathesis, which fuzzes ours; and apart from those, because it is large and wants versions of its own, ADK.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,12 +11,24 @@ use crate::debian;
 /// What is installed, exactly.
 const PACKAGES: [&str; 3] = ["mcp==2.3.0", "schemathesis==4.32.5", "hypothesis==6.170.15"];
 
+/// ADK, whose client and page are tested against our server, and whose server is measured beside ours.
+const ADK: [&str; 1] = ["google-adk==2.13.0"];
+
 /// The Python of the virtual environment, which is made if it is not there.
 pub(crate) fn ensure_venv() -> Result<PathBuf> {
-    let folder = target_folder().join("andon-venv");
+    ensure("andon-venv", &PACKAGES)
+}
+
+/// The Python of the virtual environment with ADK.
+pub(crate) fn ensure_adk() -> Result<PathBuf> {
+    ensure("andon-adk-venv", &ADK)
+}
+
+fn ensure(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let folder = target_folder().join(name);
     let python = folder.join("bin").join("python");
     let done = folder.join("installed");
-    let wanted = PACKAGES.join("\n");
+    let wanted = packages.join("\n");
     if python.exists() && std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
@@ -24,9 +36,9 @@ pub(crate) fn ensure_venv() -> Result<PathBuf> {
     let mut install = Command::new(&python);
     install
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--timeout", "30", "--retries", "3"])
-        .args(PACKAGES);
+        .args(packages);
     let words = "the Python packages for the tests could not be installed; is there a network?";
-    run(&mut install).with_context(|| format!("{words} ({})", PACKAGES.join(", ")))?;
+    run(&mut install).with_context(|| format!("{words} ({})", packages.join(", ")))?;
     std::fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
     Ok(python)
 }

@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use crate::crash::crash_command;
 use crate::debian::ensure_programs;
 use crate::observe;
+use crate::proxy;
 use crate::python::ensure_venv;
 use crate::stages::{Stages, cargo};
 use crate::surface;
@@ -41,6 +42,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("example own_router", &mut cargo(&own_router))?;
     stages.run("server for the fuzzer", &mut surface::build_command())?;
     surface::run(&mut stages, length)?;
+    stages.run("ADK's client and its page", &mut cargo(&["xtask", "adk"]))?;
+    proxy::run(&mut stages)?;
     observe::run(&mut stages)?;
     let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];
     stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;

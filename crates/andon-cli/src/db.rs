@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use andon::{Runtime, RuntimeBuilder};
-use andon_store::{OpenError, Options, Owner, SqliteJournal, default_path};
+use andon_store::{OpenError, Options, Owner, OwnerKey, SqliteJournal, default_path};
 use anyhow::{Context, anyhow};
 
 use crate::args::DbArgs;
@@ -146,8 +146,12 @@ impl Db {
 pub(crate) struct Address(Option<Arc<SqliteJournal>>);
 
 impl Address {
-    /// Says where the server is.
-    pub(crate) fn say(&self, address: String) -> anyhow::Result<()> {
+    /// Says where the server is, and what opens it to whoever may read the database.
+    pub(crate) fn say(&self, address: String, key: Option<&str>) -> anyhow::Result<()> {
+        if let (Some(journal), Some(key)) = (&self.0, key) {
+            let said = journal.set_key(Some(OwnerKey::new(key)));
+            said.context("the server's key cannot be written beside the database")?;
+        }
         self.set(Some(address)).context("the server's address cannot be written beside the database")
     }
 

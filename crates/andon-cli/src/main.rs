@@ -13,6 +13,7 @@ mod follow;
 mod how;
 mod input;
 mod interrupt;
+mod keys;
 mod names;
 mod records;
 mod run_once;
@@ -90,6 +91,7 @@ fn work(args: Args) -> anyhow::Result<Exit> {
             Some(Command::Cancel(args)) => stop::cancel(&args).await,
             Some(Command::Approve(args)) => stop::approve(&args).await,
             Some(Command::Line(args)) => stop::line(&args).await,
+            Some(Command::Keys(args)) => keys::keys(&args).await,
             Some(Command::Config) => config::print(),
             Some(Command::Completions(args)) => completions::print(args.shell),
         }

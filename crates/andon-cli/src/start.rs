@@ -75,7 +75,11 @@ async fn start_there(wanted: &Wanted<'_>, client: Client) -> anyhow::Result<Star
     }
     let (app, user) = whose(wanted)?;
     let (app, model) = choose_app(&client, app).await?;
-    let key = Remote::choose_session(&client, &app, user.unwrap_or(LOCAL), wanted.talk, wanted.run_id).await?;
+    let user = match user {
+        Some(user) => user.to_owned(),
+        None => client.own_user().await?,
+    };
+    let key = Remote::choose_session(&client, &app, &user, wanted.talk, wanted.run_id).await?;
     let is_new = !client.has_session(&key).await?;
     let manner = Manner {
         when_busy: wanted.served.when_busy(),

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use andon::core::time::Wall;
 use axum::extract::{MatchedPath, NestedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -26,6 +26,8 @@ use crate::scopes::Scope;
 pub(crate) enum Need {
     /// Nothing: health, and what says which server this is.
     Public,
+    /// To be known. What is asked for is in the path or the body, and the route asks for its scope itself.
+    Known,
     /// A scope.
     Scope(Scope),
     /// A scope, of a feed or a WebSocket: a ticket will do.
@@ -61,6 +63,7 @@ pub(crate) const NATIVE: &[Row] = &[
     (Method::DELETE, "/v1/sessions/{app}/{user}/{session}", Need::Scope(RunCreate)),
     (Method::GET, "/v1/sessions/{app}/{user}/{session}/history", Need::Scope(RunRead)),
     (Method::GET, "/v1/usage", Need::Scope(Metrics)),
+    (Method::GET, "/v1/me", Need::Known),
     (Method::POST, "/v1/tickets", Need::Scope(RunRead)),
     (Method::POST, "/v1/keys", Need::Scope(Admin)),
     (Method::GET, "/v1/keys", Need::Scope(Admin)),
@@ -68,23 +71,80 @@ pub(crate) const NATIVE: &[Row] = &[
 ];
 
 /// ADK's dialect. Who is refused here is refused in its words.
-pub(crate) const ADK: &[Row] = &[];
+pub(crate) const ADK: &[Row] = &[
+    (Method::GET, "/health", Public),
+    (Method::GET, "/version", Public),
+    (Method::GET, "/list-apps", Need::Scope(RunRead)),
+    (Method::GET, "/apps/{app}/app-info", Need::Scope(RunRead)),
+    (Method::POST, "/run", Need::Scope(RunCreate)),
+    (Method::POST, "/run_sse", Need::Scope(RunCreate)),
+    (Method::GET, "/run_live", Feed(RunCreate)),
+    // The page itself, as a program: what it shows it has to ask for.
+    (Method::GET, "/dev-ui", Need::Known),
+    (Method::GET, "/dev-ui/", Need::Known),
+    (Method::GET, "/dev-ui/assets/config/runtime-config.json", Need::Known),
+    (Method::GET, "/dev-ui/{*file}", Need::Known),
+    (Method::GET, "/apps/{app}/users/{user}/sessions", Need::Scope(RunRead)),
+    (Method::POST, "/apps/{app}/users/{user}/sessions", Need::Scope(RunCreate)),
+    (Method::GET, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunRead)),
+    // It creates a session, or cancels what runs in one.
+    (Method::POST, "/apps/{app}/users/{user}/sessions/{session}", Need::Known),
+    (Method::PATCH, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunCreate)),
+    (Method::DELETE, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunCreate)),
+    (Method::GET, "/apps/{app}/users/{user}/sessions/{session}/artifacts", Need::Scope(RunRead)),
+    (Method::POST, "/apps/{app}/users/{user}/sessions/{session}/artifacts", Need::Scope(RunCreate)),
+    (Method::GET, "/apps/{app}/users/{user}/sessions/{session}/artifacts/{*rest}", Need::Scope(RunRead)),
+    (Method::DELETE, "/apps/{app}/users/{user}/sessions/{session}/artifacts/{*rest}", Need::Scope(RunCreate)),
+    (Method::PATCH, "/apps/{app}/users/{user}/memory", Need::Scope(RunCreate)),
+    (Method::GET, "/config/telemetry", Need::Scope(RunRead)),
+    (Method::POST, "/config/telemetry", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/build_graph", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/build_graph_image", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/graph", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/builder", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/eval_sets", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/eval_results", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/eval-results", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/tests", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/metrics-info", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/debug/trace/session/{session}", Need::Scope(RunRead)),
+    (Method::GET, "/dev/apps/{app}/debug/trace/{event}", Need::Scope(RunRead)),
+];
+
+/// As that, of paths that take every method.
+pub(crate) const ADK_ANY: &[(&str, Need)] = &[
+    ("/dev/apps/{app}/eval-sets", Need::Scope(RunRead)),
+    ("/dev/apps/{app}/builder/{*rest}", Need::Known),
+    ("/dev/apps/{app}/eval_sets/{*rest}", Need::Known),
+    ("/dev/apps/{app}/eval-sets/{*rest}", Need::Known),
+    ("/dev/apps/{app}/eval_results/{*rest}", Need::Known),
+    ("/dev/apps/{app}/eval-results/{*rest}", Need::Known),
+    ("/dev/apps/{app}/tests/{*rest}", Need::Known),
+    ("/dev/apps/{app}/deploy/{*rest}", Need::Known),
+    ("/agent-identity/finalize", Need::Known),
+];
 
 /// All of it, by path.
 static TABLE: LazyLock<HashMap<&'static str, Path>> = LazyLock::new(|| {
     let mut table: HashMap<_, Path> = HashMap::new();
     for (rows, is_adk) in [(NATIVE, false), (ADK, true)] {
         for (method, path, need) in rows {
-            let path = table.entry(*path).or_insert(Path { is_adk, methods: Vec::new() });
+            let path = table.entry(*path).or_insert(Path { is_adk, methods: Vec::new(), any: None });
             path.methods.push((method.clone(), *need));
         }
     }
+    table.extend(
+        ADK_ANY.iter().map(|(path, need)| (*path, Path { is_adk: true, methods: Vec::new(), any: Some(*need) })),
+    );
     table
 });
 
 struct Path {
     is_adk: bool,
     methods: Vec<(Method, Need)>,
+    /// What all methods ask for, if it is the same.
+    any: Option<Need>,
 }
 
 /// Where a request leads.
@@ -110,8 +170,8 @@ impl Leads {
         let path = matched.as_str().strip_prefix(mounted).unwrap_or(matched.as_str());
         let Some(path) = TABLE.get(path) else { return (Self::Unlisted, false) };
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        let row = path.methods.iter().find(|(known, _)| known == method);
-        (row.map_or(Self::WrongMethod, |(_, need)| Self::To(*need)), path.is_adk)
+        let row = path.methods.iter().find(|(known, _)| known == method).map(|(_, need)| *need);
+        (row.or(path.any).map_or(Self::WrongMethod, Self::To), path.is_adk)
     }
 }
 
@@ -143,11 +203,11 @@ async fn identify(
     let now: Wall = core.runtime.now().wall;
     let shown = match ticket.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
         Some(ticket) => core.auth.tickets.redeem(ticket, now),
-        None => core.auth.principal(headers, now).await?,
+        None => core.auth.principal(core, headers, now).await?,
     };
     let principal = shown.ok_or_else(unauthorized)?;
     match leads {
-        Leads::To(Public) | Leads::Nowhere => {}
+        Leads::To(Public | Need::Known) | Leads::Nowhere => {}
         Leads::To(Need::Scope(scope) | Feed(scope)) => principal.needs(scope)?,
         Leads::WrongMethod => return Err(crate::api::wrong_method_problem()),
         Leads::Unlisted => {
@@ -162,8 +222,7 @@ async fn identify(
 pub(crate) fn unauthorized() -> Problem {
     let detail =
         "send a key or a token that is good: the header Authorization: Bearer …; `andon keys create` makes a key";
-    let challenge = HeaderValue::from_static("Bearer");
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).header(header::WWW_AUTHENTICATE, challenge)
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
 /// What is said to those who lack a scope.
@@ -189,42 +248,9 @@ fn take_ticket(uri: &mut Uri) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+#[path = "access_tests.rs"]
+mod tests;
 
-    #[test]
-    fn a_ticket_is_taken_out_of_an_address_and_the_rest_stays() {
-        for (before, ticket, behind) in [
-            ("/v1/runs/r/events?ticket=abc", Some("abc"), "/v1/runs/r/events"),
-            ("/v1/runs/r/events?after=3&ticket=abc&x=y", Some("abc"), "/v1/runs/r/events?after=3&x=y"),
-            ("/v1/runs/r/events?ticket=abc&ticket=def", Some("abc"), "/v1/runs/r/events"),
-            ("http://localhost:8000/v1/runs/r/events?ticket=a", Some("a"), "http://localhost:8000/v1/runs/r/events"),
-            ("/v1/runs/r/events?after=3", None, "/v1/runs/r/events?after=3"),
-            ("/v1/runs/r/events?noticket=1", None, "/v1/runs/r/events?noticket=1"),
-            ("/v1/runs/r/events", None, "/v1/runs/r/events"),
-        ] {
-            let mut uri: Uri = before.parse().unwrap();
-            assert_eq!(take_ticket(&mut uri).as_deref(), ticket, "{before}");
-            assert_eq!(uri.to_string(), behind);
-        }
-    }
-
-    fn all() -> impl Iterator<Item = &'static Row> + Clone {
-        NATIVE.iter().chain(ADK)
-    }
-
-    #[test]
-    fn only_health_and_what_says_which_server_this_is_is_open_to_all() {
-        let open = all().filter(|(_, _, need)| *need == Public).map(|(_, path, _)| *path);
-        assert!(open.clone().all(|path| ["/healthz", "/readyz", "/health", "/version"].contains(&path)));
-        assert!(open.count() >= 2);
-    }
-
-    #[test]
-    fn no_route_has_two_rows() {
-        for (place, (method, path, _)) in all().enumerate() {
-            let same = all().filter(|(m, p, _)| (m, p) == (method, path)).count();
-            assert_eq!(same, 1, "row {place}: {method} {path}");
-        }
-    }
-}
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod table_tests;

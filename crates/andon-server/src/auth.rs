@@ -1,10 +1,15 @@
 //! Whom a request comes from: a key, a token of an issuer, a ticket, or whoever has the machine.
 
+use std::sync::Arc;
+
 use andon::core::time::Wall;
 use andon::{JournalError, Runtime};
 use axum::http::{HeaderMap, header};
 
+use crate::Shared;
 use crate::keys::{Keys, PREFIX};
+use crate::limiter::Limiter;
+use crate::oidc::Issuer;
 use crate::options::Options;
 use crate::principal::Principal;
 use crate::problem::Problem;
@@ -19,8 +24,11 @@ pub(crate) struct Auth {
     is_on: bool,
     pub(crate) keys: Keys,
     pub(crate) tickets: Tickets,
+    /// Cancels of what does not run.
+    pub(crate) cancels: Limiter,
     /// The key of whoever may read what the server stores: new at every start, and kept nowhere in here.
     owner: Option<(Secret, Trace)>,
+    issuer: Option<Arc<Issuer>>,
 }
 
 impl Auth {
@@ -29,7 +37,15 @@ impl Auth {
         // Without a random word there is no such key: everybody needs one of the others.
         let owner = random_word().ok().filter(|_| is_on);
         let owner = owner.map(|word| (Secret::new(format!("{PREFIX}{OWNER}{word}")), Trace::of(&word)));
-        Ok(Self { is_on, keys: Keys::read(runtime.shelf()).await?, tickets: Tickets::default(), owner })
+        let issuer = options.oidc.clone().map(Issuer::new);
+        Ok(Self {
+            is_on,
+            keys: Keys::read(runtime.shelf()).await?,
+            tickets: Tickets::default(),
+            cancels: Limiter::default(),
+            owner,
+            issuer,
+        })
     }
 
     /// Whether it matters who asks.
@@ -42,13 +58,21 @@ impl Auth {
     }
 
     /// Whom a request comes from; nothing if it shows nothing that is good.
-    pub(crate) async fn principal(&self, headers: &HeaderMap, now: Wall) -> Result<Option<Principal>, Problem> {
+    pub(crate) async fn principal(
+        &self,
+        core: &Shared,
+        headers: &HeaderMap,
+        now: Wall,
+    ) -> Result<Option<Principal>, Problem> {
         let Some(shown) = bearer(headers) else { return Ok(None) };
         if let Some(word) = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(OWNER)) {
             let is_owner = self.owner.as_ref().is_some_and(|(_, trace)| trace.is_of(word));
             return Ok(is_owner.then(Principal::local));
         }
-        Ok(self.keys.open(shown, now))
+        match &self.issuer {
+            Some(issuer) if !shown.starts_with(PREFIX) => issuer.principal(core, shown, now).await,
+            _ => Ok(self.keys.open(shown, now)),
+        }
     }
 }
 

@@ -122,7 +122,8 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Resu
     Ok(parsed)
 }
 
-fn not_too_deep(bytes: &[u8], max_depth: usize) -> Result<(), Problem> {
+/// Refuses JSON that is nested too deep.
+pub(crate) fn not_too_deep(bytes: &[u8], max_depth: usize) -> Result<(), Problem> {
     if depth(bytes) <= max_depth {
         return Ok(());
     }

@@ -1,6 +1,9 @@
 //! What a server allows, and how long it waits.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::oidc::Oidc;
 
 /// What a server allows, and how long it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +66,16 @@ pub struct Options {
     /// Who asks has to show a key. Without this everybody who reaches the server may do everything, so that it serves nobody
     /// beyond this machine.
     pub auth: bool,
+    /// As that, and tokens of this issuer are taken beside keys.
+    pub oidc: Option<Oidc>,
     /// What losing the client of a run does that came in ADK's dialect, whose Stop button is a closed connection.
     pub adk_on_disconnect: Disconnect,
     /// Names that this server answers to, beside those of the machine itself.
     pub hosts: Vec<String>,
     /// Foreign origins whose pages may call it, such as `https://app.example`.
     pub origins: Vec<String>,
+    /// The folder of ADK's web page, if it is served: `google/adk/cli/browser` in the package `google-adk`.
+    pub adk_ui: Option<PathBuf>,
 }
 
 /// What losing its client does to a run.
@@ -113,9 +120,11 @@ impl Default for Options {
             drain: Duration::from_secs(10),
             settle: Duration::from_secs(10),
             auth: false,
+            oidc: None,
             adk_on_disconnect: Disconnect::Cancel,
             hosts: Vec::new(),
             origins: Vec::new(),
+            adk_ui: None,
         }
     }
 }
@@ -123,6 +132,6 @@ impl Default for Options {
 impl Options {
     /// Whether it matters who asks.
     pub(crate) fn is_guarded(&self) -> bool {
-        self.auth
+        self.auth || self.oidc.is_some()
     }
 }

@@ -68,7 +68,6 @@ impl Pass {
     }
 
     /// Waits until it is good no more, and notices within [`RECHECK`].
-    #[expect(dead_code, reason = "for feeds that are no body")]
     pub(crate) async fn ended(self, runtime: Runtime) {
         if !self.can_end() {
             std::future::pending::<()>().await;

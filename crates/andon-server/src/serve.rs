@@ -7,6 +7,7 @@
 //! 2. Nobody beyond this machine is let in, unless it is checked who asks.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,12 @@ pub enum ServeError {
          127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
+    /// ADK's web page is not in the folder that it is to be served from.
+    #[error(
+        "{} has no index.html, so ADK's web page is not in it: get it with `pip download --no-deps google-adk` and \
+         `unzip google_adk-*.whl 'google/adk/cli/browser/*'`, and name the folder google/adk/cli/browser", .0.display()
+    )]
+    NoPage(PathBuf),
     /// The listener is none.
     #[error("the listener cannot be used: {0}")]
     Listener(#[from] std::io::Error),
@@ -51,9 +58,17 @@ impl Server {
         if !self.core.auth.is_on() && !address.ip().to_canonical().is_loopback() {
             return Err(ServeError::NotLoopback(address));
         }
+        if let Some(folder) = &self.core.options.adk_ui {
+            has_page(folder)?;
+        }
         drop(self.core.spawn(accept(Arc::clone(&self.core), listener, Routers::new(self.router()))));
         Ok(Serving::new(self.clone(), address))
     }
+}
+
+/// Whether ADK's web page is in a folder; what to do if it is not.
+pub fn has_page(folder: &Path) -> Result<(), ServeError> {
+    if folder.join("index.html").is_file() { Ok(()) } else { Err(ServeError::NoPage(folder.to_owned())) }
 }
 
 /// What is served on the usual seats, and on those that are kept for the cord.

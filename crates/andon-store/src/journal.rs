@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::encode::Encoded;
 use crate::line::Line;
 use crate::open::{self, OpenError, Opened, Options};
-use crate::owner::{self, Lock, Owner, Reads};
+use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
 use crate::reader::Readers;
 use crate::rows;
 use crate::transaction::{Failed, Store};
@@ -81,6 +81,14 @@ impl SqliteJournal {
     pub fn set_address(&self, address: Option<String>) -> std::io::Result<()> {
         match &self.writing {
             Some(writing) => writing.lock.lock().set_address(address),
+            None => Err(std::io::Error::other("the database was opened to read")),
+        }
+    }
+
+    /// Says, beside the file, what opens this process to whoever may read that.
+    pub fn set_key(&self, key: Option<OwnerKey>) -> std::io::Result<()> {
+        match &self.writing {
+            Some(writing) => writing.lock.lock().set_key(key),
             None => Err(std::io::Error::other("the database was opened to read")),
         }
     }

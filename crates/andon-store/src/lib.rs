@@ -34,4 +34,4 @@ mod writer;
 
 pub use journal::SqliteJournal;
 pub use open::{OpenError, Options, default_path};
-pub use owner::Owner;
+pub use owner::{Owner, OwnerKey};

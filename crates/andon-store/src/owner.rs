@@ -21,6 +21,32 @@ pub struct Owner {
     /// Where it can be reached, if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// What opens it to whoever may read the database, if it asks for keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<OwnerKey>,
+}
+
+/// A key that is not shown by accident.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OwnerKey(String);
+
+impl OwnerKey {
+    /// A key.
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    /// The key itself.
+    pub fn show(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for OwnerKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OwnerKey(..)")
+    }
 }
 
 impl std::fmt::Display for Owner {
@@ -136,7 +162,7 @@ impl Lock {
             return Err(error);
         }
         let since = Wall::from(SystemTime::now());
-        let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None };
+        let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None, key: None };
         let mut lock = Self { file, owner, database: Some(database_file), held };
         lock.write().map_err(LockError::Io)?;
         Ok(lock)
@@ -161,6 +187,14 @@ impl Lock {
     /// Says where this process can be reached.
     pub(crate) fn set_address(&mut self, address: Option<String>) -> std::io::Result<()> {
         self.owner.address = address;
+        self.write()
+    }
+
+    /// Says what opens it. Nobody but the owner of the file reads that, whoever made the file.
+    pub(crate) fn set_key(&mut self, key: Option<OwnerKey>) -> std::io::Result<()> {
+        #[cfg(unix)]
+        self.file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        self.owner.key = key;
         self.write()
     }
 

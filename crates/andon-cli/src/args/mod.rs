@@ -1,5 +1,6 @@
 //! The command line.
 
+mod keys;
 mod place;
 mod records;
 mod serve;
@@ -9,6 +10,7 @@ mod stop;
 mod telemetry;
 mod typed;
 
+pub(crate) use keys::{CreateKeyArgs, KeyPlace, KeysArgs, KeysCommand, RevokeKeyArgs};
 pub(crate) use place::PlaceArgs;
 pub(crate) use records::{
     DeleteArgs, ExportArgs, HistoryArgs, ImportArgs, ListForm, ReceiptArgs, RunsArgs, SessionsArgs, UsageArgs,
@@ -42,6 +44,7 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   andon serve
   andon serve --bind 127.0.0.1:8001 --db ./shop.db --agents ./agents
+  andon serve --auth --bind 0.0.0.0:8000 --host andon.example
   andon serve --model anthropic/claude-sonnet-5 --tool read_file --folder ./docs
 
 At SIGTERM or Ctrl-C runs in progress have the time of --drain to finish, and are stopped then.
@@ -116,6 +119,8 @@ pub(crate) enum Command {
     Approve(ApproveArgs),
     /// Hold and open a server's line: whether it takes new runs.
     Line(LineArgs),
+    /// Make, list and take back the keys of a server that asks for them (`andon serve --auth`).
+    Keys(KeysArgs),
     /// Print a configuration file with every flag in it, all commented out.
     #[command(after_help = "Example:\n  andon config > andon.yaml")]
     Config,

@@ -1,5 +1,8 @@
 //! Where a command works, as the command line says it.
 
+use std::path::PathBuf;
+
+use anyhow::Context as _;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 
@@ -17,11 +20,30 @@ pub(crate) struct PlaceArgs {
     // An empty text is as good as none.
     #[arg(long, value_name = "URL", env = "ANDON_SERVER", hide_env_values = true)]
     pub(crate) server: Option<String>,
+    /// A file with the key or token for that server; it may also be in the variable ANDON_KEY.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) db: DbArgs,
 }
 
+/// The variable with the key.
+const KEY: &str = "ANDON_KEY";
+
 impl PlaceArgs {
+    /// The key to show: never on the command line, which everybody on a machine can read.
+    pub(crate) fn key(&self) -> anyhow::Result<Option<String>> {
+        let Some(file) = &self.key_file else {
+            let key = std::env::var(KEY).unwrap_or_default();
+            return Ok(Some(key.trim().to_owned()).filter(|key| !key.is_empty()));
+        };
+        let shown = file.display();
+        let key = std::fs::read_to_string(file).with_context(|| format!("the key in {shown} cannot be read"))?;
+        let key = key.trim();
+        anyhow::ensure!(!key.is_empty(), "{shown} is empty: put the key into it");
+        Ok(Some(key.to_owned()))
+    }
+
     /// The server that is named, and what a command needs on its line to find it again. What is on the line comes before what
     /// is in a variable, and that before what is in a file.
     pub(crate) fn server(&self) -> Option<(&str, String)> {

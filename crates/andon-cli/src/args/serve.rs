@@ -6,28 +6,73 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use andon_server::ServeError;
+use andon_server::{Disconnect, Oidc, ServeError};
 
 use super::{DbArgs, Options, TelemetryArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: an address of this machine, and a port. Port 0 takes one that is free.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = own_address)]
+    /// Where to listen: an address and a port. Port 0 takes one that is free. One that other machines reach needs --auth.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = address)]
     pub(crate) bind: SocketAddr,
     /// A folder with a folder for each agent, in which its `root_agent.yaml` is. What changes there is taken up at once.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) agents: Option<PathBuf>,
+    /// The folder of ADK's web page, to serve it at `/dev-ui/`: `google/adk/cli/browser` in the package `google-adk`.
+    #[arg(long, value_name = "FOLDER", value_parser = page)]
+    adk_ui: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
     pub(crate) db: DbArgs,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
     #[command(flatten)]
     pub(crate) ending: EndingArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) telemetry: TelemetryArgs,
+}
+
+/// Who may call.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Who may call")]
+pub(crate) struct AccessArgs {
+    /// Ask everybody for a key: `andon keys create` makes one. Commands on this machine that find the database need none.
+    #[arg(long)]
+    auth: bool,
+    /// Also take the tokens of this OpenID Connect issuer, such as `https://id.example/realm`. This is --auth, too.
+    #[arg(long, value_name = "URL")]
+    oidc_issuer: Option<String>,
+    /// Whom those tokens must be meant for.
+    #[arg(long, value_name = "NAME")]
+    oidc_audience: Option<String>,
+    /// Where the issuer's keys are; unless told otherwise its own description says so.
+    #[arg(long, value_name = "URL")]
+    oidc_jwks: Option<String>,
+    /// The claim that says whose data a token is about; `local` unless told otherwise.
+    #[arg(long, value_name = "CLAIM")]
+    oidc_tenant_claim: Option<String>,
+}
+
+impl AccessArgs {
+    /// The issuer whose tokens are taken; what is wrong if it is not all there.
+    fn oidc(&self) -> Result<Option<Oidc>, String> {
+        let (issuer, audience) = match (&self.oidc_issuer, &self.oidc_audience) {
+            (Some(issuer), Some(audience)) => (issuer, audience),
+            (None, None) if self.oidc_jwks.is_none() && self.oidc_tenant_claim.is_none() => return Ok(None),
+            _ => return Err("--oidc-issuer and --oidc-audience go together: name both".to_owned()),
+        };
+        let mut oidc = Oidc::new(issuer, audience).map_err(|error| error.to_string())?;
+        if let Some(jwks) = &self.oidc_jwks {
+            oidc = oidc.jwks(jwks).map_err(|error| error.to_string())?;
+        }
+        Ok(Some(match &self.oidc_tenant_claim {
+            Some(claim) => oidc.tenant_claim(claim),
+            None => oidc,
+        }))
+    }
 }
 
 /// How long the end may take.
@@ -85,6 +130,10 @@ pub(crate) struct LimitArgs {
     /// How long a cancel for a run that has not arrived yet is remembered.
     #[arg(long, value_name = "TIME", default_value_t = usual().remember.into(), value_parser = some_span)]
     remember: Span,
+    /// What losing the client does to a run that came in ADK's dialect, whose Stop button is a closed connection: `cancel`,
+    /// `continue`, or the time for which it is waited for.
+    #[arg(long, value_name = "WHAT", default_value = "cancel", value_parser = disconnect, help_heading = "ADK")]
+    adk_on_disconnect: Disconnect,
     /// A name that the server answers to, beside localhost. May be repeated.
     #[arg(long = "host", value_name = "NAME", help_heading = "Who may call")]
     hosts: Vec<String>,
@@ -94,10 +143,23 @@ pub(crate) struct LimitArgs {
 }
 
 impl ServeArgs {
-    /// All of it as the server takes it.
-    pub(crate) fn server_options(&self) -> andon_server::Options {
-        let Self { ending, limits, .. } = self;
-        andon_server::Options {
+    /// All of it as the server takes it; what is wrong if it cannot be so.
+    pub(crate) fn server_options(&self) -> Result<andon_server::Options, String> {
+        let Self { ending, limits, adk_ui, .. } = self;
+        let oidc = self.access.oidc()?;
+        let auth = self.access.auth || oidc.is_some();
+        let ip = self.bind.ip();
+        if !auth && !ip.to_canonical().is_loopback() {
+            return Err(ServeError::NotLoopback(self.bind).to_string());
+        }
+        let mut hosts = limits.hosts.clone();
+        if !ip.is_loopback() && !ip.is_unspecified() {
+            // A name can be bent to point here, an address cannot.
+            hosts.push(if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() });
+        }
+        Ok(andon_server::Options {
+            auth,
+            oidc,
             drain: ending.drain.0,
             settle: ending.settle.0,
             max_runs: limits.max_runs,
@@ -113,16 +175,30 @@ impl ServeArgs {
             stalled: limits.stalled.0,
             heartbeat: limits.heartbeat.0,
             remember: limits.remember.0,
-            hosts: limits.hosts.clone(),
+            hosts,
+            adk_on_disconnect: limits.adk_on_disconnect,
             origins: limits.origins.clone(),
+            adk_ui: adk_ui.clone(),
             ..usual()
-        }
+        })
     }
 }
 
 /// What a server has that was told nothing.
 fn usual() -> andon_server::Options {
     andon_server::Options::default()
+}
+
+/// What losing a client does: a word, or a time.
+fn disconnect(text: &str) -> Result<Disconnect, String> {
+    match text {
+        "cancel" => Ok(Disconnect::Cancel),
+        "continue" => Ok(Disconnect::Continue),
+        time => match time.parse::<Span>() {
+            Ok(Span(time)) => Ok(Disconnect::CancelAfter(time)),
+            Err(error) => Err(format!("say cancel, continue or a time: {error}")),
+        },
+    }
 }
 
 /// A time as it is written: 10s, 2m.
@@ -149,19 +225,25 @@ impl FromStr for Span {
     }
 }
 
+/// A folder with a page in it.
+fn page(text: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from(text);
+    andon_server::has_page(&folder).map_err(|error| error.to_string())?;
+    Ok(folder)
+}
+
 /// A time that is not zero: with none, every request would be too late.
 fn some_span(text: &str) -> Result<Span, String> {
     super::some_time(text).map(Span)
 }
 
-/// An address that only this machine reaches: as long as nobody checks who asks, there is no other.
-fn own_address(text: &str) -> Result<SocketAddr, String> {
+/// An address with its port.
+fn address(text: &str) -> Result<SocketAddr, String> {
     let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
-    let address = match local {
-        Some(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        None => text.parse().map_err(|_| "write an address and a port, such as 127.0.0.1:8001".to_owned())?,
-    };
-    if address.ip().is_loopback() { Ok(address) } else { Err(ServeError::NotLoopback(address).to_string()) }
+    match local {
+        Some(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        None => text.parse().map_err(|_| "write an address and a port, such as 127.0.0.1:8001".to_owned()),
+    }
 }
 
 /// An origin as a browser writes it: it is compared letter by letter, so a path behind it would match nothing.
@@ -191,7 +273,7 @@ mod tests {
     fn told_nothing_it_is_the_servers_own_defaults() {
         for words in [&[][..], &["serve"]] {
             let args = served(words);
-            assert_eq!(args.server_options(), andon_server::Options::default());
+            assert_eq!(args.server_options(), Ok(andon_server::Options::default()));
             assert_eq!(args.bind.to_string(), "127.0.0.1:8000");
         }
     }
@@ -200,8 +282,9 @@ mod tests {
     fn every_limit_arrives_where_it_belongs() {
         let words = "serve --drain 0s --settle 1s --max-runs 2 --max-runs-per-user 3 --max-feeds 4 \
             --max-feeds-per-user 5 --max-connections 6 --max-body 7 --max-frame 8 --head-time 9s --body-idle 10s \
-            --body-time 20s --stalled 11s --heartbeat 12s --remember 13s --host a.example --host b.example --origin https://c.example";
-        let options = served(&words.split_whitespace().collect::<Vec<_>>()).server_options();
+            --body-time 20s --stalled 11s --heartbeat 12s --remember 13s \
+            --adk-on-disconnect 14s --host a.example --host b.example --origin https://c.example";
+        let options = served(&words.split_whitespace().collect::<Vec<_>>()).server_options().unwrap();
         let seconds = Duration::from_secs;
         let expected = andon_server::Options {
             drain: seconds(0),
@@ -219,6 +302,7 @@ mod tests {
             stalled: seconds(11),
             heartbeat: seconds(12),
             remember: seconds(13),
+            adk_on_disconnect: Disconnect::CancelAfter(seconds(14)),
             hosts: vec!["a.example".to_owned(), "b.example".to_owned()],
             origins: vec!["https://c.example".to_owned()],
             ..andon_server::Options::default()
@@ -227,12 +311,47 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_one_of_this_machine() {
-        assert_eq!(own_address("localhost:0").unwrap().to_string(), "127.0.0.1:0");
-        assert_eq!(own_address("[::1]:80").unwrap().to_string(), "[::1]:80");
-        assert!(own_address("0.0.0.0:80").unwrap_err().contains("reached from other machines"));
+    fn losing_a_client_of_adks_is_a_word_or_a_time() {
+        assert_eq!(disconnect("cancel"), Ok(Disconnect::Cancel));
+        assert_eq!(disconnect("continue"), Ok(Disconnect::Continue));
+        assert_eq!(disconnect("2m"), Ok(Disconnect::CancelAfter(Duration::from_secs(120))));
+        assert!(disconnect("stop").unwrap_err().contains("say cancel, continue or a time"));
+    }
+
+    #[test]
+    fn an_address_has_a_port_and_is_one_of_this_machine_unless_keys_are_asked_for() {
+        assert_eq!(address("localhost:0").unwrap().to_string(), "127.0.0.1:0");
+        assert_eq!(address("[::1]:80").unwrap().to_string(), "[::1]:80");
         for wrong in ["8000", "example.org:80", "localhost:many", ""] {
-            assert!(own_address(wrong).unwrap_err().contains("such as"), "{wrong:?}");
+            assert!(address(wrong).unwrap_err().contains("such as"), "{wrong:?}");
+        }
+        for far in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
+            let refused = served(&["serve", "--bind", far]).server_options().unwrap_err();
+            assert!(refused.contains("reached from other machines") && refused.contains("--auth"), "{refused}");
+            assert!(served(&["serve", "--auth", "--bind", far]).server_options().unwrap().auth);
+        }
+        let hosts = |far| served(&["serve", "--auth", "--bind", far]).server_options().unwrap().hosts;
+        assert_eq!(hosts("192.0.2.1:80"), ["192.0.2.1"]);
+        assert_eq!(hosts("[2001:db8::1]:80"), ["[2001:db8::1]"]);
+        assert!(hosts("0.0.0.0:80").is_empty());
+    }
+
+    #[test]
+    fn an_issuer_comes_with_its_audience_and_is_asked_safely() {
+        let oidc = |words: &str| served(&words.split_whitespace().collect::<Vec<_>>()).server_options();
+        let whole = "serve --oidc-issuer https://id.example --oidc-audience andon --oidc-jwks https://id.example/k \
+            --oidc-tenant-claim org";
+        let options = oidc(whole).unwrap();
+        let expected = Oidc::new("https://id.example", "andon").unwrap();
+        let expected = expected.jwks("https://id.example/k").unwrap().tenant_claim("org");
+        assert_eq!((options.auth, options.oidc), (true, Some(expected)));
+        for wrong in [
+            "serve --oidc-issuer https://id.example",
+            "serve --oidc-audience andon",
+            "serve --oidc-tenant-claim org",
+            "serve --oidc-issuer http://id.example --oidc-audience andon",
+        ] {
+            assert!(oidc(wrong).is_err(), "{wrong}");
         }
     }
 

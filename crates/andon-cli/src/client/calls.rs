@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use andon::core::id::LOCAL;
 use andon::{CallId, Digest, Message, Receipt, RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey};
+use andon_server::KeyInfo;
 use anyhow::bail;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::forms::{
-    AppList, AppView, Cancelled, CancelledMany, History, LineView, Models, RunPage, RunView, SessionList,
+    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Me, Models, RunPage, RunView,
+    SessionList,
 };
 use super::{ANSWER, Client, ClientError, Order};
 use crate::how::How;
@@ -39,6 +41,30 @@ impl Client {
     /// Whether somebody is there, who answers soon.
     pub(crate) async fn is_there(&self) -> Result<(), ClientError> {
         self.ask::<Value>(self.request(Method::GET, &["healthz"]).timeout(SIGN_OF_LIFE)).await.map(drop)
+    }
+
+    /// The user that the server takes us for.
+    pub(crate) async fn own_user(&self) -> Result<String, ClientError> {
+        match self.get::<Me>(&["v1", "me"], &[]).await {
+            Ok(me) => Ok(me.user),
+            // A server that does not know that asks for no keys.
+            Err(error) if error.is_not_found() => Ok(LOCAL.to_owned()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a key: the key itself, and what is known of it.
+    pub(crate) async fn create_key(&self, body: &Value) -> Result<(String, KeyInfo), ClientError> {
+        let made: MadeKey = self.ask(self.request(Method::POST, &["v1", "keys"]).json(body).timeout(ANSWER)).await?;
+        Ok((made.key, made.info))
+    }
+
+    pub(crate) async fn keys(&self) -> Result<Vec<KeyInfo>, ClientError> {
+        Ok(self.get::<KeyList>(&["v1", "keys"], &[]).await?.keys)
+    }
+
+    pub(crate) async fn revoke_key(&self, id: &str) -> Result<KeyInfo, ClientError> {
+        self.ask(self.request(Method::DELETE, &["v1", "keys", id]).timeout(ANSWER)).await
     }
 
     pub(crate) async fn apps(&self) -> Result<Vec<AppView>, ClientError> {

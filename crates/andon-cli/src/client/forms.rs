@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use andon::core::time::Wall;
 use andon::{CallId, Digest, Ending, Message, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
+use andon_server::KeyInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -22,6 +23,26 @@ impl Problem {
     pub(crate) fn is(&self, kind: &str) -> bool {
         self.kind.strip_prefix("urn:andon:") == Some(kind)
     }
+}
+
+/// A key that was made. It has no debug form: it is not shown by accident.
+#[derive(Deserialize)]
+pub(super) struct MadeKey {
+    pub(super) key: String,
+    #[serde(flatten)]
+    pub(super) info: KeyInfo,
+}
+
+/// Whom a server takes us for.
+#[derive(Debug, Deserialize)]
+pub(super) struct Me {
+    pub(super) user: String,
+}
+
+/// All keys.
+#[derive(Debug, Deserialize)]
+pub(super) struct KeyList {
+    pub(super) keys: Vec<KeyInfo>,
 }
 
 /// A run.

@@ -20,6 +20,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
@@ -31,6 +32,10 @@ use crate::show::plain;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take that waits for no run.
 const ANSWER: Duration = Duration::from_secs(30);
+
+/// What is said where a key is needed.
+const NO_KEY: &str = "the server asks for a key that is good: put one into the variable ANDON_KEY, or into a file and name \
+                      that with --key-file (whoever runs the server makes one with `andon keys create`)";
 
 /// A server. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -95,11 +100,21 @@ impl Client {
         if !matches!(base.scheme(), "http" | "https") || !base.has_host() || base.query().is_some() {
             return Err(wrong());
         }
-        let builder = reqwest::Client::builder().connect_timeout(CONNECT);
-        // What is on this machine is not looked for elsewhere.
-        let builder = if is_here(&base) { builder.no_proxy() } else { builder };
         let shown = without_secret(base.as_str()).trim_end_matches('/').into();
-        Ok(Self { base, shown, flag: String::new(), http: builder.build()? })
+        let http = builder(&base).build()?;
+        Ok(Self { base, shown, flag: String::new(), http })
+    }
+
+    /// The same, asked with a key.
+    pub(crate) fn with_key(self, key: Option<&str>) -> anyhow::Result<Self> {
+        let Some(key) = key else { return Ok(self) };
+        let no_key = || anyhow::anyhow!("the key is none: a key is one line that begins with andon_, or a token");
+        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| no_key())?;
+        // It is in no log.
+        value.set_sensitive(true);
+        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
+        let http = builder(&self.base).default_headers(headers).build()?;
+        Ok(Self { http, ..self })
     }
 
     /// Its address, for people.
@@ -145,7 +160,10 @@ impl Client {
         match serde_json::from_slice::<Problem>(&body) {
             // It is shown in a terminal, and who knows who wrote it.
             Ok(problem) => {
-                let detail = plain(&problem.detail);
+                let detail = match status {
+                    StatusCode::UNAUTHORIZED => NO_KEY.to_owned(),
+                    _ => plain(&problem.detail),
+                };
                 Err(ClientError::Refused(Box::new(Problem { detail, ..problem })))
             }
             Err(_) => Err(self.strange(format!("status {status}"))),
@@ -191,6 +209,12 @@ impl Client {
         };
         ClientError::Broken { server, why }
     }
+}
+
+fn builder(base: &Url) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder().connect_timeout(CONNECT);
+    // What is on this machine is not looked for elsewhere.
+    if is_here(base) { builder.no_proxy() } else { builder }
 }
 
 /// An address without the name and the password in it: it is shown in terminals, and kept in logs.

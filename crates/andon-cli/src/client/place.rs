@@ -20,7 +20,10 @@ impl Place {
     /// holder.
     pub(crate) fn named(args: &PlaceArgs) -> anyhow::Result<Self> {
         match args.server() {
-            Some((address, flag)) => Ok(Self::There(Client::at(address)?.with_flag(flag))),
+            Some((address, flag)) => {
+                let key = args.key()?;
+                Ok(Self::There(Client::at(address)?.with_flag(flag).with_key(key.as_deref())?))
+            }
             None => Ok(Self::Here(Db::named(&args.db)?)),
         }
     }
@@ -33,7 +36,9 @@ impl Place {
         };
         let Some(owner) = db.owner() else { return Ok(Self::Here(db)) };
         let Some(address) = &owner.address else { return Ok(Self::Here(db)) };
-        let client = Client::at(address)?.with_flag(db.flag().to_owned());
+        // Who may read the database may do everything; who was given another key uses that.
+        let key = args.key()?.or_else(|| owner.key.as_ref().map(|key| key.show().to_owned()));
+        let client = Client::at(address)?.with_flag(db.flag().to_owned()).with_key(key.as_deref())?;
         match client.is_there().await {
             Ok(()) => Ok(Self::There(client)),
             // It has ended since.

@@ -29,10 +29,12 @@ fn example() -> anyhow::Result<String> {
         entry(&mut text, arg, "")?;
         known.extend(arg.get_long());
     }
-    let of_all = |arg: &&Arg| arg.get_long().is_some_and(|long| SHARED.contains(&long));
-    if let Some(arg) = command.get_subcommands().flat_map(flags).find(of_all) {
-        entry(&mut text, arg, "")?;
-        known.extend(arg.get_long());
+    for shared in SHARED {
+        let mut of_all = command.get_subcommands().flat_map(flags);
+        if let Some(arg) = of_all.find(|arg| arg.get_long() == Some(shared)) {
+            entry(&mut text, arg, "")?;
+            known.extend(arg.get_long());
+        }
     }
     for below in command.get_subcommands() {
         section(&mut text, below, below.get_name(), &known)?;

@@ -42,10 +42,10 @@ pub(crate) use example::print;
 pub(crate) const VARIABLE: &str = "ANDON_CONFIG";
 
 /// The flags that stand for every command that has them, beside those of `andon serve`.
-const SHARED: [&str; 1] = ["server"];
+const SHARED: [&str; 2] = ["server", "key-file"];
 
 /// The commands that stop, watch and decide: a mistake in a file that nobody named does not take them away.
-const NEEDED: [&str; 4] = ["approve", "cancel", "line", "watch"];
+const NEEDED: [&str; 5] = ["approve", "cancel", "keys", "line", "watch"];
 
 /// The commands that tell what may be in the file, and how it is written: they do without it.
 const WITHOUT: [&str; 2] = ["completions", "config"];

@@ -12,8 +12,9 @@ use super::line::exclude_each_other;
 use crate::agents::yaml::{self, Key, Node, Place, Value};
 
 /// What a command is aimed at.
-const AIMS: [(&str, &[&str]); 3] = [
+const AIMS: [(&str, &[&str]); 4] = [
     ("cancel", &["all", "app", "call", "session", "user"]),
+    ("keys create", &["expires", "scope", "tenant", "user"]),
     ("line hold", &["app", "user"]),
     ("line open", &["app", "user"]),
 ];

@@ -50,7 +50,7 @@ fn a_file_is_as_good_as_flags_for_every_command_that_has_them() {
         let args = serve(FILE, words);
         assert_eq!(args.bind.to_string(), "127.0.0.1:8001");
         assert_eq!(args.agents.as_deref(), Some(Path::new("/etc/andon/./agents")));
-        let options = args.server_options();
+        let options = args.server_options().unwrap();
         assert_eq!((options.drain, options.max_runs), (Duration::from_secs(30), 100));
         assert_eq!(options.hosts, ["andon.example"]);
         assert!(args.options.instant);
@@ -66,7 +66,7 @@ fn the_command_line_wins() {
     let args = serve(FILE, &["serve", "--bind", "127.0.0.1:9", "--tool", "http_get", "--drain", "1s"]);
     assert_eq!(args.bind.to_string(), "127.0.0.1:9");
     assert_eq!(args.options.tools, [BuiltIn::HttpGet]);
-    assert_eq!(args.server_options().drain, Duration::from_secs(1));
+    assert_eq!(args.server_options().unwrap().drain, Duration::from_secs(1));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_path_is_one_beside_the_file_and_memory_is_no_path() {
 #[test]
 fn nothing_in_it_is_nothing_said() {
     for text in ["", "# nothing\n", "{}\n", "run:\n"] {
-        assert_eq!(serve(text, &[]).server_options(), andon_server::Options::default(), "{text:?}");
+        assert_eq!(serve(text, &[]).server_options(), Ok(andon_server::Options::default()), "{text:?}");
     }
 }
 
@@ -171,7 +171,10 @@ fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
         let said = fault(text);
         assert!(said.starts_with(expected), "{text:?}: {said}");
     }
-    assert!(fault("bind: 0.0.0.0:80\n").contains("reached from other machines"));
+    assert!(fault("bind: everywhere\n").contains("such as 127.0.0.1:8001"));
+    let refused = serve("bind: 0.0.0.0:80\n", &[]).server_options().unwrap_err();
+    assert!(refused.contains("reached from other machines"), "{refused}");
+    assert!(serve("bind: 0.0.0.0:80\nauth: true\n", &[]).server_options().unwrap().auth);
     assert!(fault("bind: [\n").starts_with(":2"));
 }
 
@@ -179,7 +182,7 @@ fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
 fn the_file_in_the_guide_is_taken_as_it_stands() {
     let guide = include_str!("../../../../docs/server.md");
     let file = guide.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let options = serve(file, &[]).server_options();
+    let options = serve(file, &[]).server_options().unwrap();
     assert_eq!((options.drain, options.max_runs), (Duration::from_secs(30), 5000));
     assert_eq!(options.origins, ["https://app.example"]);
 }

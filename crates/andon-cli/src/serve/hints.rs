@@ -10,6 +10,9 @@ use crate::db::{Db, quoted};
 use crate::names;
 use crate::show::Style;
 
+/// The first key that somebody makes.
+const KEYS: &str = "keys create me --scope run:create --scope run:read --scope run:cancel";
+
 /// The greeting. Every line that is indented can be pasted into a shell.
 pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String {
     let (bold, url) = (Style::BOLD, format!("http://{address}"));
@@ -21,10 +24,22 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
         format!("It serves {}. All that it can be asked is in {url}/openapi.json.", apps.join(", ")),
         String::new(),
     ];
+    let asks = server.owner_key().is_some();
+    let command = |words: &str| format!("  {}", db.client_command(words, &url));
+    if asks {
+        lines.extend([
+            "It asks for a key. Make one, and keep it: it is shown once.".to_owned(),
+            format!("  export ANDON_KEY=$({})", command(KEYS).trim()),
+            String::new(),
+        ]);
+    }
     if let Some(app) = apps.iter().find(|app| *app == PRACTICE).or(apps.first()) {
         let session = names::session_name();
         let run = json!({ "app": app, "session": session, "input": "tell me a long story" });
-        let json = "-H 'content-type: application/json'";
+        let json = match asks {
+            true => "-H 'content-type: application/json' -H \"authorization: Bearer $ANDON_KEY\"",
+            false => "-H 'content-type: application/json'",
+        };
         let feed = "-H 'accept: text/event-stream'";
         lines.extend([
             "Start a run and watch it; it goes on when you stop watching:".to_owned(),
@@ -34,7 +49,6 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
         ]);
     }
     let drain = humantime::format_duration(server.options().drain);
-    let command = |words: &str| format!("  {}", db.client_command(words, &url));
     lines.extend([
         "Talk to it, see what runs, let nothing new begin, and let it begin again:".to_owned(),
         command("chat"),

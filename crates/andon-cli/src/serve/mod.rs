@@ -14,11 +14,11 @@ mod telemetry;
 mod voice;
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use andon::Runtime;
-use andon_server::{Server, raise_file_limit};
+use andon_server::{Secret, Server, raise_file_limit};
 use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +28,7 @@ use self::voice::Voice;
 use crate::Exit;
 use crate::agent::build_agent;
 use crate::agents::{AgentFolder, Report};
-use crate::args::ServeArgs;
+use crate::args::{ServeArgs, refuse};
 use crate::client::Place;
 use crate::db::{Address, Db};
 use crate::interrupt::Interrupts;
@@ -36,6 +36,7 @@ use crate::show::recovered;
 
 /// Serves until it is told to end.
 pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
+    let options = args.server_options().unwrap_or_else(|why| refuse("serve", &why));
     let mut interrupts = Interrupts::listen()?;
     let voice = Voice::new()?;
     let telemetry = Telemetry::begin(&args.telemetry, &voice)?;
@@ -43,13 +44,14 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
         biased;
         // Nothing has begun yet, and nothing has to end.
         _ = interrupts.while_idle() => return Ok(Exit::Completed),
-        ready = Ready::get(args, &telemetry, &voice) => ready?,
+        ready = Ready::get(args, options, &telemetry, &voice) => ready?,
     };
     let Ready { server, listener, address, folder, db } = ready;
     let serving = server.serve(listener)?;
     interrupts.aim_at_server();
-    address.say(format!("http://{}", serving.address()))?;
-    voice.say(hints::greeting(&server, serving.address(), &db));
+    let reached = reached(serving.address());
+    address.say(format!("http://{reached}"), server.owner_key().map(Secret::show))?;
+    voice.say(hints::greeting(&server, reached, &db));
     tokio::select! {
         biased;
         _ = interrupts.while_idle() => {}
@@ -66,6 +68,15 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
+/// Where this machine reaches a server that listens at all of its addresses.
+fn reached(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if !ip.is_unspecified() => address,
+        IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
+        IpAddr::V6(_) => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), address.port()),
+    }
+}
+
 /// A server that can begin.
 struct Ready {
     server: Server,
@@ -76,13 +87,18 @@ struct Ready {
 }
 
 impl Ready {
-    async fn get(args: &ServeArgs, telemetry: &Telemetry, voice: &Voice) -> anyhow::Result<Self> {
+    async fn get(
+        args: &ServeArgs,
+        options: andon_server::Options,
+        telemetry: &Telemetry,
+        voice: &Voice,
+    ) -> anyhow::Result<Self> {
         // Every connection is an open file. Where there are few the server says what it can do with them.
         let _ = raise_file_limit();
         let db = Db::named(&args.db)?;
         let (runtime, address) = db.open_to_serve("andon serve", telemetry.watch(Runtime::builder()))?;
         let listener = listen(args.bind).await?;
-        let server = Server::new(&runtime, args.server_options()).await.context("the line cannot be read")?;
+        let server = Server::new(&runtime, options).await.context("the line cannot be read")?;
         for warning in server.warnings() {
             voice.complain(warning);
         }

@@ -216,6 +216,7 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 pub(crate) fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(ANDON);
     for name in [
+        "ANDON_KEY",
         "ANDON_SERVER",
         "ANDON_CONFIG",
         "ANDON_MODEL",

@@ -64,3 +64,11 @@ fn every_command_of_the_page_on_disconnects_works() {
     let printed = follow("disconnects.md");
     assert!(printed.contains(r#""reason":"client_disconnected""#), "{printed}");
 }
+
+#[test]
+fn every_command_of_the_page_for_people_who_come_from_adk_works() {
+    let printed = follow("adk.md");
+    for expected in [r#""status":"cancelled""#, "INVOCATION_ABORTED", r#""mood":"good""#, "It was a long story."] {
+        assert!(printed.contains(expected), "{expected} is not in what was printed:\n{printed}");
+    }
+}

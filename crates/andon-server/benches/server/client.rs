@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use bytes::BytesMut;
 use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -10,7 +11,7 @@ use tokio::net::TcpStream;
 pub(crate) struct Connection {
     stream: TcpStream,
     /// What has come and has not been taken.
-    buffer: Vec<u8>,
+    buffer: BytesMut,
 }
 
 /// An answer's head.
@@ -25,15 +26,14 @@ impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("a connection");
-        Self { stream, buffer: Vec::new() }
+        Self { stream, buffer: BytesMut::new() }
     }
 
     /// Sends a request, and reads the head of its answer.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> Head {
         self.stream.write_all(request).await.expect("a server that takes the request");
         let end = self.until(b"\r\n\r\n").await;
-        let head = self.buffer.get(..end).unwrap_or_default().to_ascii_lowercase();
-        self.buffer.drain(..end);
+        let head = self.buffer.split_to(end).to_ascii_lowercase();
         let after = |name: &str| memmem::find(&head, name.as_bytes()).and_then(|at| head.get(at + name.len()..));
         let number = |text: &[u8]| {
             let digits = text.iter().copied().skip_while(|byte| *byte == b' ').take_while(u8::is_ascii_digit);
@@ -50,7 +50,7 @@ impl Connection {
         while self.buffer.len() < length {
             self.read().await;
         }
-        (head.status, self.buffer.drain(..length).collect())
+        (head.status, self.buffer.split_to(length).to_vec())
     }
 
     /// Asks for a feed, which begins.
@@ -60,15 +60,15 @@ impl Connection {
     }
 
     /// The next chunk of a feed; nothing at its end. The server writes whole events.
-    pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
+    pub(crate) async fn chunk(&mut self) -> Option<BytesMut> {
         let line = self.until(b"\r\n").await;
         let size = self.buffer.get(..line - 2).and_then(|size| std::str::from_utf8(size).ok());
         let size = size.and_then(|size| usize::from_str_radix(size, 16).ok()).expect("a chunk's size");
         while self.buffer.len() < line + size + 2 {
             self.read().await;
         }
-        let chunk = self.buffer.get(line..line + size).unwrap_or_default().to_vec();
-        self.buffer.drain(..line + size + 2);
+        let mut chunk = self.buffer.split_to(line + size + 2).split_off(line);
+        chunk.truncate(size);
         (size > 0).then_some(chunk)
     }
 
@@ -86,13 +86,6 @@ impl Connection {
         let read = self.stream.read_buf(&mut self.buffer).await.expect("an answer");
         assert_ne!(read, 0, "the server has closed the connection");
     }
-}
-
-/// Starts a run; the answer is the run, or its feed.
-pub(crate) fn create(app: &str, wants_feed: bool) -> Vec<u8> {
-    let accept = if wants_feed { "text/event-stream" } else { "application/json" };
-    let body = format!(r#"{{"app":"{app}","input":"Go."}}"#);
-    with_body("POST /v1/runs", accept, &body)
 }
 
 /// A request with a body.

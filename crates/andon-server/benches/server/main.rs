@@ -9,16 +9,18 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod apps;
 mod client;
 mod house;
 mod models;
+mod process;
 mod reading;
 mod scenes;
 mod stops;
 mod streams;
 
 fn main() {
-    house::raise_open_files();
+    process::raise_open_files();
     let words: Vec<String> = std::env::args().collect();
     match words.iter().position(|word| word == house::AS_SERVER).and_then(|place| words.get(place + 1)) {
         Some(folder) => house::serve(std::path::Path::new(folder)),

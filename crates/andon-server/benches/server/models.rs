@@ -1,4 +1,4 @@
-//! Models that cost as little as a model can, each behind an app.
+//! Models that cost as little as a model can.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,30 +7,13 @@ use std::time::Duration;
 use andon::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
 use tokio::time::{Sleep, sleep};
 
-/// How many pieces an answer has that is streamed.
-pub(crate) const PIECES: u32 = 50_000;
-/// How many pieces an answer has that comes at its own pace.
-pub(crate) const PACED: u32 = 200;
-/// The bytes of a piece.
-pub(crate) const PIECE: usize = 5;
-
-/// What there is to run.
-pub(crate) const APPS: [(&str, Does); 6] = [
-    ("hello", Does::Stream { pieces: 1, before: Before::Nothing }),
-    ("silent", Does::Silence),
-    ("slow", Does::Stream { pieces: u32::MAX, before: Before::Pause(Duration::from_millis(100)) }),
-    ("flood", Does::Stream { pieces: PIECES, before: Before::Nothing }),
-    ("drip", Does::Stream { pieces: PIECES, before: Before::Yield }),
-    ("paced", Does::Stream { pieces: PACED, before: Before::Pause(Duration::from_millis(20)) }),
-];
-
 /// What a bench model does.
 #[derive(Clone, Copy)]
 pub(crate) enum Does {
     /// Sends numbered pieces.
     Stream { pieces: u32, before: Before },
-    /// Is silent for ever.
-    Silence,
+    /// Sends so many pieces, and is silent for ever.
+    Silence { after: u32 },
 }
 
 /// What comes before each piece.
@@ -58,7 +41,7 @@ impl Model for Does {
                 };
                 Box::new(Stream { sent: 0, pieces, before, yielded: false, pause })
             }
-            Self::Silence => Box::new(Silence),
+            Self::Silence { after } => Box::new(Silence { sent: 0, after }),
         }
     }
 }
@@ -106,10 +89,17 @@ impl Answer for Stream {
     }
 }
 
-struct Silence;
+struct Silence {
+    sent: u32,
+    after: u32,
+}
 
 impl Answer for Silence {
     fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
-        Poll::Pending
+        if self.sent == self.after {
+            return Poll::Pending;
+        }
+        self.sent += 1;
+        Poll::Ready(Some(Ok(Piece::Text(piece(self.sent - 1)))))
     }
 }

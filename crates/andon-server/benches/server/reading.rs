@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use crate::models::{self, PIECE};
+use crate::models;
 
 /// Whether an event of this type is among these.
 pub(crate) fn has(chunk: &[u8], kind: &str) -> bool {
@@ -53,7 +53,7 @@ impl Folded {
 
     /// How many pieces of the model that were.
     pub(crate) fn pieces(&self) -> usize {
-        self.bytes / PIECE
+        self.bytes / models::piece(0).len()
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use andon_testkit::bench::{Goal, Line, Scene, median, now, quantile};
 use tokio::task::{JoinHandle, spawn_local};
 
-use crate::client::{Connection, create, get};
-use crate::house::{House, folder, on_one_thread};
+use crate::client::{Connection, get, with_body};
+use crate::house::House;
+use crate::process::{folder, on_one_thread};
 use crate::{reading, stops, streams};
 
 /// All of them.
@@ -53,6 +54,13 @@ pub(crate) async fn all<T: 'static>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
     results
 }
 
+/// Starts a run; the answer is the run, or its feed.
+pub(crate) fn create(app: &str, wants_feed: bool) -> Vec<u8> {
+    let accept = if wants_feed { "text/event-stream" } else { "application/json" };
+    let body = format!(r#"{{"app":"{app}","input":"Go."}}"#);
+    with_body("POST /v1/runs", accept, &body)
+}
+
 /// Starts runs, so many at a time, each with its feed on a connection of its own. `read` gets the first chunk, and goes on.
 pub(crate) async fn with_feeds<T: 'static, F: Future<Output = T> + 'static>(
     house: &House,
@@ -69,7 +77,7 @@ pub(crate) async fn with_feeds<T: 'static, F: Future<Output = T> + 'static>(
                     let mut connection = Connection::open(address).await;
                     connection.feed(&request).await;
                     let first = connection.chunk().await.expect("a feed with something in it");
-                    (connection, first)
+                    (connection, first.to_vec())
                 })
             })
             .collect();
@@ -88,11 +96,11 @@ fn trivial() -> Vec<Line> {
         drop(rounds(at, 200, Way::Feed).await);
         let mut fed = rounds(at, ALONE, Way::Feed).await;
         let mut got = rounds(at, ALONE, Way::PostAndGet).await;
-        let (began, before) = (now(), house.cpu());
+        let (began, before) = (now(), house.process.cpu());
         let clients = (0..CLIENTS).map(|_| spawn_local(rounds(at, MANY / CLIENTS, Way::Feed))).collect();
         drop(all(clients).await);
         let runs = (MANY / CLIENTS * CLIENTS) as f64;
-        let cpu = (house.cpu() - before) * 1e6 / runs;
+        let cpu = (house.process.cpu() - before) * 1e6 / runs;
         (quantile(&mut fed, 0.5), quantile(&mut got, 0.5), runs / began.elapsed().as_secs_f64(), cpu)
     });
     let line = |what, reached, unit, goal| Line { what, reached, unit, goal };

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use andon_testkit::bench::{Goal, Line, median, now, quantile};
 use tokio::task::spawn_local;
 
-use crate::client::{Connection, create, with_body};
-use crate::house::{House, on_one_thread};
+use crate::client::{Connection, with_body};
+use crate::house::House;
+use crate::process::on_one_thread;
 use crate::reading;
-use crate::scenes::{CLIENTS, all, ms, with_feeds};
+use crate::scenes::{CLIENTS, all, create, ms, with_feeds};
 
 /// How many runs are live where it is about all of them.
 const LIVE: usize = 10_000;
@@ -46,9 +47,9 @@ pub(crate) fn live() -> Vec<Line> {
     let (each, took, told) = on_one_thread(async {
         // The first ones pay for threads and tables.
         let warm = with_feeds(&house, "silent", WARM, |connection, _| to_the_end(connection)).await;
-        let before = house.memory();
+        let before = house.process.memory();
         let readers = with_feeds(&house, "silent", LIVE, |connection, _| to_the_end(connection)).await;
-        let each = (house.memory() - before) as f64 / LIVE as f64 / 1024.0;
+        let each = (house.process.memory() - before) as f64 / LIVE as f64 / 1024.0;
         let began = now();
         let took = stop_all(&house, LIVE + WARM).await;
         let last = all(readers).await.into_iter().chain(all(warm).await).max().expect("a reader");

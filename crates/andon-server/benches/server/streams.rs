@@ -2,9 +2,10 @@
 
 use andon_testkit::bench::{Goal, Line, median, now};
 
+use crate::apps::{PACED, PIECES};
 use crate::client::Connection;
-use crate::house::{House, on_one_thread};
-use crate::models::{PACED, PIECES};
+use crate::house::House;
+use crate::process::on_one_thread;
 use crate::reading::Folded;
 use crate::scenes::{all, with_feeds};
 
@@ -55,12 +56,12 @@ pub(crate) fn pieces() -> Vec<Line> {
 fn paced() -> Vec<Line> {
     let house = House::new();
     let (rate, cpu) = on_one_thread(async {
-        let (began, before) = (now(), house.cpu());
+        let (began, before) = (now(), house.process.cpu());
         let readers = with_feeds(&house, "paced", MANY, |connection, first| fold(connection, first, PACED)).await;
         all(readers).await;
         let pieces = f64::from(PACED) * MANY as f64;
         let took = began.elapsed().as_secs_f64();
-        (pieces / took, (house.cpu() - before) * 1e6 / pieces)
+        (pieces / took, (house.process.cpu() - before) * 1e6 / pieces)
     });
     let line = |what, reached, unit| Line { what, reached, unit, goal: Goal::None };
     vec![

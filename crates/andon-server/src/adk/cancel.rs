@@ -61,7 +61,7 @@ struct CancelledRun {
     leaked: Vec<String>,
 }
 
-/// `POST` to a session: a cancel, if the name ends so. axum has no `{session}:cancel`.
+/// `POST` to a session: a cancel, if the name ends so, and else the beginning of it. axum has no `{session}:cancel`.
 pub(crate) async fn dispatch(
     State(core): State<Shared>,
     principal: Principal,

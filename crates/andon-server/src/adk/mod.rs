@@ -15,6 +15,7 @@ mod event;
 mod form;
 mod hand;
 mod import;
+mod live;
 mod reach;
 mod render;
 mod request;
@@ -23,6 +24,7 @@ mod run;
 mod sessions;
 mod story;
 mod trace;
+mod ui;
 mod valid;
 mod words;
 
@@ -30,7 +32,7 @@ pub(crate) use words::in_adks_words;
 
 use axum::Router;
 use axum::middleware;
-use axum::routing::{MethodRouter, post};
+use axum::routing::{MethodRouter, get, post};
 
 use crate::Shared;
 
@@ -39,12 +41,20 @@ pub(crate) type Route = (&'static str, MethodRouter<Shared>);
 
 /// All routes of the dialect.
 pub(crate) fn routes() -> Vec<Route> {
-    let runs = vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse))];
-    [runs, about::routes(), sessions::routes(), artifacts::routes(), dev::routes()].into_iter().flatten().collect()
+    let all = [runs(), about::routes(), sessions::routes(), artifacts::routes(), dev::routes(), ui::routes()];
+    all.into_iter().flatten().collect()
+}
+
+/// What starts runs.
+fn runs() -> Vec<Route> {
+    vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse)), ("/run_live", get(live::run_live))]
 }
 
 /// All routes, with refusals in ADK's words.
-pub(crate) fn router() -> Router<Shared> {
-    let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+pub(crate) fn router(core: &Shared) -> Router<Shared> {
+    // Without a page there is nothing at the root.
+    let front = core.options.adk_ui.is_some().then(ui::front);
+    let routes =
+        routes().into_iter().chain(front).fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     routes.layer(middleware::map_response(in_adks_words))
 }

@@ -7,8 +7,7 @@ use andon::SessionKey;
 use crate::principal::Principal;
 use crate::problem::Problem;
 
-/// The suffix that makes a path of a session a cancel.
-pub(crate) const CANCEL: &str = ":cancel";
+pub(crate) use crate::api::create::CANCEL;
 
 /// The session of a path. What is out of reach is refused like what there is not.
 pub(crate) fn session(principal: &Principal, app: &str, user: &str, session: &str) -> Result<SessionKey, Problem> {

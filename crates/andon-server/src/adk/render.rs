@@ -183,7 +183,7 @@ impl Rendering {
 
     /// An event's id: the same whenever and wherever it is told.
     fn id(&self, place: &str) -> Uuid {
-        Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{} {place}", self.run).as_bytes())
+        id_of(&self.run, place)
     }
 
     /// An event of the person's.
@@ -306,6 +306,11 @@ impl Rendering {
         Some(event)
     }
 
+    /// The turn is over, for who is told turn by turn.
+    pub(crate) fn turn_complete(&self, now: Wall) -> AdkEvent {
+        AdkEvent { turn_complete: Some(true), ..self.blank(self.id("turn"), now) }
+    }
+
     /// The run is at rest (invariant 4).
     fn end(&mut self, outcome: &andon::Ending, at: Wall) -> Option<AdkEvent> {
         if self.view == View::Session && !self.has_started {
@@ -318,6 +323,15 @@ impl Rendering {
         }
         Some(event)
     }
+}
+
+/// The id of the event with a run's answer of this number.
+pub(crate) fn answer_id(run: &RunId, call: u64) -> Uuid {
+    id_of(run, &format!("model {call}"))
+}
+
+fn id_of(run: &RunId, place: &str) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{run} {place}").as_bytes())
 }
 
 /// The id under which ADK's clients answer a question about a call.

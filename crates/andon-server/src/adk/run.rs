@@ -7,12 +7,13 @@
 //! 3. Who asked is there from the moment at which the run may begin until its last event is written, and its going away
 //!    does what the server's policy says. Who is sent away, because a person has to decide, has not gone away.
 
+use std::sync::Arc;
+
 use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, SessionKey, WhenBusy};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use std::sync::Arc;
 
 use super::closing::is_providers_answer;
 use super::event::AdkEvent;
@@ -139,6 +140,10 @@ impl Place {
             return Err(Problem::not_found("no-such-session", format!("Session not found: {session}")));
         }
         Ok(Self { agent: agent.in_session(&key) })
+    }
+
+    pub(crate) fn session(&self) -> &andon::SessionKey {
+        self.agent.session_key()
     }
 
     /// Starts a run; it waits for its turn (invariant 2).

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
 
-/// Under which name a problem keeps what is wrong with each field.
-pub(crate) const ERRORS: &str = "errors";
+/// How many bytes of what is wrong are sent back: whoever sent it has it.
+const MAX_ECHO: usize = 512;
 
 /// Reads JSON; what is none is refused as ADK's server does it.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, Problem> {
@@ -45,12 +45,14 @@ fn words(error: &serde_json::Error) -> &'static str {
 
 /// The refusal of a request in which these things are wrong.
 pub(crate) fn refuse(errors: Vec<Value>) -> Problem {
-    Problem::unprocessable("bad-field", "the request is not what it should be: see errors").with(ERRORS, errors)
+    Problem::unprocessable("bad-field", "the request is not what it should be").with("detail", errors)
 }
 
 /// One thing that is wrong with one field.
 fn wrong(kind: &str, loc: &[Value], msg: &str, input: &Value) -> Value {
     let loc: Vec<Value> = [json!("body")].into_iter().chain(loc.iter().cloned()).collect();
+    let is_short = serde_json::to_string(input).is_ok_and(|text| text.len() <= MAX_ECHO);
+    let input = if is_short { input } else { &Value::Null };
     json!({"type": kind, "loc": loc, "msg": msg, "input": input})
 }
 
@@ -207,7 +209,7 @@ mod tests {
         ] {
             let told = json(text.as_bytes()).unwrap_err().to_json();
             let expected = json!([{"type": "json_invalid", "loc": ["body", place], "msg": "JSON decode error", "input": {}, "ctx": {"error": why}}]);
-            assert_eq!(told[ERRORS], expected, "{text}");
+            assert_eq!(told["detail"], expected, "{text}");
         }
     }
 }

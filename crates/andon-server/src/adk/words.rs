@@ -4,7 +4,6 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::valid::ERRORS;
 use crate::problem::Problem;
 
 /// Writes a problem as ADK's server does: `{"detail": …}`.
@@ -13,6 +12,6 @@ pub(crate) async fn in_adks_words(mut response: Response) -> Response {
     let (mut parts, _) = response.into_parts();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     parts.headers.remove(header::CONTENT_LENGTH);
-    let detail = problem.more(ERRORS).cloned().unwrap_or_else(|| problem.detail().into());
+    let detail = problem.to_json().get("detail").cloned().unwrap_or_default();
     (parts, json!({"detail": detail}).to_string()).into_response()
 }

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, how};
@@ -128,6 +128,10 @@ pub(super) async fn stop(core: &Shared, principal: &Principal, id: &RunId, how: 
             (run, reply)
         }
         None => {
+            if core.auth.is_on() && !core.auth.cancels.take(principal.who(), Instant::now()) {
+                let detail = "too many cancels of runs that are not in progress: try again in a moment";
+                return Err(Problem::too_many("too-many-cancels", detail));
+            }
             let further = look_further(Shared::clone(core), principal.clone(), id.clone(), how.clone());
             carried_out(core, further).await?
         }

@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod forms;
 mod keys;
 mod line;
+mod me;
 mod operations;
 mod runs;
 pub(crate) mod selector;
@@ -62,6 +63,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one, sessions::delete))
         .routes(routes!(sessions::history))
+        .routes(routes!(me::me))
         .routes(routes!(tickets::issue))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::revoke))
@@ -81,7 +83,7 @@ pub(crate) fn router(core: &Shared) -> Router {
     };
     routes
         .route("/openapi.json", get(openapi))
-        .merge(adk::router())
+        .merge(adk::router(core))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(Shared::clone(core), bound_bodies))
@@ -101,7 +103,7 @@ fn cors(core: &Shared) -> CorsLayer {
         move |origin: &HeaderValue, _: &_| origin.to_str().is_ok_and(|origin| is_named(origin, &named.options));
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(is_allowed))
-        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, HeaderName::from_static("last-event-id")])
         .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("andon-run-id"), REQUEST_ID])
         .max_age(Duration::from_secs(600))

@@ -58,10 +58,10 @@ enum Said {
 
 /// Why a socket is closed: a code, and words.
 #[derive(Debug)]
-struct Close(u16, String);
+pub(crate) struct Close(pub(crate) u16, pub(crate) String);
 
 /// The end of a socket.
-enum Over {
+pub(crate) enum Over {
     /// The client is told why.
     Because(Close),
     /// The client is gone, or might as well be.
@@ -69,7 +69,7 @@ enum Over {
 }
 
 impl Over {
-    fn because(code: u16, words: impl Into<String>) -> Self {
+    pub(crate) fn because(code: u16, words: impl Into<String>) -> Self {
         Self::Because(Close(code, words.into()))
     }
 }
@@ -108,15 +108,19 @@ pub(crate) fn upgrade(
     let core = Shared::clone(core);
     // Shutting down waits for it, from before the upgrade on.
     let token = core.tasks.token();
-    let max = core.options.max_frame;
-    let upgrade = upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max);
-    upgrade.on_upgrade(move |socket| async move {
+    limited(&core, upgrade).on_upgrade(move |socket| async move {
         let _held = token;
         let mut talk = Talk::new(core, principal, socket, run, feed, reading);
         if let Some(close) = talk.go_on().await {
-            talk.close(close).await;
+            say_goodbye(&mut talk.socket, close).await;
         }
     })
+}
+
+/// A socket that keeps little, and takes no more at once than it may.
+pub(crate) fn limited(core: &Shared, upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
+    let max = core.options.max_frame;
+    upgrade.read_buffer_size(READ).write_buffer_size(FRAME).max_message_size(max).max_frame_size(max)
 }
 
 /// One socket.
@@ -154,7 +158,7 @@ impl Talk {
             check: principal.pass.can_end().then(|| Box::pin(sleep_until(after(now, RECHECK)))),
             reading,
             heard: now,
-            allowance: Allowance { since: now, left: core.options.frames_a_second },
+            allowance: Allowance::new(now, core.options.frames_a_second),
             principal,
             core,
         }
@@ -300,21 +304,21 @@ impl Talk {
     fn rest(&mut self, time: Duration) {
         self.timer.as_mut().reset(after(Instant::now(), time));
     }
+}
 
-    /// Says why it ends, and waits a moment until the client has read it.
-    async fn close(&mut self, Close(code, words): Close) {
-        // A close frame has room for 123 bytes of words.
-        let words = words.get(..words.floor_char_boundary(123)).unwrap_or_default();
-        let frame = Message::Close(Some(CloseFrame { code, reason: words.into() }));
-        let goodbye = async {
-            self.socket.send(frame).await.ok()?;
-            // What is still on its way is read: if it were not, the client's system would throw the words away.
-            while let Some(Ok(_)) = self.socket.next().await {}
-            Some(())
-        };
-        // Whoever does not answer in time is gone.
-        let _ = timeout(LINGER, goodbye).await;
-    }
+/// Says why a socket ends, and waits a moment until the client has read it.
+pub(crate) async fn say_goodbye(socket: &mut WebSocket, Close(code, words): Close) {
+    // A close frame has room for 123 bytes of words.
+    let words = words.get(..words.floor_char_boundary(123)).unwrap_or_default();
+    let frame = Message::Close(Some(CloseFrame { code, reason: words.into() }));
+    let goodbye = async {
+        socket.send(frame).await.ok()?;
+        // What is still on its way is read: if it were not, the client's system would throw the words away.
+        while let Some(Ok(_)) = socket.next().await {}
+        Some(())
+    };
+    // Whoever does not answer in time is gone.
+    let _ = timeout(LINGER, goodbye).await;
 }
 
 fn reply_form(mut form: Value) -> Value {
@@ -326,23 +330,32 @@ fn reply_form(mut form: Value) -> Value {
 
 /// What is wrong with what came in.
 fn broken(error: axum::Error) -> Step {
-    let Ok(error) = error.into_inner().downcast::<tungstenite::Error>() else { return Step::Gone };
+    fault(error).map_or(Step::Gone, Step::Broken)
+}
+
+/// What is wrong with what came in; nothing if the client is gone.
+pub(crate) fn fault(error: axum::Error) -> Option<Close> {
+    let error = error.into_inner().downcast::<tungstenite::Error>().ok()?;
     match *error {
-        tungstenite::Error::Capacity(error) => Step::Broken(Close(close_code::SIZE, error.to_string())),
-        tungstenite::Error::Utf8(_) => Step::Broken(Close(close_code::INVALID, "text is UTF-8".into())),
-        tungstenite::Error::Protocol(error) => Step::Broken(Close(close_code::PROTOCOL, error.to_string())),
-        _ => Step::Gone,
+        tungstenite::Error::Capacity(error) => Some(Close(close_code::SIZE, error.to_string())),
+        tungstenite::Error::Utf8(_) => Some(Close(close_code::INVALID, "text is UTF-8".into())),
+        tungstenite::Error::Protocol(error) => Some(Close(close_code::PROTOCOL, error.to_string())),
+        _ => None,
     }
 }
 
 /// How many messages may come in this second.
-struct Allowance {
+pub(crate) struct Allowance {
     since: Instant,
     left: u32,
 }
 
 impl Allowance {
-    fn take(&mut self, now: Instant, a_second: u32) -> Result<(), Over> {
+    pub(crate) fn new(now: Instant, a_second: u32) -> Self {
+        Self { since: now, left: a_second }
+    }
+
+    pub(crate) fn take(&mut self, now: Instant, a_second: u32) -> Result<(), Over> {
         if now.duration_since(self.since) >= Duration::from_secs(1) {
             *self = Self { since: now, left: a_second };
         }

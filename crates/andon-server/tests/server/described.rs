@@ -214,8 +214,32 @@ impl Checked {
         self.description.check("POST /v1/runs", response).await;
     }
 
+    async fn access(&mut self) {
+        let (keys, one) = ("/v1/keys", "/v1/keys/{id}");
+        let new = json!({"name": "ada", "scopes": ["run:read"], "expires_at": "2999-01-01T00:00:00Z"});
+        let made = self.send(Method::POST, keys, keys, new).await;
+        let id = made["id"].as_str().unwrap().to_owned();
+        for wrong in [
+            json!({"name": "ada", "scopes": []}),
+            json!({"name": "a/b", "scopes": ["admin"]}),
+            json!({"name": "ada", "scopes": ["fly"]}),
+            json!({"name": "ada", "scopes": ["admin"], "expires_at": "2001-01-01T00:00:00Z"}),
+        ] {
+            let refused = self.send(Method::POST, keys, keys, wrong).await;
+            assert!(refused["detail"].is_string(), "{refused}");
+        }
+        let path = format!("/v1/keys/{id}");
+        for _ in 0..2 {
+            self.send(Method::DELETE, &path, one, json!({})).await;
+        }
+        self.send(Method::DELETE, "/v1/keys/none", one, json!({})).await;
+        let list = self.get(keys, keys).await;
+        assert!(list["keys"][0]["revoked_at"].is_string() && list["keys"][0].get("key").is_none(), "{list}");
+        self.send(Method::POST, "/v1/tickets", "/v1/tickets", json!({})).await;
+    }
+
     async fn rest(&mut self) {
-        for path in ["/v1/apps", "/v1/usage", "/healthz", "/readyz", "/metrics"] {
+        for path in ["/v1/apps", "/v1/me", "/v1/usage", "/healthz", "/readyz", "/metrics"] {
             self.get(path, path).await;
         }
         for query in ["", "?limit=2", "?limit=2000", "?state=settled&app=shop", "?before=a%2Fb", "?colour=red"] {
@@ -241,6 +265,7 @@ async fn every_call_is_answered_in_the_form_that_is_described() {
     checked.line().await;
     checked.feeds().await;
     checked.sessions().await;
+    checked.access().await;
     checked.rest().await;
     let Description { answered, .. } = &checked.description;
     assert_eq!(*answered, checked.description.calls(), "each call that is described was answered well at least once");
@@ -266,7 +291,8 @@ async fn whatever_needs_the_journal_says_that_it_may_not_be_had() {
     let (_, spec) = house.get("/openapi.json").await;
     for (path, methods) in spec["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/v1/")) {
         for (method, call) in methods.as_object().unwrap() {
-            let needs_none = path == "/v1/apps" || (path == "/v1/line" && method == "get");
+            let is_known = ["/v1/line", "/v1/keys"].contains(&path.as_str()) && method == "get";
+            let needs_none = ["/v1/apps", "/v1/me"].contains(&path.as_str()) || is_known;
             assert_eq!(call["responses"]["503"].is_object(), !needs_none, "{method} {path}");
         }
     }

@@ -1,6 +1,8 @@
 //! The server as clients see it: real sockets, a scripted model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod adk;
+mod adk_sessions;
 mod approvals;
 mod bad_input;
 mod busy;
@@ -12,10 +14,13 @@ mod feeds;
 mod guard;
 mod house;
 mod inside;
+mod issuer;
 mod limits;
 mod line;
+mod oidc;
 mod raw;
 mod remembered;
 mod shutdown;
 mod slow_disk;
 mod socket;
+mod who;

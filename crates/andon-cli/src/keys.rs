@@ -1,0 +1,136 @@
+//! `andon keys`: at the server that holds the database, or on the database itself.
+
+use andon::Journal;
+use andon::core::time::Wall;
+use andon_server::{KeyInfo, Keys, NewKey, NewlyMade, Scope};
+use anyhow::{Context, anyhow};
+use serde_json::{Value, json};
+
+use crate::Exit;
+use crate::args::{CreateKeyArgs, KeyPlace, KeysArgs, KeysCommand, RevokeKeyArgs};
+use crate::client::Place;
+use crate::db::{Db, For};
+use crate::show::{Style, Table, aside, plain, when, write, write_line};
+
+/// Makes, lists or takes back keys.
+pub(crate) async fn keys(args: &KeysArgs) -> anyhow::Result<Exit> {
+    match &args.command {
+        KeysCommand::Create(args) => create(args).await?,
+        KeysCommand::List(place) => list(place).await?,
+        KeysCommand::Revoke(args) => revoke(args).await?,
+    }
+    Ok(Exit::Completed)
+}
+
+async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
+    let expires_at = args.expires.map(|time| {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Wall(when::now().0.saturating_add(micros))
+    });
+    let (key, info) = match Place::find(&args.place.place).await? {
+        Place::There(client) => {
+            let scopes: Vec<&str> = args.scopes.iter().map(|scope| scope.as_str()).collect();
+            let body = json!({
+                "name": args.name,
+                "scopes": scopes,
+                "user": args.user,
+                "tenant": args.tenant,
+                "expires_at": expires_at,
+            });
+            client.create_key(&body).await?
+        }
+        Place::Here(db) => {
+            let new = NewKey {
+                name: args.name.clone(),
+                scopes: args.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
+                user: args.user.clone(),
+                tenant: args.tenant.clone(),
+                expires_at,
+            };
+            let runtime = db.open("andon keys", For::Changing)?;
+            let keys = Keys::read(runtime.shelf()).await?;
+            let NewlyMade { info, key, recorded, .. } = keys.create(new, runtime.now().wall, runtime.shelf())?;
+            recorded.await.context("the key is not on record, and opens nothing")?;
+            (key.show().to_owned(), info)
+        }
+    };
+    if args.place.json {
+        let mut told = serde_json::to_value(&info)?;
+        if let Value::Object(told) = &mut told {
+            told.insert("key".to_owned(), Value::String(key));
+        }
+        return Ok(write_line(&told.to_string())?);
+    }
+    let (id, name, scopes) = (&info.id, plain(&info.name), info.scopes.join(", "));
+    let end = info.expires_at.map_or_else(String::new, |end| format!(" until {}", when::utc(end)));
+    aside(&format!("The key {id} of {name} allows {scopes}{end}. It is shown this once:\n"));
+    Ok(write_line(&key)?)
+}
+
+async fn list(args: &KeyPlace) -> anyhow::Result<()> {
+    let place = Place::find(&args.place).await?;
+    let keys = match &place {
+        Place::There(client) => client.keys().await?,
+        Place::Here(db) => read(db).await?,
+    };
+    if args.json {
+        for key in &keys {
+            write_line(&serde_json::to_string(key)?)?;
+        }
+    } else if keys.is_empty() {
+        let create = place.command("keys create NAME --scope run:read");
+        write(&format!("There is no key. One is made with `{create}`.\n"))?;
+    } else {
+        write(&table(&keys))?;
+    }
+    Ok(())
+}
+
+/// The keys of a database that nobody serves.
+async fn read(db: &Db) -> anyhow::Result<Vec<KeyInfo>> {
+    let Some(journal) = db.journal_to_read()? else { return Ok(Vec::new()) };
+    let keys = Keys::read(journal.shelf()).await?;
+    for warning in keys.warnings() {
+        let stop = Style::STOP;
+        aside(&format!("{stop}warning:{stop:#} {}\n", plain(warning)));
+    }
+    Ok(keys.list())
+}
+
+fn table(keys: &[KeyInfo]) -> String {
+    let mut table = Table::new(&["ID", "NAME", "USER", "TENANT", "ALLOWS", "MADE (UTC)", "IS GOOD"]);
+    let now = when::now();
+    for key in keys {
+        let is_good = match (key.revoked_at, key.expires_at) {
+            (Some(at), _) => format!("no, revoked {}", when::utc(at)),
+            (None, Some(end)) if end <= now => format!("no, ended {}", when::utc(end)),
+            (None, Some(end)) => format!("until {}", when::utc(end)),
+            (None, None) => "yes".to_owned(),
+        };
+        let names = [&key.id, &key.name, &key.user, &key.tenant].map(|name| plain(name).into());
+        let rest = [key.scopes.join(" ").into(), when::utc(key.created_at).into(), is_good.into()];
+        table.row(names.into_iter().chain(rest).collect());
+    }
+    table.fit(None)
+}
+
+async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
+    let info = match Place::find(&args.place.place).await? {
+        Place::There(client) => client.revoke_key(&args.id).await?,
+        Place::Here(db) => {
+            let runtime = db.open("andon keys", For::Changing)?;
+            let keys = Keys::read(runtime.shelf()).await?;
+            let revoked = keys.revoke(&args.id, runtime.now().wall, runtime.shelf());
+            let list = db.command("keys list");
+            let (info, recorded) = revoked.ok_or_else(|| anyhow!("there is no such key: `{list}` lists them"))?;
+            recorded.await.context("the key is not taken back")?;
+            info
+        }
+    };
+    if args.place.json {
+        return Ok(write_line(&serde_json::to_string(&info)?)?);
+    }
+    let what = if info.scopes.iter().any(|scope| scope == Scope::Admin.as_str()) { "admin key" } else { "key" };
+    write(&format!("The {what} {} of {} opens nothing any more.\n", info.id, plain(&info.name)))?;
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! `andon keys`, and a server that asks for them.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use crate::child::{Database, Program};
+use crate::served::Served;
+
+/// Runs a command at a server with a key in the variable.
+fn with_key(served: &Served, key: &str, args: &[&str]) -> crate::child::Ended {
+    let args = [args, &["--server", &served.address]].concat();
+    Program::start_in("memory", &[("ANDON_KEY", key)], &args).end()
+}
+
+#[test]
+fn a_server_that_asks_for_keys_serves_the_command_line_beside_its_database_and_others_with_a_key() {
+    let served = Served::with(&["--auth", "--instant"]);
+    // Who has the database needs no key.
+    served.run(&["run", "--json", "hello"]);
+    assert!(served.run(&["line", "status"]).stdout.contains("The line is open"));
+    let scopes = ["--scope", "run:create", "--scope", "run:read"];
+    let made = served.run(&[&["keys", "create", "ada", "--expires", "30d"][..], &scopes].concat());
+    let key = made.stdout.trim();
+    assert!(key.starts_with("andon_") && !key.contains(char::is_whitespace), "{key}");
+    assert!(!made.stderr.contains(key) && made.stderr.contains("shown this once"), "{}", made.stderr);
+
+    let none = with_key(&served, "", &["runs"]);
+    assert_eq!(none.code, Some(1));
+    assert!(none.stderr.contains("ANDON_KEY") && none.stderr.contains("--key-file"), "{}", none.stderr);
+    let ran = with_key(&served, key, &["run", "hello"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let listed = with_key(&served, key, &["runs", "--json"]).json().remove(0);
+    assert_eq!(listed["user"], json!("ada"), "{listed}");
+    let refused = with_key(&served, key, &["cancel", "--all"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("run:cancel"), "{}", refused.stderr);
+
+    let file = served.db.file("key");
+    std::fs::write(&file, format!("{key}\n")).unwrap();
+    let by_file = Program::run(&["runs", "--server", &served.address, "--key-file", &file]);
+    assert_eq!(by_file.code, Some(0), "{}", by_file.stderr);
+
+    let list = served.run(&["keys", "list", "--json"]);
+    let id = list.json().remove(0)["id"].as_str().unwrap().to_owned();
+    assert!(!list.stdout.contains(key.rsplit('_').next().unwrap()), "a secret is listed");
+    assert!(served.run(&["keys", "revoke", &id]).stdout.contains("opens nothing any more"));
+    assert_eq!(with_key(&served, key, &["runs"]).code, Some(1));
+    assert!(served.run(&["keys", "list"]).stdout.contains("revoked"));
+    assert!(served.db.refused(&["keys", "revoke", "none"]).contains("no such key"));
+}
+
+#[test]
+fn nobody_but_the_owner_of_the_database_reads_the_key_beside_it() {
+    let served = Served::with(&["--auth"]);
+    let beside = format!("{}.owner", served.db.file("andon.db"));
+    let mode = std::fs::metadata(&beside).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(std::fs::read_to_string(&beside).unwrap().contains("andon_local_"));
+    let held = served.db.refused(&["serve", "--bind", "127.0.0.1:0"]);
+    assert!(!held.contains("andon_local_"), "{held}");
+}
+
+#[test]
+fn a_key_is_made_on_a_database_that_nobody_serves_and_good_when_somebody_does() {
+    let db = Database::new();
+    assert!(db.run(&["keys", "list"]).stdout.contains("There is no key"));
+    let made = db.run(&["keys", "create", "ops", "--scope", "admin", "--json"]).json().remove(0);
+    let key = made["key"].as_str().unwrap();
+    assert_eq!((&made["name"], &made["scopes"]), (&json!("ops"), &json!(["admin"])));
+    let mut program = db.start(&["serve", "--bind", "127.0.0.1:0", "--auth"]);
+    program.wait_for("Ctrl-C ends it");
+    assert!(program.seen.contains("It asks for a key") && program.seen.contains("keys create me"), "{}", program.seen);
+    let url = program.seen.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let url = url.trim_end_matches(',').to_owned();
+    let line = Program::start_in("memory", &[("ANDON_KEY", key)], &["line", "hold", "--server", &url]).end();
+    assert!(line.stdout.contains("by ops"), "{} {}", line.stdout, line.stderr);
+}
+
+#[test]
+fn a_key_that_would_be_wrong_is_refused_with_what_to_do() {
+    let db = Database::new();
+    for (args, why) in [
+        (&["keys", "create", "ada"][..], "--scope"),
+        (&["keys", "create", "ada", "--scope", "fly"], "choose from run:create"),
+        (&["keys", "create", "ada", "--scope", "admin", "--expires", "0s"], "more than nothing"),
+    ] {
+        let ended = db.start(args).end();
+        assert!(ended.code == Some(2) && ended.stderr.contains(why), "{}", ended.stderr);
+    }
+    assert!(db.refused(&["keys", "create", "a/b", "--scope", "admin"]).contains("name"));
+    assert!(db.run(&["keys", "list"]).stdout.contains("There is no key"));
+}

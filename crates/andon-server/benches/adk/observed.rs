@@ -1,0 +1,69 @@
+//! What telemetry takes of the throughput.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use andon_testkit::bench::now;
+use tokio::net::TcpListener;
+use tokio::task::spawn_local;
+
+use crate::asking::{all, run_sse, session};
+use crate::client::Connection;
+use crate::collector;
+use crate::house::{House, OBSERVED};
+use crate::process::on_one_thread;
+use crate::table::{Goal, Line, median};
+
+const ROUNDS: usize = 7;
+const CLIENTS: usize = 16;
+const RUNS: usize = 60;
+
+/// Runs a second of which each is a word: two spans a run is the most that there can be beside so little. Figures and spans are
+/// made, and sent to a collector that takes them, against none of it. ADK's server is not asked.
+pub(crate) fn telemetry() -> Vec<Line> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let collector = format!("http://{}", port.local_addr().expect("an address"));
+    let (plain, observed) = (House::ours(&[]), House::ours(&[OBSERVED, &collector]));
+    let batches = Rc::new(Cell::new(0));
+    let (mut without, mut with, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
+    on_one_thread(async {
+        port.set_nonblocking(true).expect("a port");
+        spawn_local(collector::serve(TcpListener::from_std(port).expect("a port"), Rc::clone(&batches)));
+        for _ in 0..ROUNDS {
+            let (of_plain, of_observed) = (rate(&plain).await, rate(&observed).await);
+            without.push(of_plain.0);
+            with.push(of_observed.0);
+            cpu.push(of_observed.1 - of_plain.1);
+        }
+    });
+    assert!(batches.get() > 0, "the collector got something");
+    let lost = (1.0 - median(with.clone()) / median(without.clone())) * 100.0;
+    let line = |what: &str, andon, unit, goal| Line { what: what.to_owned(), andon, adk: None, unit, goal };
+    vec![
+        line("runs of a word a second through /run_sse, 16 clients", median(without), "/s", Goal::None),
+        line("… with figures, and spans over OTLP", median(with), "/s", Goal::None),
+        line("… what telemetry takes of it", lost, "%", Goal::AtMost(10.0)),
+        line("… CPU time of the server that it adds to a run", median(cpu), "µs", Goal::None),
+    ]
+}
+
+/// Runs a second, and microseconds of the server's CPU time for each.
+async fn rate(house: &House) -> (f64, f64) {
+    let at = house.address;
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push((Connection::open(at).await, session(at, "hello").await));
+    }
+    let (began, before) = (now(), house.process.cpu());
+    let clients = clients.into_iter().map(|(mut connection, session)| {
+        spawn_local(async move {
+            for _ in 0..RUNS {
+                connection.feed(&run_sse("hello", &session, "Go.")).await;
+                while connection.chunk().await.is_some() {}
+            }
+        })
+    });
+    all(clients.collect()).await;
+    let runs = (CLIENTS * RUNS) as f64;
+    (runs / began.elapsed().as_secs_f64(), (house.process.cpu() - before) * 1e6 / runs)
+}

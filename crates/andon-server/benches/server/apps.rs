@@ -1,0 +1,20 @@
+//! What there is to run.
+
+use std::time::Duration;
+
+use crate::models::{Before, Does};
+
+/// How many pieces an answer has that is streamed.
+pub(crate) const PIECES: u32 = 50_000;
+/// How many pieces an answer has that comes at its own pace.
+pub(crate) const PACED: u32 = 200;
+
+/// Each app, and what its model does.
+pub(crate) const APPS: [(&str, Does); 6] = [
+    ("hello", Does::Stream { pieces: 1, before: Before::Nothing }),
+    ("silent", Does::Silence { after: 0 }),
+    ("slow", Does::Stream { pieces: u32::MAX, before: Before::Pause(Duration::from_millis(100)) }),
+    ("flood", Does::Stream { pieces: PIECES, before: Before::Nothing }),
+    ("drip", Does::Stream { pieces: PIECES, before: Before::Yield }),
+    ("paced", Does::Stream { pieces: PACED, before: Before::Pause(Duration::from_millis(20)) }),
+];

@@ -1,0 +1,65 @@
+//! What a benchmark needs of its machine, and sees of a server that is a process of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tempfile::TempDir;
+use tokio::runtime::Builder;
+
+/// As many open files as the system lets us have.
+pub(crate) fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// A folder on the disk that the project is built on: the system's own may be in memory.
+pub(crate) fn folder() -> TempDir {
+    TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
+}
+
+/// Where the clients are.
+pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
+    let local = tokio::task::LocalSet::new();
+    Builder::new_current_thread().enable_all().build().expect("a thread").block_on(local.run_until(future))
+}
+
+/// A server, until this is dropped. It ends with its standard input, too.
+pub(crate) struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// Starts a server, which says one line when it serves.
+    pub(crate) fn start(command: &mut Command) -> (Self, String) {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a server");
+        let mut said = String::new();
+        let stdout = child.stdout.take().expect("what the server says");
+        BufReader::new(stdout).read_line(&mut said).expect("an address");
+        (Self { child }, said.trim().to_owned())
+    }
+
+    /// Its resident memory, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).expect("its memory");
+        let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).expect("resident memory");
+        let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse().expect("a number");
+        kib * 1024
+    }
+
+    /// The CPU time that it has used, in seconds.
+    pub(crate) fn cpu(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("its time");
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        // User and system time, in ticks of 10 ms.
+        let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<f64>().ok()).expect("a number");
+        (ticks(11) + ticks(12)) / 100.0
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

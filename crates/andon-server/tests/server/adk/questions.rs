@@ -1,0 +1,91 @@
+//! A person's yes or no, in ADK's words.
+
+use std::time::Duration;
+
+use andon::{Agent, State};
+use andon_testkit::ScriptedModel;
+use andon_testkit::tools::{ToolLog, quick};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::shape::assert_shape;
+use super::*;
+use crate::inside::Inside;
+
+/// A server with a run that waits for a yes to the call `c1`, and the events that its client was sent.
+async fn waiting() -> (Inside, Vec<Value>, ToolLog) {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("c1", "pay", r#"{"n": 7}"#)]), says(&["Done."])]);
+    let inside = dialect(Agent::builder().model(model).tool(quick("pay", &log).needs_approval())).await;
+    let events = streamed(&inside, stream("s", "pay")).await;
+    (inside, events, log)
+}
+
+/// The answer to the question that an event asks.
+fn answer(question: &Value, response: Value) -> Value {
+    let id = &question["content"]["parts"][0]["functionCall"]["id"];
+    let response = json!({"id": id, "name": "adk_request_confirmation", "response": response});
+    with(ask("s", ""), json!({"newMessage": {"role": "user", "parts": [{"functionResponse": response}]}}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_ends_with_the_question_and_the_run_waits_without_its_client() {
+    let (inside, events, log) = waiting().await;
+    let [call, question] = events.as_slice() else { panic!("{events:?}") };
+    events.iter().for_each(assert_shape);
+    let asked = &question["content"]["parts"][0]["functionCall"];
+    assert_eq!(asked["name"], "adk_request_confirmation");
+    assert_eq!(asked["args"]["originalFunctionCall"], call["content"]["parts"][0]["functionCall"]);
+    assert_eq!(asked["args"]["toolConfirmation"]["confirmed"], false);
+    assert_eq!(question["longRunningToolIds"], json!([asked["id"]]));
+    assert_eq!(question["actions"]["requestedToolConfirmations"]["c1"], asked["args"]["toolConfirmation"]);
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let run = inside.runtime.in_progress().remove(0);
+    assert_eq!((run.state(), log.started()), (State::Waiting, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_lets_the_call_be_made_and_gives_the_rest_of_the_same_run() {
+    for response in [json!({"confirmed": true}), json!({"response": "{\"confirmed\": true}"})] {
+        let (inside, events, log) = waiting().await;
+        let (status, rest) = inside.post("/run", answer(&events[1], response)).await;
+        assert_eq!(status, StatusCode::OK, "{rest}");
+        let rest = rest.as_array().unwrap();
+        assert_eq!((rest.len(), log.started()), (2, 1), "{rest:?}");
+        assert_eq!(rest[0]["content"]["parts"][0]["functionResponse"]["id"], "c1");
+        assert_eq!((text(&rest[1]), &rest[1]["invocationId"]), ("Done.".to_owned(), &events[0]["invocationId"]));
+        let stored = stored(&inside, "s").await;
+        let decision = &stored[3]["content"]["parts"][0]["functionResponse"];
+        assert_eq!((&stored[3]["author"], &decision["response"]), (&json!("user"), &json!({"confirmed": true})));
+        assert_eq!(stored[4..], rest[..]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_no_is_told_to_the_model_and_a_second_answer_comes_too_late() {
+    let (inside, events, log) = waiting().await;
+    let rest =
+        streamed(&inside, with(answer(&events[1], json!({"confirmed": false})), json!({"streaming": true}))).await;
+    assert_eq!(log.started(), 0);
+    assert!(
+        rest[0]["content"]["parts"][0]["functionResponse"]["response"]["error"].as_str().unwrap().contains("said no")
+    );
+    assert_eq!(text(rest.last().unwrap()), "Done.");
+    let (status, late) = inside.post("/run", answer(&events[1], json!({"confirmed": true}))).await;
+    assert_eq!((status, late["detail"].is_string()), (StatusCode::CONFLICT, true), "{late}");
+    assert_eq!(log.started(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_closes_the_question_and_the_call() {
+    let (inside, events, log) = waiting().await;
+    let (status, told) = inside.post(&format!("{}:cancel", path("s")), json!({"wait": true})).await;
+    assert_eq!((status, &told["settled"], log.started()), (StatusCode::OK, &json!(true), 0));
+    let stored = stored(&inside, "s").await;
+    assert_eq!(stored[1..3], whole(&events));
+    let [_, _, _, responses, seal] = stored.as_slice() else { panic!("{stored:?}") };
+    assert_eq!(responses["content"]["parts"].as_array().unwrap().len(), 2);
+    assert_eq!(seal["errorCode"], "INVOCATION_ABORTED");
+    let turns = turns(&stored);
+    assert!(!turns.windows(2).any(|two| two == ["user", "user"]), "{turns:?}");
+}

@@ -1,0 +1,131 @@
+//! Who may, over real sockets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::MemoryJournal;
+use andon_server::{NewKey, Options, ServeError, Server};
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::time::{Instant, timeout};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use crate::house::{House, agent, answered, endless};
+use crate::socket::Socket;
+
+/// A server that asks for keys.
+async fn house() -> House {
+    let options = Options { auth: true, ..Options::default() };
+    House::build(Arc::new(MemoryJournal::new()), options, agent(std::iter::repeat_with(endless).take(9))).await
+}
+
+/// A key of ada's: its id, and the key.
+async fn key(house: &House, scopes: &[&str]) -> (String, String) {
+    let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
+    let new = NewKey { name: "ada".to_owned(), scopes, ..NewKey::default() };
+    let made = house.server.keys().create(new, house.runtime.now().wall, house.runtime.shelf()).unwrap();
+    made.recorded.await.unwrap();
+    (made.info.id, made.key.show().to_owned())
+}
+
+async fn start(house: &House, key: &str) -> String {
+    let request = house.request(Method::POST, "/v1/runs").bearer_auth(key);
+    let (status, run) = answered(request.json(&json!({"app": "shop", "input": "Go."})).send().await.unwrap()).await;
+    assert_eq!(status, StatusCode::CREATED, "{run}");
+    run["run_id"].as_str().unwrap().to_owned()
+}
+
+async fn open(house: &House, path: &str, key: Option<&str>) -> Result<Socket, Error> {
+    let mut request = format!("ws://{}{path}", house.address()).into_client_request().unwrap();
+    if let Some(key) = key {
+        request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+    }
+    let opened = timeout(Duration::from_secs(10), tokio_tungstenite::connect_async(request)).await.unwrap();
+    opened.map(|(socket, _)| socket)
+}
+
+/// What comes over a socket until it is closed, and the code of that.
+async fn until_closed(socket: &mut Socket) -> u16 {
+    loop {
+        match timeout(Duration::from_secs(20), socket.next()).await.expect("the socket stays open") {
+            Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
+            Some(Ok(_)) => {}
+            other => panic!("it says why it ends: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn feeds_and_sockets_of_a_key_that_is_taken_back_end_within_five_seconds() {
+    let house = house().await;
+    let (id, ada) = key(&house, &["run:create", "run:read", "run:cancel"]).await;
+    let run = start(&house, &ada).await;
+    let path = format!("/v1/runs/{run}/events");
+    let mut feed = house.request(Method::GET, &path).bearer_auth(&ada).send().await.unwrap();
+    assert_eq!(feed.status(), StatusCode::OK);
+    let mut socket = open(&house, &path, Some(&ada)).await.unwrap();
+    let admin = house.server.owner_key().unwrap().show();
+    let revoking = house.request(Method::DELETE, &format!("/v1/keys/{id}")).bearer_auth(admin);
+    assert_eq!(revoking.send().await.unwrap().status(), StatusCode::OK);
+    let began = Instant::now();
+    let (feed, code) =
+        tokio::join!(async { while feed.chunk().await.unwrap().is_some() {} }, until_closed(&mut socket));
+    let ((), took) = (feed, began.elapsed());
+    assert_eq!(code, 1008);
+    assert!(took <= Duration::from_secs(5), "{took:?}");
+    let again = house.request(Method::GET, "/v1/runs").bearer_auth(&ada).send().await.unwrap();
+    assert_eq!(again.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_ticket_opens_one_socket_once() {
+    let house = house().await;
+    let (_, ada) = key(&house, &["run:create", "run:read", "run:cancel"]).await;
+    let run = start(&house, &ada).await;
+    let issued = house.request(Method::POST, "/v1/tickets").bearer_auth(&ada).send().await.unwrap();
+    let (status, ticket) = answered(issued).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let path = format!("/v1/runs/{run}/events?ticket={}", ticket["ticket"].as_str().unwrap());
+    let mut socket = open(&house, &path, None).await.unwrap();
+    assert!(matches!(socket.next().await, Some(Ok(Message::Text(_)))));
+    let refused = open(&house, &path, None).await;
+    assert!(matches!(&refused, Err(Error::Http(response)) if response.status() == 401), "{refused:?}");
+}
+
+#[tokio::test]
+async fn who_may_only_read_does_not_stop_the_run_over_its_socket() {
+    let house = house().await;
+    let (_, maker) = key(&house, &["run:create"]).await;
+    let (_, reader) = key(&house, &["run:read"]).await;
+    let run = start(&house, &maker).await;
+    let mut socket = open(&house, &format!("/v1/runs/{run}/events"), Some(&reader)).await.unwrap();
+    socket.send(Message::text(r#"{"type": "cancel"}"#)).await.unwrap();
+    let reply = loop {
+        let Some(Ok(Message::Text(text))) = socket.next().await else { continue };
+        let item: Value = serde_json::from_str(&text).unwrap();
+        if item["type"] == "cancel_reply" {
+            break item;
+        }
+    };
+    assert_eq!(reply["problem"]["scope"], "run:cancel", "{reply}");
+    assert!(!house.runtime.in_progress().remove(0).cord().is_pulled());
+}
+
+#[tokio::test]
+async fn a_server_that_others_reach_asks_for_keys_or_does_not_serve() {
+    let everywhere = || TcpListener::bind("0.0.0.0:0");
+    let open = House::silent().await;
+    let refused = open.server.serve(everywhere().await.unwrap()).unwrap_err();
+    assert!(matches!(refused, ServeError::NotLoopback(_)) && refused.to_string().contains("--auth"), "{refused}");
+    let options = Options { auth: true, ..Options::default() };
+    let guarded = Server::new(&open.runtime, options).await.unwrap();
+    let serving = guarded.serve(everywhere().await.unwrap()).unwrap();
+    let url = format!("http://127.0.0.1:{}/v1/runs", serving.address().port());
+    let asked = open.client.get(&url).send().await.unwrap();
+    assert_eq!(asked.status(), StatusCode::UNAUTHORIZED);
+    let owner = guarded.owner_key().unwrap().show();
+    assert_eq!(open.client.get(&url).bearer_auth(owner).send().await.unwrap().status(), StatusCode::OK);
+}

@@ -1,0 +1,40 @@
+//! `cargo xtask proxy`: the program behind a real nginx with TLS.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::debian;
+use crate::python::target_folder;
+use crate::stages::{Stages, cargo};
+
+/// The tests that need nginx, alone.
+pub(crate) fn proxy() -> Result<()> {
+    run(&mut Stages::default())
+}
+
+/// The tests that need nginx, as a stage.
+pub(crate) fn run(stages: &mut Stages) -> Result<()> {
+    debian::ensure_programs()?;
+    let words = ["test", "--package", "andon-cli", "--test", "program", "--", "--ignored", "proxy::"];
+    stages.run("behind nginx, with TLS", cargo(&words).env("PATH", path_with_nginx()?))
+}
+
+/// The path of programs, with nginx on it. Where it is not installed its package is unpacked beside what is built: installing it
+/// would start a web server on this machine.
+fn path_with_nginx() -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folder = target_folder().join("andon-nginx");
+    let unpacked = folder.join("usr").join("sbin");
+    let own = std::env::join_paths(std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), unpacked.clone()]))?;
+    let is_there = |own: &OsString| debian::succeeds(Command::new("nginx").arg("-v").env("PATH", own));
+    if !is_there(&own) {
+        debian::unpack("nginx", &folder);
+    }
+    if !is_there(&own) {
+        bail!("tests need nginx, and its package could not be unpacked (on Debian and Ubuntu: apt-get install nginx)");
+    }
+    Ok(own)
+}
