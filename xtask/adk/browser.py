@@ -68,9 +68,10 @@ class Browser:
     def find(self, selector):
         return self.call("POST", self.session + "/element", {"using": "css selector", "value": selector})[ELEMENT]
 
-    def type(self, selector, text):
+    def type(self, selector, text, clear=True):
         place = self.session + "/element/" + self.find(selector)
-        self.call("POST", place + "/click", {})
+        if clear:
+            self.call("POST", place + "/clear", {})
         self.call("POST", place + "/value", {"text": text})
 
     def complaints(self):

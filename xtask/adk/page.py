@@ -12,7 +12,7 @@ APP = "house"
 INPUT = "textarea.chat-input-box"
 
 # What the page complains of with ADK's own server, too: fonts from elsewhere, a style that it lacks, and its own Stop.
-KNOWN = ["fonts.g", "prism-dark.css", "AbortError", "ERR_NAME_NOT_RESOLVED"]
+KNOWN = ["fonts.g", "prism-dark.css", "AbortError", "was aborted", "ERR_NAME_NOT_RESOLVED"]
 
 
 class Page:
@@ -20,7 +20,8 @@ class Page:
         self.url, self.folder, self.browser = url, pathlib.Path(folder), browser
 
     def say(self, text):
-        self.browser.type(INPUT, text + "\ue007")
+        self.browser.type(INPUT, text)
+        self.browser.type(INPUT, "\ue007", clear=False)
 
     def shows(self, text, what):
         until(what, lambda: text in self.browser.text())
@@ -89,7 +90,7 @@ def shows_the_same_again(page):
 def shows_spans(page):
     click = "[...document.querySelectorAll('button')].find(b => b.innerText.trim() === 'Traces').click()"
     page.browser.script(click)
-    page.shows("invoke_agent", "spans are listed")
+    page.shows("generate_content obedient", "the spans of model calls are listed")
     page.picture("traces")
 
 

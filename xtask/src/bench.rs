@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::python::ensure_venv;
+use crate::python::ensure_adk;
 use crate::stages::cargo;
 
 /// The benchmarks of one crate, as a table; only those whose name contains a word, if there are words.
@@ -53,7 +53,7 @@ pub(crate) fn server(words: &[&str]) -> Result<()> {
 
 /// Andon beside ADK's own server, through ADK's own routes.
 pub(crate) fn adk(words: &[&str]) -> Result<()> {
-    run(command("andon-server", "adk", words).env("ANDON_TEST_PYTHON", ensure_venv()?))
+    run(command("andon-server", "adk", words).env("ANDON_TEST_PYTHON", ensure_adk()?))
 }
 
 /// How fast the streams of models are decoded.

@@ -41,7 +41,8 @@ pub(crate) fn unpack(package: &str, folder: &Path) -> bool {
     }
     let apt = |words: &[&str]| succeeds(Command::new("apt-get").args(words).current_dir(folder));
     let download = ["download", "--quiet", package];
-    if !apt(&download) && !(apt(&["update", "--quiet"]) && apt(&download)) {
+    let is_here = apt(&download) || (apt(&["update", "--quiet"]) && apt(&download));
+    if !is_here {
         return false;
     }
     let Ok(files) = std::fs::read_dir(folder) else { return false };

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | surface | adk | proxy | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | surface | adk | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod bench;
@@ -6,6 +6,7 @@ mod crash;
 mod debian;
 mod eval;
 mod fuzz;
+mod observe;
 mod proxy;
 mod python;
 mod stages;
@@ -34,6 +35,7 @@ Commands:
   adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are
                      in target/adk
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
+  observe            asks a real Prometheus every query of the dashboard and of the alerts, about a real server
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
@@ -70,6 +72,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["surface", "--long"] => surface::surface(tests::Length::Long),
         ["adk"] => adk::adk(),
         ["proxy"] => proxy::proxy(),
+        ["observe"] => observe::observe(),
         ["points", words @ ..] => tests::points(words),
         ["crash", words @ ..] => crash::crash(words),
         ["bench", "core", words @ ..] => bench::core(words),

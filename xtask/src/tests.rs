@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::crash::crash_command;
 use crate::debian::ensure_programs;
+use crate::observe;
 use crate::proxy;
 use crate::python::ensure_venv;
 use crate::stages::{Stages, cargo};
@@ -43,6 +44,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     surface::run(&mut stages, length)?;
     stages.run("ADK's client and its page", &mut cargo(&["xtask", "adk"]))?;
     proxy::run(&mut stages)?;
+    observe::run(&mut stages)?;
     let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];
     stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;
     stages.run("points", &mut points_command(&[]))?;

@@ -30,11 +30,13 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
     let (key, info) = match Place::find(&args.place.place).await? {
         Place::There(client) => {
             let scopes: Vec<&str> = args.scopes.iter().map(|scope| scope.as_str()).collect();
-            let mut body = json!({ "name": args.name, "scopes": scopes });
-            let more = [("user", json!(args.user)), ("tenant", json!(args.tenant)), ("expires_at", json!(expires_at))];
-            for (name, value) in more.into_iter().filter(|(_, value)| !value.is_null()) {
-                body[name] = value;
-            }
+            let body = json!({
+                "name": args.name,
+                "scopes": scopes,
+                "user": args.user,
+                "tenant": args.tenant,
+                "expires_at": expires_at,
+            });
             client.create_key(&body).await?
         }
         Place::Here(db) => {
@@ -54,7 +56,9 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
     };
     if args.place.json {
         let mut told = serde_json::to_value(&info)?;
-        told["key"] = Value::String(key);
+        if let Value::Object(told) = &mut told {
+            told.insert("key".to_owned(), Value::String(key));
+        }
         return Ok(write_line(&told.to_string())?);
     }
     let (id, name, scopes) = (&info.id, plain(&info.name), info.scopes.join(", "));

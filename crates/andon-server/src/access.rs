@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use andon::core::time::Wall;
 use axum::extract::{MatchedPath, NestedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -78,6 +78,12 @@ pub(crate) const ADK: &[Row] = &[
     (Method::GET, "/apps/{app}/app-info", Need::Scope(RunRead)),
     (Method::POST, "/run", Need::Scope(RunCreate)),
     (Method::POST, "/run_sse", Need::Scope(RunCreate)),
+    (Method::GET, "/run_live", Feed(RunCreate)),
+    // The page itself, as a program: what it shows it has to ask for.
+    (Method::GET, "/dev-ui", Need::Known),
+    (Method::GET, "/dev-ui/", Need::Known),
+    (Method::GET, "/dev-ui/assets/config/runtime-config.json", Need::Known),
+    (Method::GET, "/dev-ui/{*file}", Need::Known),
     (Method::GET, "/apps/{app}/users/{user}/sessions", Need::Scope(RunRead)),
     (Method::POST, "/apps/{app}/users/{user}/sessions", Need::Scope(RunCreate)),
     (Method::GET, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunRead)),
@@ -216,8 +222,7 @@ async fn identify(
 pub(crate) fn unauthorized() -> Problem {
     let detail =
         "send a key or a token that is good: the header Authorization: Bearer …; `andon keys create` makes a key";
-    let challenge = HeaderValue::from_static("Bearer");
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).header(header::WWW_AUTHENTICATE, challenge)
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
 /// What is said to those who lack a scope.

@@ -1,7 +1,7 @@
 //! Errors as clients see them: `application/problem+json`, which says what is wrong and what to do.
 
 use andon::{DecideError, IdError, JournalError, StartError};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,9 +13,9 @@ pub(crate) struct Problem {
     status: StatusCode,
     kind: &'static str,
     detail: String,
-    more: Map<String, Value>,
+    /// Boxed: most have none, and a refusal is handed from one to another.
+    more: Box<Map<String, Value>>,
     retry_after: Option<u64>,
-    header: Option<(HeaderName, HeaderValue)>,
     is_last: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct ProblemForm {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None, header: None, is_last: false }
+        Self { status, kind, detail: detail.into(), more: Box::default(), retry_after: None, is_last: false }
     }
 
     pub(crate) fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
@@ -87,7 +87,7 @@ impl Problem {
             "detail": self.detail,
         });
         if let Value::Object(body) = &mut body {
-            body.extend(self.more.clone());
+            body.extend((*self.more).clone());
         }
         body
     }
@@ -96,11 +96,6 @@ impl Problem {
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
         self
-    }
-
-    /// Adds a header.
-    pub(crate) fn header(self, name: HeaderName, value: HeaderValue) -> Self {
-        Self { header: Some((name, value)), ..self }
     }
 
     /// The connection is closed behind it: what the client still sends is not read.
@@ -112,7 +107,6 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after, is_last) = (self.status, self.retry_after, self.is_last);
-        let header = self.header.clone();
         let mut response = (status, self.to_json().to_string()).into_response();
         // Another dialect says the same in its own words.
         response.extensions_mut().insert(self);
@@ -121,8 +115,8 @@ impl IntoResponse for Problem {
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
-        if let Some((name, value)) = header {
-            headers.insert(name, value);
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if is_last {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

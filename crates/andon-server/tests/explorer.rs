@@ -92,6 +92,69 @@ impl Stage {
     }
 }
 
+const SESSION: &str = "/apps/script/users/local/sessions/s";
+
+/// The same server in ADK's dialect.
+impl Stage {
+    /// Begins the session, starts a run in it and gives its stream. The explorer may stop the run from then on.
+    async fn stream(&self) -> Option<(Arc<Run>, Body)> {
+        self.ask(Method::POST, "/apps/script/users/local/sessions", json!({"sessionId": "s"})).await;
+        let message = json!({"parts": [{"text": "Go."}]});
+        let order =
+            json!({"appName": "script", "userId": "local", "sessionId": "s", "newMessage": message, "streaming": true});
+        let (status, body) = self.send(Method::POST, "/run_sse", order).await;
+        // Ids are in the order in which they were made.
+        let newest = self.world.runtime().in_progress().into_iter().max_by_key(|run| run.id().to_string());
+        let run = newest.filter(|_| status == StatusCode::OK)?;
+        Some((self.world.adopt(run), body))
+    }
+
+    /// What was told of a run and what its session shows are the same, and the next request is valid.
+    async fn compare(&self, run: &Run, told: &[Value]) {
+        let (status, session) = self.ask(Method::GET, SESSION, Value::Null).await;
+        let Some(events) = session["events"].as_array().filter(|_| status == StatusCode::OK) else { return };
+        if run.try_outcome().is_none() {
+            return;
+        }
+        let stored: Vec<&Value> = events.iter().filter(|event| event["invocationId"] == run.id().as_str()).collect();
+        // What follows the event of an error is none itself.
+        let events = told.iter().filter(|told| told["invocationId"].is_string());
+        let whole = events.filter(|event| event["partial"] != true).map(without_partial);
+        if !whole.clone().eq(stored.iter().skip(1).map(|event| (*event).clone())) && !stored.is_empty() {
+            self.world.broken(&format!("P3: told {:?}, stored {stored:?}", whole.collect::<Vec<_>>()));
+        }
+        let shown: String = told.iter().filter(|event| event["partial"] == true).map(text).collect();
+        let kept: String = told.iter().filter(|event| event["partial"] != true).map(text).collect();
+        if shown != kept {
+            self.world.broken(&format!("P3: {shown:?} was shown and {kept:?} is kept"));
+        }
+        let roles: Vec<&Value> = stored.iter().map(|event| &event["content"]["role"]).collect();
+        let is_cut = run.try_outcome().is_some_and(|outcome| !matches!(*outcome.ending, Ending::Completed { .. }));
+        let seals = stored.iter().filter(|event| event["errorCode"].is_string()).count();
+        if roles.windows(2).any(|two| *two == ["user", "user"]) || seals != usize::from(is_cut && !stored.is_empty()) {
+            self.world.broken(&format!("P2: {stored:?}"));
+        }
+    }
+}
+
+fn without_partial(event: &Value) -> Value {
+    let mut event = event.clone();
+    event.as_object_mut().unwrap().remove("partial");
+    event
+}
+
+fn text(event: &Value) -> String {
+    let parts = event["content"]["parts"].as_array().cloned().unwrap_or_default();
+    parts.iter().filter_map(|part| part["text"].as_str()).collect()
+}
+
+/// The next event of a stream; nothing at its end.
+async fn next(body: &mut Body) -> Option<Value> {
+    let bytes = body.frame().await?.unwrap().into_data().unwrap();
+    let text = std::str::from_utf8(&bytes).unwrap();
+    Some(serde_json::from_str(text.strip_prefix("data: ").unwrap()).unwrap())
+}
+
 fn story() -> Vec<Act> {
     let pause = || Act::Pause(Duration::from_millis(10));
     vec![Act::text("One "), Act::text("two "), pause(), Act::text("three."), pause(), Act::usage(9, 3), Act::end()]
@@ -176,6 +239,47 @@ async fn session_cancelled_with_its_queue(world: World) {
     }
 }
 
+async fn adk_stream(world: World) {
+    let Some(stage) = Stage::new(world, vec![calls_a_tool(), story()]).await else { return };
+    let Some((run, mut body)) = stage.stream().await else { return };
+    let mut told = Vec::new();
+    while let Some(event) = next(&mut body).await {
+        told.push(event);
+    }
+    stage.compare(&run, &told).await;
+}
+
+async fn adk_cancelled(world: World) {
+    let Some(stage) = Stage::new(world, vec![calls_a_tool(), endless()]).await else { return };
+    let Some((run, mut body)) = stage.stream().await else { return };
+    let mut told: Vec<Value> = next(&mut body).await.into_iter().collect();
+    let (status, answer) = stage.ask(Method::POST, &format!("{SESSION}:cancel"), json!({"wait": true})).await;
+    if status == StatusCode::OK && answer["settled"] != true {
+        stage.world.broken("P7: the cancel answered before the run had settled");
+    }
+    while let Some(event) = next(&mut body).await {
+        told.push(event);
+    }
+    stage.follow_cancelled(&run).await;
+    stage.compare(&run, &told).await;
+}
+
+async fn adk_left(world: World) {
+    let Some(stage) = Stage::new(world, vec![calls_a_tool(), endless()]).await else { return };
+    let Some((run, mut body)) = stage.stream().await else { return };
+    next(&mut body).await;
+    drop(body);
+    stage.follow_cancelled(&run).await;
+}
+
+/// Where the explorer drops a script in ADK's dialect, the script's stream goes with it: the client has left, and the run is
+/// cancelled although nobody pulled its cord.
+fn is_meant(told: &str) -> bool {
+    told.contains("ADK") && told.contains(", drop at point") && told.ends_with(LEFT)
+}
+
+const LEFT: &str = "P6: the reply was None, and the run ended Cancelled { reason: ClientDisconnected }";
+
 macro_rules! explored {
     ($($test:ident: $play:ident, $name:literal, $within:expr, $disk:expr;)*) => {$(
         #[test]
@@ -184,7 +288,8 @@ macro_rules! explored {
                 Box::pin($play(world))
             }
             let report = explore(&Script { name: $name, settles_within: $within, disk: $disk, play: boxed });
-            assert_eq!(report.violations, Vec::<String>::new());
+            let violations: Vec<String> = report.violations.into_iter().filter(|told| !is_meant(told)).collect();
+            assert_eq!(violations, Vec::<String>::new());
             assert!(report.points > 100, "only {} points", report.points);
             println!("{}: {} points", $name, report.points);
         }
@@ -202,5 +307,8 @@ explored! {
         cancelled_with_wait, "a cancel that waits for a slow disk", GRACE + SLOW_DISK * 10, Some(SLOW_DISK);
     a_cancel_that_came_first_is_stopped_at_every_point: cancelled_before_it_came, "a cancel that came first", Duration::ZERO, None;
     a_held_line_is_stopped_at_every_point: line_held_with_cancel, "a held line", GRACE, None;
+    a_stream_in_adks_dialect_is_stopped_at_every_point: adk_stream, "a stream in ADK's dialect", GRACE, None;
+    a_cancel_in_adks_dialect_is_stopped_at_every_point: adk_cancelled, "a cancel in ADK's dialect", GRACE, None;
+    a_client_of_adks_that_leaves_is_stopped_at_every_point: adk_left, "a client of ADK's that leaves", GRACE, None;
     a_cancelled_session_is_stopped_at_every_point: session_cancelled_with_its_queue, "a cancelled session", Duration::ZERO, None;
 }

@@ -63,6 +63,9 @@ impl Figures {
         // So that they are there before anything is wrong.
         figures.leaked_now.set(0.0);
         figures.broken_off.increment(0);
+        for counter in ["andon_spans_sent_total", "andon_spans_dropped_total"] {
+            figures.recorder.counter(counter, &[]).increment(0);
+        }
         Arc::new(figures)
     }
 

@@ -171,7 +171,10 @@ fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
         let said = fault(text);
         assert!(said.starts_with(expected), "{text:?}: {said}");
     }
-    assert!(fault("bind: 0.0.0.0:80\n").contains("reached from other machines"));
+    assert!(fault("bind: everywhere\n").contains("such as 127.0.0.1:8001"));
+    let refused = serve("bind: 0.0.0.0:80\n", &[]).server_options().unwrap_err();
+    assert!(refused.contains("reached from other machines"), "{refused}");
+    assert!(serve("bind: 0.0.0.0:80\nauth: true\n", &[]).server_options().unwrap().auth);
     assert!(fault("bind: [\n").starts_with(":2"));
 }
 

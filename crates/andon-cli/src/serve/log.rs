@@ -43,7 +43,7 @@ pub(super) fn begin(args: &TelemetryArgs) -> anyhow::Result<()> {
     let lines = Lines::new()?;
     let layer = match args.log_format {
         LogFormat::Text => fmt::layer().with_ansi(false).with_writer(lines).boxed(),
-        LogFormat::Json => fmt::layer().json().flatten_event(true).with_writer(lines).boxed(),
+        LogFormat::Json => fmt::layer().json().flatten_event(true).with_span_list(false).with_writer(lines).boxed(),
     };
     // Somebody else in this process may log already: a test.
     let _ = registry().with(layer.with_filter(filter)).try_init();

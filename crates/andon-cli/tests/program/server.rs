@@ -52,6 +52,20 @@ impl Served {
         self.answer(self.send(Method::GET, path, None))
     }
 
+    /// As [`get`](Self::get), with these headers.
+    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, String)]) -> (u16, Value) {
+        let request = self.http.get(format!("{}{path}", self.url)).timeout(PATIENCE);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+        let response = self.runtime.block_on(async { request.send().await }).unwrap();
+        self.answer(response)
+    }
+
+    /// What is there, as text.
+    pub(crate) fn text(&self, path: &str) -> String {
+        let response = self.send(Method::GET, path, None);
+        self.runtime.block_on(response.text()).unwrap()
+    }
+
     pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.answer(self.send(Method::POST, path, Some(body)))
     }

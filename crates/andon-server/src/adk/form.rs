@@ -168,6 +168,6 @@ mod tests {
         let problem = events.first().unwrap().text("author").unwrap_err().to_json();
         let expected = json!([{"type": "string_type", "loc": ["body", "events", 0, "author"],
             "msg": "Input should be a valid string", "input": 5}]);
-        assert_eq!(problem.get(valid::ERRORS), Some(&expected));
+        assert_eq!(problem.get("detail"), Some(&expected));
     }
 }

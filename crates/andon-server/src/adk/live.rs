@@ -29,7 +29,7 @@ use super::closing::is_providers_answer;
 use super::render::View;
 use super::request::{Asked, message};
 use super::run::{Followed, Place};
-use super::valid::{Fields, Name, json};
+use super::valid::{Fields, Name, json, refuse};
 use crate::Shared;
 use crate::api::socket::{Allowance, Close, Over, fault, limited, say_goodbye};
 use crate::idle::after;
@@ -180,7 +180,7 @@ impl<'a> Live<'a> {
     }
 
     async fn take(&mut self, text: &str) -> Result<(), Over> {
-        let wrong = |problem: Problem| Over::because(close_code::INVALID, format!("{:#}", problem.to_json()["detail"]));
+        let wrong = |problem: Problem| Over::because(close_code::INVALID, what_is_wrong(&problem));
         crate::body::not_too_deep(text.as_bytes(), self.core.options.max_depth).map_err(wrong)?;
         let body = json(text.as_bytes()).map_err(wrong)?;
         let mut errors = Vec::new();
@@ -196,8 +196,7 @@ impl<'a> Live<'a> {
         let content = fields.object(Name("content", "content"), &mut errors);
         let asked = content.map(|content| message(&content, &mut errors)).transpose();
         if !errors.is_empty() {
-            let first = errors.first().map(|error| format!("{}: {}", error["loc"], error["msg"])).unwrap_or_default();
-            return Err(Over::because(close_code::INVALID, first));
+            return Err(wrong(refuse(errors)));
         }
         let asked = asked.map_err(wrong)?;
         self.begin(asked, state).await.map_err(|problem| Over::Because(trouble(&problem)))
@@ -272,6 +271,13 @@ impl<'a> Live<'a> {
         }
         self.send(Message::Ping(Bytes::new())).await
     }
+}
+
+/// The first thing that is wrong, in words: a close frame has room for few.
+fn what_is_wrong(problem: &Problem) -> String {
+    let told = problem.to_json();
+    let first = told.pointer("/detail/0").and_then(|first| Some((first.get("loc")?, first.get("msg")?.as_str()?)));
+    first.map_or_else(|| problem.detail().to_owned(), |(place, words)| format!("{words}: {place}"))
 }
 
 /// What speech and pictures come in.

@@ -15,9 +15,12 @@ const S: &str = "/apps/shop/users/ada/sessions";
 
 fn shop() -> AgentBuilder {
     let schema = json!({"type": "object", "properties": {}});
-    agent([vec![Act::text("Hello.")]])
-        .instructions("Be kind.")
-        .tool(FnTool::new("look", "Looks.", schema, |_| async { Ok("seen".into()) }))
+    agent([vec![Act::text("Hello."), Act::end()]]).instructions("Be kind.").tool(FnTool::new(
+        "look",
+        "Looks.",
+        schema,
+        |_| async { Ok("seen".into()) },
+    ))
 }
 
 async fn inside() -> Inside {
@@ -88,6 +91,7 @@ async fn a_session_is_begun_with_or_without_a_body_and_once() {
     assert_eq!((&begun["id"], &begun["state"]), (&json!("s1"), &json!({"k": 1, "app:a": 3, "user:u": 2})));
     let (status, again) = inside.call("POST", S, Some(json!({"session_id": "s1"}))).await;
     assert_eq!((status, again), (StatusCode::CONFLICT, json!({"detail": "Session already exists: s1"})));
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
     let old = inside.ok("POST", &format!("{S}/s2"), Some(json!({"k2": "v"}))).await;
     assert_eq!(old["state"], json!({"k2": "v", "app:a": 3, "user:u": 2}));
     assert_eq!(inside.call("POST", &format!("{S}/s2"), None).await.0, StatusCode::CONFLICT);
@@ -283,9 +287,12 @@ async fn artifacts_have_versions_and_stay_where_they_belong() {
     assert_eq!(inside.ok("GET", &format!("{S}/b/artifacts/user:own"), None).await, json!({"text": "mine"}));
 }
 
-#[tokio::test(start_paused = true)]
+/// On a disk, where reading takes time: in memory nothing ever comes between.
+#[tokio::test]
 async fn artifacts_saved_at_one_time_have_versions_of_their_own() {
-    let inside = inside().await;
+    let folder = tempfile::tempdir().unwrap();
+    let journal = std::sync::Arc::new(andon_store::SqliteJournal::open(folder.path().join("db")).unwrap());
+    let inside = Inside::build(journal, andon_server::Options::default(), shop()).await;
     inside.ok("POST", S, Some(json!({"sessionId": "a"}))).await;
     let path = format!("{S}/a/artifacts");
     let save = || inside.ok("POST", &path, Some(json!({"filename": "n", "artifact": {"text": "x"}})));

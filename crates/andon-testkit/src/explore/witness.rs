@@ -6,11 +6,14 @@ use andon::core::event::{Addendum, Record};
 use andon::{MemoryJournal, Observer, RunId, Seen, SeenLater};
 use parking_lot::Mutex;
 
+/// What was told of runs, in order.
+type Told<T> = Arc<Mutex<Vec<(RunId, T)>>>;
+
 /// Writes down what it is told. Clones are the same witness.
 #[derive(Clone, Default)]
 pub(super) struct Witness {
-    told: Arc<Mutex<Vec<(RunId, Arc<Record>)>>>,
-    learnt: Arc<Mutex<Vec<(RunId, Addendum)>>>,
+    told: Told<Arc<Record>>,
+    learnt: Told<Addendum>,
     broken: Arc<Mutex<Vec<String>>>,
 }
 
