@@ -16,7 +16,7 @@ use crate::table::{Goal, Line, median};
 
 const ROUNDS: usize = 7;
 const CLIENTS: usize = 16;
-const RUNS: usize = 60;
+const RUNS: usize = 200;
 
 /// Runs a second of which each is a word: two spans a run is the most that there can be beside so little. Figures and spans are
 /// made, and sent to a collector that takes them, against none of it. ADK's server is not asked.
