@@ -291,7 +291,9 @@ mod tests {
     fn what_is_refused_is_named_with_its_place_and_all_of_it_at_once() {
         let body = json!({"events": [{"author": 5}, 7], "long": ["x".repeat(600)]});
         let told = read(&body, |fields| {
-            fields.objects("events").iter().for_each(|event| drop(event.some_text("author")));
+            for event in &fields.objects("events") {
+                let _ = event.some_text("author");
+            }
             fields.map("long");
             Ok(())
         });
