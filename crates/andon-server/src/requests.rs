@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
-use tracing::{Instrument, debug, error, info, info_span};
+use tracing::{Instrument, debug, error, error_span, info};
 use uuid::Uuid;
 
 use crate::Shared;
@@ -53,7 +53,8 @@ pub(crate) async fn account(State(core): State<Shared>, request: Request, next: 
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("(none)", |matched| matched.as_str());
-    let span = info_span!("request", request_id = %id);
+    // Of the highest level, so that a line of any level has it.
+    let span = error_span!("request", request_id = %id);
     let response = next.run(request).instrument(span.clone()).await;
     let took = began.elapsed();
     core.figures.request(method.as_str(), route, response.status().as_u16(), took);
@@ -65,7 +66,8 @@ pub(crate) async fn account(State(core): State<Shared>, request: Request, next: 
 fn log(method: &Method, route: &str, status: StatusCode, took_us: u64) {
     let (method, status) = (method.as_str(), status.as_u16());
     match (status, route) {
-        (500.., _) => error!(method, route, status, took_us, "request"),
+        // Not now is an answer, and no defect.
+        (500..=502 | 504.., _) => error!(method, route, status, took_us, "request"),
         // Machines ask these all day.
         (_, "/healthz" | "/readyz" | "/metrics" | "/health") => debug!(method, route, status, took_us, "request"),
         _ => info!(method, route, status, took_us, "request"),

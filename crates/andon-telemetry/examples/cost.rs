@@ -14,7 +14,7 @@ use andon_store::SqliteJournal;
 use andon_telemetry::{Collector, Figures, Logs, Traces};
 use tokio::time::Instant;
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 const CLIENTS: usize = 64;
 const RUNS: usize = 60;
 
