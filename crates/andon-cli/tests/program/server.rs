@@ -74,6 +74,17 @@ impl Served {
         self.answer(self.send(Method::PUT, path, Some(body)))
     }
 
+    /// Asks for something that is told bit by bit.
+    pub(crate) fn open(&self, path: &str, body: &Value) -> Response {
+        self.send(Method::POST, path, Some(body))
+    }
+
+    /// More of what is told; nothing at its end, however it came.
+    pub(crate) fn more(&self, response: &mut Response) -> Option<String> {
+        let chunk = self.runtime.block_on(response.chunk()).ok().flatten()?;
+        Some(String::from_utf8(chunk.to_vec()).unwrap())
+    }
+
     /// Starts a run of the practice agent; gives its id.
     pub(crate) fn run(&self, input: &str) -> String {
         let (status, run) = self.post("/v1/runs", &json!({ "app": "practice", "input": input }));
