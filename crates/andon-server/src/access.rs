@@ -254,3 +254,7 @@ mod tests;
 #[cfg(test)]
 #[path = "table_tests.rs"]
 mod table_tests;
+
+#[cfg(test)]
+#[path = "tenant_tests.rs"]
+mod tenant_tests;
