@@ -128,7 +128,7 @@ fn exists(key: &SessionKey) -> Problem {
 }
 
 async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<Value>, Problem> {
-    let moved = core.runtime.whole_session(key).await?.ok_or_else(no_session)?;
+    let moved = core.runtime.session_with(key, story::EVENT).await?.ok_or_else(no_session)?;
     let (events, last) = story::tell(&moved);
     Ok(Json(view(key, moved.state, events, last)))
 }
