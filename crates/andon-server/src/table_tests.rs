@@ -231,12 +231,18 @@ async fn who_lacks_the_scope_is_told_which_and_nothing_else_happens() {
         .collect();
     let standing = world.standing().await;
     for row in rows() {
-        let (Need::Scope(scope) | Need::Feed(scope)) = row.2 else { continue };
-        let (_, key) = keys.iter().find(|(lacking, _)| *lacking == scope).unwrap();
-        for whose in [Whose::Adas, Whose::Nobodys] {
-            let (status, told) = world.ask(Some(key), &row, whose).await;
-            assert_eq!(status, StatusCode::FORBIDDEN, "{} {}: {told}", row.0, row.1);
-            assert!(told["detail"].as_str().unwrap().contains(scope.as_str()), "{told}");
+        let scopes = match row.2 {
+            Need::Scope(scope) | Need::Feed(scope) => vec![scope],
+            Need::Both(one, other) => vec![one, other],
+            Need::Public | Need::Known => continue,
+        };
+        for scope in scopes {
+            let (_, key) = keys.iter().find(|(lacking, _)| *lacking == scope).unwrap();
+            for whose in [Whose::Adas, Whose::Nobodys] {
+                let (status, told) = world.ask(Some(key), &row, whose).await;
+                assert_eq!(status, StatusCode::FORBIDDEN, "{} {}: {told}", row.0, row.1);
+                assert!(told["detail"].as_str().unwrap().contains(scope.as_str()), "{told}");
+            }
         }
     }
     assert_eq!(world.standing().await, standing);
