@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use crate::Shared;
 use crate::principal::Principal;
 use crate::problem::Problem;
+use crate::requests::Quiet;
 use crate::scopes::Scope;
 
 /// What a route asks for.
@@ -29,6 +30,8 @@ pub(crate) enum Need {
     Known,
     /// A scope.
     Scope(Scope),
+    /// Two scopes: it changes something, and shows what others said.
+    Both(Scope, Scope),
     /// A scope, of a feed or a WebSocket: a ticket will do.
     Feed(Scope),
 }
@@ -89,7 +92,8 @@ pub(crate) const ADK: &[Row] = &[
     (Method::GET, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunRead)),
     // It creates a session, or cancels what runs in one.
     (Method::POST, "/apps/{app}/users/{user}/sessions/{session}", Need::Known),
-    (Method::PATCH, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunCreate)),
+    // The answer is the whole conversation.
+    (Method::PATCH, "/apps/{app}/users/{user}/sessions/{session}", Need::Both(RunCreate, RunRead)),
     (Method::DELETE, "/apps/{app}/users/{user}/sessions/{session}", Need::Scope(RunCreate)),
     (Method::GET, "/apps/{app}/users/{user}/sessions/{session}/artifacts", Need::Scope(RunRead)),
     (Method::POST, "/apps/{app}/users/{user}/sessions/{session}/artifacts", Need::Scope(RunCreate)),
@@ -180,10 +184,21 @@ pub(crate) async fn admit(State(core): State<Shared>, mut request: Request, next
     if core.auth.is_on() && leads != Leads::To(Public) {
         match identify(&core, request.headers(), leads, ticket.as_deref()).await {
             Ok(principal) => drop(request.extensions_mut().insert(principal)),
-            Err(problem) => return problem.into_response(),
+            Err(problem) => return refused(problem),
         }
     }
     next.run(request).await
+}
+
+/// What is said to those who may not. That the issuer of tokens does not answer is in the log already, and not once for each
+/// who asks.
+fn refused(problem: Problem) -> Response {
+    let is_of_the_issuer = problem.status() == StatusCode::SERVICE_UNAVAILABLE;
+    let mut told = problem.into_response();
+    if is_of_the_issuer {
+        told.extensions_mut().insert(Quiet);
+    }
+    told
 }
 
 /// Whom a request comes from, if that one may call what it leads to (invariant 3).
@@ -202,6 +217,7 @@ async fn identify(
     match leads {
         Leads::To(Public | Need::Known) | Leads::Nowhere => {}
         Leads::To(Need::Scope(scope) | Feed(scope)) => principal.needs(scope)?,
+        Leads::To(Need::Both(one, other)) => principal.needs(one).and_then(|()| principal.needs(other))?,
         Leads::WrongMethod => return Err(crate::api::wrong_method_problem()),
         Leads::Unlisted => {
             tracing::error!("a route is in no row of the table of who may");
@@ -247,3 +263,11 @@ mod tests;
 #[cfg(test)]
 #[path = "table_tests.rs"]
 mod table_tests;
+
+#[cfg(test)]
+#[path = "tenant_tests.rs"]
+mod tenant_tests;
+
+#[cfg(test)]
+#[path = "leave_tests.rs"]
+mod leave_tests;

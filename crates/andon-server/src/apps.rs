@@ -3,14 +3,18 @@
 //! # Invariants
 //!
 //! 1. An app's agent is replaced as a whole. A run keeps the agent with which it began.
-//! 2. An app that cannot be served now is known by name, with what is wrong: who asks for it is told that, and not that there
-//!    is no such app.
+//! 2. An app that cannot be served now is known by name, with what is wrong: who asks for it is told that it cannot be run,
+//!    and not that there is no such app. What is wrong may name files of this machine, and is told to who runs the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use andon::Agent;
 use parking_lot::RwLock;
+
+use crate::principal::Principal;
+use crate::problem::Problem;
+use crate::scopes::Scope;
 
 /// The agents that a server runs. Cheap to clone; all clones are the same.
 #[derive(Debug, Clone, Default)]
@@ -65,4 +69,15 @@ impl Apps {
     pub fn all(&self) -> Vec<(String, App)> {
         self.apps.read().iter().map(|(name, app)| (name.clone(), app.clone())).collect()
     }
+}
+
+/// Why an app cannot be run, as a principal may know it (invariant 2).
+pub(crate) fn why_refused(principal: &Principal, why: String) -> String {
+    if principal.allows(Scope::Admin) { why } else { "ask who runs this server why".to_owned() }
+}
+
+/// An app cannot be run.
+pub(crate) fn refused(principal: &Principal, app: &str, why: &str) -> Problem {
+    let why = why_refused(principal, why.to_owned());
+    Problem::unavailable("app-refused", format!("the app {app} cannot be run: {why}"))
 }

@@ -29,7 +29,8 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use crate::Core;
 use crate::idle::after;
 use crate::presence::Watcher;
-use crate::principal::{Pass, RECHECK};
+use crate::principal::{Pass, Principal, RECHECK};
+use crate::scopes::Scope;
 
 /// How many bytes go out together.
 pub(crate) const FRAME: usize = 16 << 10;
@@ -99,11 +100,18 @@ impl Lag {
 pub(crate) struct Leave {
     pass: Pass,
     runtime: Runtime,
+    may_stop: bool,
 }
 
 impl Leave {
-    pub(crate) fn new(pass: Pass, runtime: &Runtime) -> Self {
-        Self { pass, runtime: runtime.clone() }
+    pub(crate) fn new(principal: &Principal, runtime: &Runtime) -> Self {
+        let may_stop = principal.allows(Scope::RunCancel);
+        Self { pass: principal.pass.clone(), runtime: runtime.clone(), may_stop }
+    }
+
+    /// Whether its reader may stop runs: who may not does not stop one by going away.
+    pub(crate) fn may_stop(&self) -> bool {
+        self.may_stop
     }
 
     /// Whether it is good no more.

@@ -53,6 +53,7 @@ mod shutdown;
 mod socket;
 mod tickets;
 mod tombstones;
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -81,6 +82,7 @@ use crate::budget::Budget;
 use crate::feeds::Feeds;
 use crate::presence::Presence;
 use crate::shutdown::Hurry;
+use crate::turns::Turns;
 
 /// A server over a [`Runtime`]. Cheap to clone.
 #[derive(Clone)]
@@ -102,8 +104,8 @@ pub(crate) struct Core {
     pub(crate) feeds: Feeds,
     /// Room for what clients send.
     pub(crate) bodies: Budget,
-    /// Artifacts are saved and deleted one after the other.
-    pub(crate) artifacts: tokio::sync::Mutex<()>,
+    /// Artifacts of a session, or of a user, are saved and deleted one after the other.
+    pub(crate) artifacts: Turns,
     /// Requests that are starting runs.
     pub(crate) creating: Semaphore,
     /// Cancels that wait for the disk.
@@ -141,7 +143,7 @@ impl Server {
             presence: Presence::default(),
             feeds: Feeds::default(),
             bodies: Budget::new(&options),
-            artifacts: tokio::sync::Mutex::new(()),
+            artifacts: Turns::default(),
             creating: places(options.max_creating),
             cancelling: places(options.max_cancelling),
             waiting: places(options.max_waiting),

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. However many holds there are, the one for all can be made, and whether a run is held takes no longer.
+//! 1. A hold is on one tenant, or on all: it says which. One that was made when holds said nothing is on all.
+//! 2. However many holds there are, the one for all can be made, and whether a run is held takes no longer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +19,17 @@ const KIND: &str = "line";
 /// How many apps and users may be held at one time.
 const MOST: usize = 10_000;
 
-/// What a hold is on.
+/// What a hold is on: all, an app or a user, of one tenant or of all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Scope {
+pub(crate) struct Scope {
+    /// The tenant; nothing if it is on those of every tenant.
+    pub(crate) tenant: Option<String>,
+    pub(crate) on: On,
+}
+
+/// What a hold is on, within a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum On {
     /// Everything.
     All,
     /// One app.
@@ -30,21 +39,29 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The name under which it is kept.
+    /// All of every tenant.
+    pub(crate) const ALL: Self = Self { tenant: None, on: On::All };
+
+    /// The name under which it is kept. One without a tenant is named as all were when there was but one.
     fn name(&self) -> String {
-        match self {
-            Self::All => "all".to_owned(),
-            Self::App(app) => format!("app/{app}"),
-            Self::User(user) => format!("user/{user}"),
+        let on = match &self.on {
+            On::All => "all".to_owned(),
+            On::App(app) => format!("app/{app}"),
+            On::User(user) => format!("user/{user}"),
+        };
+        // No name has a slash in it.
+        match &self.tenant {
+            None => on,
+            Some(tenant) => format!("tenant/{tenant}/{on}"),
         }
     }
 
-    /// In words.
+    /// In words. Who is turned away knows its tenant.
     pub(crate) fn words(&self) -> String {
-        match self {
-            Self::All => "for all".to_owned(),
-            Self::App(app) => format!("for the app {app}"),
-            Self::User(user) => format!("for the user {user}"),
+        match &self.on {
+            On::All => "for all".to_owned(),
+            On::App(app) => format!("for the app {app}"),
+            On::User(user) => format!("for the user {user}"),
         }
     }
 }
@@ -52,6 +69,9 @@ impl Scope {
 /// A hold on the line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Hold {
+    /// The tenant of which it is on an app, a user or all; nothing if it is on those of every tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<String>,
     /// The app that is held; nothing if it is a user, or all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) app: Option<String>,
@@ -71,27 +91,38 @@ pub(crate) struct Hold {
 
 impl Hold {
     pub(crate) fn new(scope: &Scope, reason: Option<String>, by: Arc<str>, since: Wall) -> Self {
-        let (app, user) = match scope {
-            Scope::All => (None, None),
-            Scope::App(app) => (Some(app.clone()), None),
-            Scope::User(user) => (None, Some(user.clone())),
+        let (app, user) = match &scope.on {
+            On::All => (None, None),
+            On::App(app) => (Some(app.clone()), None),
+            On::User(user) => (None, Some(user.clone())),
         };
-        Self { app, user, reason, by, since }
+        Self { tenant: scope.tenant.clone(), app, user, reason, by, since }
     }
 
     /// What it is on.
     pub(crate) fn scope(&self) -> Scope {
-        match (&self.app, &self.user) {
-            (Some(app), _) => Scope::App(app.clone()),
-            (None, Some(user)) => Scope::User(user.clone()),
-            (None, None) => Scope::All,
-        }
+        let on = match (&self.app, &self.user) {
+            (Some(app), _) => On::App(app.clone()),
+            (None, Some(user)) => On::User(user.clone()),
+            (None, None) => On::All,
+        };
+        Scope { tenant: self.tenant.clone(), on }
+    }
+
+    /// Whether it is in force in a tenant.
+    pub(crate) fn is_for(&self, tenant: &str) -> bool {
+        self.tenant.as_deref().is_none_or(|own| own == tenant)
+    }
+
+    /// Whether it is on all of a tenant, or of every one.
+    pub(crate) fn is_on_all(&self) -> bool {
+        self.app.is_none() && self.user.is_none()
     }
 }
 
-/// Whether one of these is for all.
+/// Whether one of these is for all of every tenant.
 pub(crate) fn is_held_for_all(holds: &[Hold]) -> bool {
-    holds.iter().any(|hold| hold.scope() == Scope::All)
+    holds.iter().any(|hold| hold.scope() == Scope::ALL)
 }
 
 /// All holds.
@@ -126,7 +157,7 @@ impl Line {
     pub(crate) fn hold(&mut self, hold: Hold, shelf: &dyn Shelf) -> Result<Append, TooManyHolds> {
         let scope = hold.scope();
         let is_new = !self.holds.contains_key(&scope);
-        if is_new && scope != Scope::All && self.holds.len() >= MOST {
+        if is_new && scope.on != On::All && self.holds.len() >= MOST {
             return Err(TooManyHolds);
         }
         let append = match serde_json::to_value(&hold) {
@@ -149,8 +180,12 @@ impl Line {
         if self.holds.is_empty() {
             return None;
         }
-        let about = [Scope::All, Scope::App(session.app.to_string()), Scope::User(session.user.to_string())];
-        about.iter().find_map(|scope| self.holds.get(scope))
+        let tenants = [None, Some(session.tenant.to_string())];
+        let about = [On::All, On::App(session.app.to_string()), On::User(session.user.to_string())];
+        about.iter().find_map(|on| {
+            let mut scopes = tenants.iter().map(|tenant| Scope { tenant: tenant.clone(), on: on.clone() });
+            scopes.find_map(|scope| self.holds.get(&scope))
+        })
     }
 
     pub(crate) fn holds(&self) -> Vec<Hold> {
@@ -172,10 +207,11 @@ mod tests {
             let hold = Hold::new(scope, None, "ada".into(), Wall(0));
             line.hold(hold, &shelf).map(|append| append.now().unwrap().unwrap()).is_ok()
         };
-        assert!((0..MOST).all(|n| hold(&Scope::User(format!("u{n}")))));
-        assert!(!hold(&Scope::User("more".to_owned())) && !hold(&Scope::App("more".to_owned())));
-        assert!(hold(&Scope::User("u7".to_owned())), "one that is there is changed");
-        assert!(hold(&Scope::All));
+        let of = |on| Scope { tenant: Some("local".to_owned()), on };
+        assert!((0..MOST).all(|n| hold(&of(On::User(format!("u{n}"))))));
+        assert!(!hold(&of(On::User("more".to_owned()))) && !hold(&of(On::App("more".to_owned()))));
+        assert!(hold(&of(On::User("u7".to_owned()))), "one that is there is changed");
+        assert!(hold(&Scope::ALL));
         assert_eq!(line.holds().len(), MOST + 1);
     }
 
@@ -183,14 +219,22 @@ mod tests {
     fn a_session_is_held_by_all_its_app_or_its_user_and_by_no_other() {
         let shelf = MemoryJournal::new();
         let session = SessionKey::new("shop", "ada", "s").unwrap();
-        let named = |name: &str| [Scope::App(name.to_owned()), Scope::User(name.to_owned())];
-        let scopes = [named("shop"), named("ada"), named("s")].into_iter().flatten().chain([Scope::All]);
+        let tenants = [None, Some("local".to_owned()), Some("south".to_owned())];
+        let ons = ["shop", "ada", "s"]
+            .map(str::to_owned)
+            .into_iter()
+            .flat_map(|name| [On::App(name.clone()), On::User(name)]);
+        let ons: Vec<On> = ons.chain([On::All]).collect();
+        let scopes =
+            tenants.iter().flat_map(|tenant| ons.iter().map(|on| Scope { tenant: tenant.clone(), on: on.clone() }));
         let holding = scopes.filter(|scope| {
             let mut line = Line::default();
             drop(line.hold(Hold::new(scope, None, "eve".into(), Wall(0)), &shelf).unwrap());
             line.holding(&session).is_some()
         });
-        let expected = [Scope::App("shop".to_owned()), Scope::User("ada".to_owned()), Scope::All];
-        assert_eq!(holding.collect::<Vec<_>>(), expected);
+        let of_it = [On::App("shop".to_owned()), On::User("ada".to_owned()), On::All];
+        let expected =
+            tenants[..2].iter().flat_map(|tenant| of_it.clone().map(|on| Scope { tenant: tenant.clone(), on }));
+        assert_eq!(holding.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 }

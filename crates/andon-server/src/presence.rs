@@ -2,6 +2,11 @@
 //!
 //! The policy is a signal of the run itself: its driver waits for it beside everything else. So there is no task for it, it
 //! ends with the run, and it pulls the same cord as everybody.
+//!
+//! # Invariants
+//!
+//! 1. Only who may stop a run is missed: a reader that may not neither keeps a run nor stops it by going away.
+//! 2. Whose key or token is good no more was sent away, and has not gone away: the run goes on.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,6 +20,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use utoipa::ToSchema;
 
+use crate::feeds::Leave;
 use crate::options::Disconnect;
 
 /// What happens to a run when the last feed that was opened on it closes. If none was ever opened, nothing.
@@ -109,9 +115,12 @@ impl Presence {
     }
 
     /// Somebody watches a run, until the guard is dropped.
-    pub(crate) fn watch(&self, run: &RunId) -> Watcher {
-        self.change(run, |watching| *watching = Watching { now: watching.now + 1, ever: true });
-        Watcher { presence: self.clone(), run: run.clone() }
+    pub(crate) fn watch(&self, run: &RunId, leave: &Leave) -> Watcher {
+        let watched = leave.may_stop().then(|| {
+            self.change(run, |watching| *watching = Watching { now: watching.now + 1, ever: true });
+            (self.clone(), run.clone(), leave.clone())
+        });
+        Watcher { watched }
     }
 
     fn change(&self, run: &RunId, change: impl FnOnce(&mut Watching)) {
@@ -167,21 +176,27 @@ impl Alone {
 /// Somebody who watches a run.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    presence: Presence,
-    run: RunId,
+    /// Nothing if it is not missed (invariant 1).
+    watched: Option<(Presence, RunId, Leave)>,
 }
 
 impl Watcher {
     /// It goes because it was sent away, and may come back: if nobody else is there, the run is as one that nobody has
     /// watched yet.
     pub(crate) fn leave_in_peace(&self) {
-        self.presence.change(&self.run, |watching| watching.ever = watching.now > 1);
+        if let Some((presence, run, _)) = &self.watched {
+            presence.change(run, |watching| watching.ever = watching.now > 1);
+        }
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.presence.change(&self.run, |watching| watching.now = watching.now.saturating_sub(1));
+        let Some((presence, run, leave)) = &self.watched else { return };
+        if leave.is_over() {
+            self.leave_in_peace();
+        }
+        presence.change(run, |watching| watching.now = watching.now.saturating_sub(1));
     }
 }
 
@@ -205,14 +220,18 @@ mod tests {
         RunId::new("r").unwrap()
     }
 
-    #[test]
-    fn a_run_that_does_not_mind_or_was_never_started_leaves_nothing_behind() {
+    fn leave() -> Leave {
+        Leave::new(&crate::principal::Principal::local(), &andon::Runtime::builder().one_lane().build())
+    }
+
+    #[tokio::test]
+    async fn a_run_that_does_not_mind_or_was_never_started_leaves_nothing_behind() {
         let presence = Presence::default();
         assert!(presence.signal(&id(), OnDisconnect::default()).is_none());
         let refused = presence.signal(&id(), OnDisconnect::Word(OnDisconnectWord::Cancel));
         assert_eq!(presence.runs.lock().len(), 1);
         drop(refused.map(Alone::for_too_long));
-        drop(presence.watch(&id()));
+        drop(presence.watch(&id(), &leave()));
         assert!(presence.runs.lock().is_empty());
     }
 
@@ -221,7 +240,7 @@ mod tests {
         let presence = Presence::default();
         let policy = OnDisconnect::Word(OnDisconnectWord::Cancel);
         let first = presence.signal(&id(), policy).unwrap();
-        let watcher = presence.watch(&id());
+        let watcher = presence.watch(&id(), &leave());
         drop(presence.signal(&id(), policy));
         drop(watcher);
         assert_eq!(first.for_too_long().await, first_cancel());

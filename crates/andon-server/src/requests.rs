@@ -46,6 +46,10 @@ impl fmt::Display for RequestId {
     }
 }
 
+/// A mark on a response: whatever its status, it is no trouble of this server, and was told once elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quiet;
+
 /// Accounts for a request.
 pub(crate) async fn account(State(core): State<Shared>, request: Request, next: Next) -> Response {
     let began = Instant::now();
@@ -59,13 +63,15 @@ pub(crate) async fn account(State(core): State<Shared>, request: Request, next: 
     let took = began.elapsed();
     core.figures.request(method.as_str(), route, response.status().as_u16(), took);
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    span.in_scope(|| log(&method, route, response.status(), took_us));
+    let is_quiet = response.extensions().get::<Quiet>().is_some();
+    span.in_scope(|| log(&method, route, response.status(), took_us, is_quiet));
     named(response, &id)
 }
 
-fn log(method: &Method, route: &str, status: StatusCode, took_us: u64) {
+fn log(method: &Method, route: &str, status: StatusCode, took_us: u64, is_quiet: bool) {
     let (method, status) = (method.as_str(), status.as_u16());
     match (status, route) {
+        _ if is_quiet => debug!(method, route, status, took_us, "request"),
         // Not now is an answer, and no defect.
         (500..=502 | 504.., _) => error!(method, route, status, took_us, "request"),
         // Machines ask these all day.
@@ -84,9 +90,13 @@ fn named(mut response: Response, id: &RequestId) -> Response {
         parts.headers.remove(header::CONTENT_LENGTH);
         response = (parts, body).into_response();
     }
+    let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id.0) {
-        response.headers_mut().insert(REQUEST_ID, value);
+        headers.insert(REQUEST_ID, value);
     }
+    // No page shows this in a frame, where somebody could be made to click what they do not see.
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static("frame-ancestors 'none'"));
     response
 }
 

@@ -19,21 +19,21 @@ use super::{ADK, ADK_ANY, NATIVE, Need};
 use crate::scopes::Scope;
 use crate::{NewKey, Options, Server};
 
-const RUNS: [&str; 3] = ["run:create", "run:read", "run:cancel"];
+pub(super) const RUNS: [&str; 3] = ["run:create", "run:read", "run:cancel"];
 
 /// A server that asks for keys, with a run of ada's in it.
-struct World {
-    runtime: Runtime,
-    server: Server,
-    router: Router,
-    run: Run,
+pub(super) struct World {
+    pub(super) runtime: Runtime,
+    pub(super) server: Server,
+    pub(super) router: Router,
+    pub(super) run: Run,
 }
 
 /// A status and a body.
-type Answer = (StatusCode, Value);
+pub(super) type Answer = (StatusCode, Value);
 
 impl World {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let runtime = Runtime::builder().one_lane().clock(Arc::new(TestClock::new())).build();
         let options = Options { auth: true, adk_ui: Some("page".into()), ..Options::default() };
         let server = Server::new(&runtime, options).await.unwrap();
@@ -48,11 +48,11 @@ impl World {
         Self { runtime, server, router, run }
     }
 
-    fn key(&self, name: &str, tenant: Option<&str>, scopes: &[&str]) -> String {
+    pub(super) fn key(&self, name: &str, tenant: Option<&str>, scopes: &[&str]) -> String {
         key(&self.server, name, tenant, scopes)
     }
 
-    async fn send(&self, key: Option<&str>, method: &Method, path: &str, body: Option<&Value>) -> Answer {
+    pub(super) async fn send(&self, key: Option<&str>, method: &Method, path: &str, body: Option<&Value>) -> Answer {
         send(&self.router, key, method, path, body).await
     }
 
@@ -106,11 +106,17 @@ fn rows() -> Vec<Row> {
     NATIVE.iter().chain(ADK).cloned().chain(any).collect()
 }
 
-fn key(server: &Server, name: &str, tenant: Option<&str>, scopes: &[&str]) -> String {
+pub(super) fn key(server: &Server, name: &str, tenant: Option<&str>, scopes: &[&str]) -> String {
     key_until(server, name, tenant, scopes, None)
 }
 
-fn key_until(server: &Server, name: &str, tenant: Option<&str>, scopes: &[&str], end: Option<Wall>) -> String {
+pub(super) fn key_until(
+    server: &Server,
+    name: &str,
+    tenant: Option<&str>,
+    scopes: &[&str],
+    end: Option<Wall>,
+) -> String {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
     let tenant = tenant.map(str::to_owned);
     let new = NewKey { name: name.to_owned(), scopes, user: Some("ada".to_owned()), tenant, expires_at: end };
@@ -140,7 +146,13 @@ fn body(method: &Method, path: &str, whose: Whose) -> Option<Value> {
     }
 }
 
-async fn raw(router: &Router, key: Option<&str>, method: &Method, path: &str, body: Option<&Value>) -> Response {
+pub(super) async fn raw(
+    router: &Router,
+    key: Option<&str>,
+    method: &Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Response {
     let request = Request::builder().method(method).uri(path).header("host", "localhost");
     let request = key.iter().fold(request, |request, key| request.header("authorization", format!("Bearer {key}")));
     let request = match body {
@@ -150,7 +162,13 @@ async fn raw(router: &Router, key: Option<&str>, method: &Method, path: &str, bo
     router.clone().oneshot(request.unwrap()).await.unwrap()
 }
 
-async fn send(router: &Router, key: Option<&str>, method: &Method, path: &str, body: Option<&Value>) -> Answer {
+pub(super) async fn send(
+    router: &Router,
+    key: Option<&str>,
+    method: &Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Answer {
     let response = raw(router, key, method, path, body).await;
     let status = response.status();
     let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -213,12 +231,18 @@ async fn who_lacks_the_scope_is_told_which_and_nothing_else_happens() {
         .collect();
     let standing = world.standing().await;
     for row in rows() {
-        let (Need::Scope(scope) | Need::Feed(scope)) = row.2 else { continue };
-        let (_, key) = keys.iter().find(|(lacking, _)| *lacking == scope).unwrap();
-        for whose in [Whose::Adas, Whose::Nobodys] {
-            let (status, told) = world.ask(Some(key), &row, whose).await;
-            assert_eq!(status, StatusCode::FORBIDDEN, "{} {}: {told}", row.0, row.1);
-            assert!(told["detail"].as_str().unwrap().contains(scope.as_str()), "{told}");
+        let scopes = match row.2 {
+            Need::Scope(scope) | Need::Feed(scope) => vec![scope],
+            Need::Both(one, other) => vec![one, other],
+            Need::Public | Need::Known => continue,
+        };
+        for scope in scopes {
+            let (_, key) = keys.iter().find(|(lacking, _)| *lacking == scope).unwrap();
+            for whose in [Whose::Adas, Whose::Nobodys] {
+                let (status, told) = world.ask(Some(key), &row, whose).await;
+                assert_eq!(status, StatusCode::FORBIDDEN, "{} {}: {told}", row.0, row.1);
+                assert!(told["detail"].as_str().unwrap().contains(scope.as_str()), "{told}");
+            }
         }
     }
     assert_eq!(world.standing().await, standing);

@@ -71,6 +71,8 @@ pub(crate) enum LockError {
 pub(crate) struct Lock {
     /// Beside the database, locked, with who we are in it.
     file: File,
+    /// Where that file is.
+    place: PathBuf,
     owner: Owner,
     /// The database itself, locked as well, should the file beside it be removed. Nothing when it is let go.
     database: Option<File>,
@@ -163,7 +165,7 @@ impl Lock {
         }
         let since = Wall::from(SystemTime::now());
         let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None, key: None };
-        let mut lock = Self { file, owner, database: Some(database_file), held };
+        let mut lock = Self { file, place: path(database), owner, database: Some(database_file), held };
         lock.write().map_err(LockError::Io)?;
         Ok(lock)
     }
@@ -190,12 +192,29 @@ impl Lock {
         self.write()
     }
 
-    /// Says what opens it. Nobody but the owner of the file reads that, whoever made the file.
+    /// Says what opens it. Nobody but the owner of the file reads that, whoever made the file and has it open: it is written to
+    /// a new one, which takes the place of the old. Who waits for the lock on the old one finds the database locked.
     pub(crate) fn set_key(&mut self, key: Option<OwnerKey>) -> std::io::Result<()> {
-        #[cfg(unix)]
-        self.file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         self.owner.key = key;
-        self.write()
+        let mut new = self.place.clone().into_os_string();
+        new.push(".new");
+        // What a process left there that was killed in between.
+        if let Err(error) = std::fs::remove_file(&new)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&new)?;
+        file.try_lock().map_err(std::io::Error::from)?;
+        let old = std::mem::replace(&mut self.file, file);
+        self.write()?;
+        std::fs::rename(&new, &self.place)?;
+        // It said who we are; whoever has it open reads no more of us.
+        old.set_len(0)
     }
 
     fn write(&mut self) -> std::io::Result<()> {
@@ -250,4 +269,31 @@ fn path(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".owner");
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_had_the_file_open_before_does_not_read_the_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("db");
+        std::fs::write(&database, "").unwrap();
+        std::fs::write(path(&database), "").unwrap();
+        let before = File::open(path(&database)).unwrap();
+        let mut lock = Lock::take(&database, "test").unwrap();
+        lock.set_key(Some(OwnerKey::new("the-key"))).unwrap();
+        lock.set_address(Some("http://here".to_owned())).unwrap();
+        assert_eq!(std::io::read_to_string(before).unwrap(), "");
+        let holder = holder(&database).unwrap();
+        assert_eq!((holder.key, holder.address.as_deref()), (Some(OwnerKey::new("the-key")), Some("http://here")));
+        assert!(matches!(Lock::take(&database, "other"), Err(LockError::Held(Some(_)))), "it is locked as before");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(std::fs::metadata(path(&database)).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left there");
+    }
 }

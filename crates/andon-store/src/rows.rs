@@ -287,8 +287,8 @@ fn state_of(connection: &Connection, run: i64) -> Read<State> {
     }
 }
 
-/// All of a session, to be put into another store.
-pub(crate) fn take_copy(connection: &Connection, key: &SessionKey) -> Read<Option<Moved>> {
+/// All of a session; of what is kept with it, the things of one kind or all.
+pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Option<Moved>> {
     let (Some(id), Some(state)) = (session_id(connection, key)?, state(connection, key)?) else { return Ok(None) };
     let created_at = connection.query_row("SELECT created_at FROM sessions WHERE id = ?1", [id], |row| wall(row, 0))?;
     let mut query =
@@ -299,6 +299,6 @@ pub(crate) fn take_copy(connection: &Connection, key: &SessionKey) -> Read<Optio
         let id = run_id(row, 0)?;
         runs.extend(run(connection, &id)?.map(|stored| (id, stored)));
     }
-    let kept = kept_with(connection, key, None)?;
+    let kept = kept_with(connection, key, kind)?;
     Ok(Some(Moved { session: key.clone(), created_at, state, kept, runs }))
 }

@@ -64,7 +64,12 @@ impl Sessions for SqliteJournal {
 
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let session = session.clone();
-        self.readers().ask(move |connection| rows::take_copy(connection, &session))
+        self.readers().ask(move |connection| rows::take_copy(connection, &session, None))
+    }
+
+    fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+        let (session, kind) = (session.clone(), kind.to_owned());
+        self.readers().ask(move |connection| rows::take_copy(connection, &session, Some(&kind)))
     }
 
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {

@@ -261,6 +261,12 @@ impl Runtime {
         self.core.journal.sessions().take_copy(session).await
     }
 
+    /// As [`whole_session`](Self::whole_session), but of what is kept with it only the things of one kind. What else is kept
+    /// there is not read: it may be much.
+    pub async fn session_with(&self, session: &SessionKey, kind: &str) -> Result<Option<Moved>, JournalError> {
+        self.core.journal.sessions().copy_with(session, kind).await
+    }
+
     /// Puts a session in that was made elsewhere, all of it or nothing. Refused if it, or one of its runs, is here already.
     pub async fn put_session(&self, moved: Moved) -> Result<(), JournalError> {
         let session = moved.session.clone();

@@ -62,6 +62,10 @@ pub trait Sessions: Send + Sync {
     /// All of a session, to be put into another store; nothing if there is no such session.
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>>;
 
+    /// As [`take_copy`](Self::take_copy), but of what is kept with the session only the things of one kind: to be read, and
+    /// not to be put anywhere.
+    fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>>;
+
     /// Puts a session from another store in, all of it or nothing. Refused if the session or one of its runs is here
     /// already. What it shares with other sessions is taken only where there is nothing yet.
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>>;

@@ -43,7 +43,7 @@ Exit codes:
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["run", "session", "user", "app", "all"]))]
 pub(crate) struct CancelArgs {
     /// The run's id, or enough of its beginning. `andon runs` lists them.
-    #[arg(value_name = "RUN", conflicts_with_all = ["session", "user", "app", "all"])]
+    #[arg(value_name = "RUN", conflicts_with_all = ["session", "user", "app", "all", "tenant"])]
     pub(crate) run: Option<String>,
     /// All runs of this session, also those that wait for their turn.
     #[arg(long, value_name = "SESSION", conflicts_with = "all")]
@@ -57,6 +57,10 @@ pub(crate) struct CancelArgs {
     /// All runs.
     #[arg(long)]
     pub(crate) all: bool,
+    /// Of this tenant, for operators of a server with several. Otherwise a session, user or agent is of your own tenant, and all
+    /// are those of every tenant that you reach.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
     /// Only this tool call of the run; the run goes on.
     #[arg(long, value_name = "CALL", requires = "run", conflicts_with_all = ["session", "user", "app", "all", "wait"], value_parser = call_id)]
     pub(crate) call: Option<CallId>,
@@ -158,6 +162,9 @@ pub(crate) struct LineScope {
     /// Only for this user.
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
+    /// Only of this tenant. Otherwise an agent or a user is of your own tenant, and all are those of every tenant.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
     #[command(flatten)]
     pub(crate) status: LineStatus,
 }

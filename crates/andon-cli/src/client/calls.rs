@@ -32,6 +32,7 @@ const NAMED: usize = 5;
 /// Which runs a cancel is meant for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
+    pub(crate) tenant: Option<String>,
     pub(crate) app: Option<String>,
     pub(crate) user: Option<String>,
     pub(crate) session: Option<String>,
@@ -174,8 +175,8 @@ impl Client {
         wait: bool,
     ) -> Result<CancelledMany, ClientError> {
         let mut body = how.body();
-        let Selector { app, user, session } = which;
-        for (name, value) in [("app", app), ("user", user), ("session", session)] {
+        let Selector { tenant, app, user, session } = which;
+        for (name, value) in [("tenant", tenant), ("app", app), ("user", user), ("session", session)] {
             if let Some(value) = value {
                 body.insert(name.to_owned(), value.as_str().into());
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use andon::core::id::LOCAL;
 use andon::core::time::Wall;
 use andon::{CallId, Digest, Ending, Message, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
 use andon_server::KeyInfo;
@@ -176,6 +177,8 @@ pub(crate) struct LineView {
 /// A hold on the line.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub(crate) struct Hold {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) app: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,10 +192,14 @@ pub(crate) struct Hold {
 impl Hold {
     /// What it is on, in words.
     pub(crate) fn words(&self) -> String {
-        match (&self.app, &self.user) {
+        let on = match (&self.app, &self.user) {
             (Some(app), _) => format!("for the app {app}"),
             (None, Some(user)) => format!("for the user {user}"),
             (None, None) => "for all".to_owned(),
+        };
+        match self.tenant.as_deref().filter(|tenant| *tenant != LOCAL) {
+            Some(tenant) => format!("{on} of the tenant {tenant}"),
+            None => on,
         }
     }
 }

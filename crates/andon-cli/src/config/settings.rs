@@ -13,10 +13,10 @@ use crate::agents::yaml::{self, Key, Node, Place, Value};
 
 /// What a command is aimed at.
 const AIMS: [(&str, &[&str]); 4] = [
-    ("cancel", &["all", "app", "call", "session", "user"]),
+    ("cancel", &["all", "app", "call", "session", "tenant", "user"]),
     ("keys create", &["expires", "scope", "tenant", "user"]),
-    ("line hold", &["app", "user"]),
-    ("line open", &["app", "user"]),
+    ("line hold", &["app", "tenant", "user"]),
+    ("line open", &["app", "tenant", "user"]),
 ];
 
 /// What a command decides.

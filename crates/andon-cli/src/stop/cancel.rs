@@ -2,6 +2,7 @@
 //!
 //! Where no server is, nothing runs: what a dead program left open is settled, and what waits is cancelled.
 
+use andon::core::id::LOCAL;
 use andon::{Recovered, ReplyKind, RunFilter, RunId, Runtime, SessionKey, State};
 use anyhow::{anyhow, bail};
 use serde_json::json;
@@ -43,11 +44,12 @@ pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
 }
 
 fn selector(args: &CancelArgs) -> Selector {
-    let (app, user) = (args.app.clone(), args.user.clone());
+    let (tenant, app, user) = (args.tenant.clone(), args.app.clone(), args.user.clone());
     match &args.session {
-        None => Selector { app, user, session: None },
-        Some(SessionName::Alone(session)) => Selector { app, user, session: Some(session.to_string()) },
+        None => Selector { tenant, app, user, session: None },
+        Some(SessionName::Alone(session)) => Selector { tenant, app, user, session: Some(session.to_string()) },
         Some(SessionName::Whole(key)) => Selector {
+            tenant,
             app: Some(key.app.to_string()),
             user: Some(key.user.to_string()),
             session: Some(key.session.to_string()),
@@ -114,8 +116,11 @@ async fn one_here(db: &Db, run: &str, args: &CancelArgs, how: &How) -> anyhow::R
 
 async fn many_here(db: &Db, which: Selector, how: &How) -> anyhow::Result<Vec<Cancelled>> {
     let Some(runtime) = open(db).await? else { return Ok(Vec::new()) };
-    let Selector { app, user, session } = which;
-    let open = RunFilter { app, user, session, settled: Some(false), ..RunFilter::default() };
+    let Selector { tenant, app, user, session } = which;
+    // As a server takes it: what is named is of the own tenant, and all are all.
+    let names_something = app.is_some() || user.is_some() || session.is_some();
+    let tenant = tenant.or_else(|| names_something.then(|| LOCAL.to_owned()));
+    let open = RunFilter { tenant, app, user, session, settled: Some(false), ..RunFilter::default() };
     let mut stopped = Vec::new();
     for run in runtime.list_runs(open).await? {
         stopped.push(stop_here(&runtime, &run.run, how).await?);

@@ -59,7 +59,7 @@ async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
 fn body(state: &str, scope: &LineScope) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("state".to_owned(), json!(state));
-    for (name, value) in [("app", &scope.app), ("user", &scope.user)] {
+    for (name, value) in [("tenant", &scope.tenant), ("app", &scope.app), ("user", &scope.user)] {
         if let Some(value) = value {
             body.insert(name.to_owned(), json!(value));
         }

@@ -6,7 +6,9 @@
 //! # Invariants
 //!
 //! 1. Versions of a name count from 0, without a gap, and none is ever replaced: they are saved one after the other.
-//! 2. A session, and a user, have a number of versions at most; each is no larger than a request may be.
+//! 2. A session, and a user, have so many versions and so many bytes at most; each is no larger than a request may be.
+//! 3. What is known of a version is kept apart from what it is. So who looks for names, versions and what is known of them
+//!    does not have all of it read, and who asks for one version has that one read.
 
 use andon::core::time::Wall;
 use andon::{Kept, SessionKey, StateChange};
@@ -27,11 +29,17 @@ use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::Problem;
 
-/// What versions are kept as.
+/// What is known of a version is kept as this.
 const KIND: &str = "adk.artifact";
+
+/// What a version is, is kept as the one thing of a kind of its own, which begins so.
+const PART: &str = "adk.artifact.part";
 
 /// How many versions a session, or a user, has at most.
 const MOST: usize = 1_000;
+
+/// How many bytes all versions of a session, or of a user, have at most, as they are written down.
+const MOST_BYTES: u64 = 32 << 20;
 
 /// How long a name may be.
 const MAX_NAME: usize = 256;
@@ -77,9 +85,24 @@ impl Version {
         told
     }
 
-    fn part(&self) -> Value {
-        self.value.get("part").cloned().unwrap_or_default()
+    /// Its name among all versions.
+    fn place(&self) -> String {
+        place(&self.name, self.number)
     }
+
+    /// How many bytes it takes.
+    fn bytes(&self) -> u64 {
+        self.value.get("bytes").and_then(Value::as_u64).unwrap_or_default()
+    }
+}
+
+fn place(name: &str, number: u64) -> String {
+    format!("{name}@{number:08}")
+}
+
+/// The kind whose one thing is what a version is.
+fn part_kind(place: &str) -> String {
+    format!("{PART}/{place}")
 }
 
 fn is_shared(name: &str) -> bool {
@@ -92,6 +115,11 @@ fn shelf_kind(key: &SessionKey) -> String {
     format!("{KIND}/{}/{}/{}", key.tenant, key.app, key.user)
 }
 
+/// As that, for what a version is.
+fn shelf_part_kind(key: &SessionKey, place: &str) -> String {
+    format!("{PART}/{}/{}/{}/{place}", key.tenant, key.app, key.user)
+}
+
 /// All versions of what is kept with a session, in order.
 async fn of_session(core: &Shared, key: &SessionKey) -> Result<Vec<Version>, Problem> {
     let kept = core.runtime.kept(key, KIND).await?;
@@ -102,6 +130,17 @@ async fn of_session(core: &Shared, key: &SessionKey) -> Result<Vec<Version>, Pro
 async fn of_user(core: &Shared, key: &SessionKey) -> Result<Vec<Version>, Problem> {
     let kept = core.runtime.shelf().kept(&shelf_kind(key)).await?;
     Ok(kept.into_iter().filter_map(|(name, value)| Version::read(&name, None, value)).collect())
+}
+
+/// What a version is; nothing if it was deleted meanwhile.
+async fn part_of(core: &Shared, key: &SessionKey, version: &Version) -> Result<Option<Value>, Problem> {
+    let place = version.place();
+    if is_shared(&version.name) {
+        let kept = core.runtime.shelf().kept(&shelf_part_kind(key, &place)).await?;
+        return Ok(kept.into_iter().next().map(|(_, part)| part));
+    }
+    let kept = core.runtime.kept(key, &part_kind(&place)).await?;
+    Ok(kept.into_iter().next().map(|kept| kept.value))
 }
 
 /// All versions of a name, in order.
@@ -130,16 +169,16 @@ async fn save(
     Path((app, user, session)): Path<Name>,
     Body(body): Body,
 ) -> Result<Json<Value>, Problem> {
-    let (name, value) = valid::read(&body, order)?;
+    let (name, value, part) = valid::read(&body, order)?;
     let key = reach::session(&principal, &app, &user, &session)?;
     // Begun, it is brought to its end, whether the client waits or not.
     let shared = Shared::clone(&core);
-    let saving = core.spawn(async move { put(&shared, &key, name, value).await });
+    let saving = core.spawn(async move { put(&shared, &key, name, value, part).await });
     saving.await.map_err(|_| Problem::unavailable("journal", "the artifact was not saved: try again"))?.map(Json)
 }
 
-/// What is to be saved, and under which name.
-fn order(body: &Fields<'_>) -> Result<(String, Map<String, Value>), Problem> {
+/// What is to be saved: its name, what is known of it, and itself.
+fn order(body: &Fields<'_>) -> Result<(String, Map<String, Value>, Value), Problem> {
     let name = body.text("filename");
     let artifact = body.needed("artifact");
     let more = body.map("customMetadata").cloned();
@@ -147,39 +186,70 @@ fn order(body: &Fields<'_>) -> Result<(String, Map<String, Value>), Problem> {
     let mut value = Map::new();
     let (part, media) = part(&artifact)?;
     check_name(name)?;
-    value.insert("part".to_owned(), part);
     value.extend(media.map(|media| ("mimeType".to_owned(), media.into())));
     value.extend(more.map(|more| ("customMetadata".to_owned(), more.into())));
-    Ok((name.to_owned(), value))
+    Ok((name.to_owned(), value, part))
 }
 
 /// Saves the next version of a name.
-async fn put(core: &Shared, key: &SessionKey, name: String, mut value: Map<String, Value>) -> Result<Value, Problem> {
+async fn put(
+    core: &Shared,
+    key: &SessionKey,
+    name: String,
+    mut value: Map<String, Value>,
+    part: Value,
+) -> Result<Value, Problem> {
     // One after the other: two that count at one time would count the same (invariant 1).
-    let _turn = core.artifacts.lock().await;
+    let _turn = core.artifacts.turn(&whose(key, &name)).await;
     if core.runtime.state(key).await?.is_none() {
         return Err(no_session());
     }
     let all = if is_shared(&name) { of_user(core, key).await? } else { of_session(core, key).await? };
+    let at = core.runtime.now().wall;
+    value.insert("savedAt".to_owned(), at.0.into());
+    let bytes = size(&part).saturating_add(value.values().map(size).sum());
+    has_room(&all, bytes)?;
+    value.insert("bytes".to_owned(), bytes.into());
+    let last = all.iter().filter(|version| version.name == name).map(|version| version.number).max();
+    let number = last.map_or(0, |last| last.saturating_add(1));
+    let version = Version { name, number, at, value: Value::from(value) };
+    let (place, value) = (version.place(), version.value.clone());
+    if is_shared(&version.name) {
+        // First what it is: one that is known is there.
+        core.runtime.shelf().keep(&shelf_part_kind(key, &place), &place, part).await?;
+        core.runtime.shelf().keep(&shelf_kind(key), &place, value).await?;
+    } else {
+        let part = Kept { kind: part_kind(&place), name: place.clone(), at, value: part };
+        let known = Kept { kind: KIND.to_owned(), name: place, at, value };
+        if !core.runtime.keep(key, vec![part, known], StateChange::new()).await? {
+            return Err(no_session());
+        }
+    }
+    Ok(version.metadata(key))
+}
+
+/// Whether there is room for one more, of so many bytes (invariant 2).
+fn has_room(all: &[Version], bytes: u64) -> Result<(), Problem> {
     if all.len() >= MOST {
         let detail = format!("There are {MOST} versions of artifacts here already: delete some first.");
         return Err(Problem::bad_request("too-many-artifacts", detail));
     }
-    let last = all.iter().filter(|version| version.name == name).map(|version| version.number).max();
-    let number = last.map_or(0, |last| last.saturating_add(1));
-    let at = core.runtime.now().wall;
-    let place = format!("{name}@{number:08}");
-    value.insert("savedAt".to_owned(), at.0.into());
-    let value = Value::from(value);
-    if is_shared(&name) {
-        core.runtime.shelf().keep(&shelf_kind(key), &place, value.clone()).await?;
-    } else {
-        let kept = Kept { kind: KIND.to_owned(), name: place, at, value: value.clone() };
-        if !core.runtime.keep(key, vec![kept], StateChange::new()).await? {
-            return Err(no_session());
-        }
+    let taken = all.iter().map(Version::bytes).fold(bytes, u64::saturating_add);
+    if taken > MOST_BYTES {
+        let detail = format!("Artifacts have {MOST_BYTES} bytes here at most, in all versions: delete some first.");
+        return Err(Problem::bad_request("too-many-artifacts", detail));
     }
-    Ok(Version { name, number, at, value }.metadata(key))
+    Ok(())
+}
+
+/// How many bytes a value takes.
+fn size(value: &Value) -> u64 {
+    value.to_string().len() as u64
+}
+
+/// Whose versions are counted together.
+fn whose(key: &SessionKey, name: &str) -> String {
+    if is_shared(name) { shelf_kind(key) } else { format!("{}/{}", shelf_kind(key), key.session) }
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
@@ -273,11 +343,14 @@ async fn look(
         Some(number) => all.iter().find(|version| i64::try_from(version.number).is_ok_and(|known| known == number)),
     };
     let missing = |what: &str| Problem::not_found("no-such-artifact", what);
+    if let Asked::One(_) | Asked::Version(..) = asked {
+        let version = one().ok_or_else(|| missing("Artifact not found"))?;
+        return Ok(Json(part_of(&core, &key, version).await?.ok_or_else(|| missing("Artifact not found"))?));
+    }
     Ok(Json(match asked {
         Asked::Versions(_) => all.iter().map(|version| Value::from(version.number)).collect(),
         Asked::AllMetadata(_) => all.iter().map(|version| version.metadata(&key)).collect(),
-        Asked::Metadata(..) => one().ok_or_else(|| missing("Artifact version not found"))?.metadata(&key),
-        Asked::One(_) | Asked::Version(..) => one().ok_or_else(|| missing("Artifact not found"))?.part(),
+        _ => one().ok_or_else(|| missing("Artifact version not found"))?.metadata(&key),
     }))
 }
 
@@ -306,13 +379,15 @@ async fn delete(
     let key = reach::session(&principal, &app, &user, &session)?;
     let shared = Shared::clone(&core);
     let deleting = core.spawn(async move {
-        let _turn = shared.artifacts.lock().await;
+        let _turn = shared.artifacts.turn(&whose(&key, &name)).await;
         for version in of_name(&shared, &key, &name).await? {
-            let place = format!("{}@{:08}", version.name, version.number);
+            let place = version.place();
             if is_shared(&name) {
                 shared.runtime.shelf().discard(&shelf_kind(&key), &place).await?;
+                shared.runtime.shelf().discard(&shelf_part_kind(&key, &place), &place).await?;
             } else {
                 shared.runtime.discard(&key, KIND, &place).await?;
+                shared.runtime.discard(&key, &part_kind(&place), &place).await?;
             }
         }
         Ok::<_, Problem>(())

@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! 1. It reaches the runs that are there when it arrives, and none that comes later. It creates nothing.
-//! 2. A session in which nothing runs, one that there is not and one that is somebody else's are answered alike.
+//! 2. It is about one session of one tenant, that of who asks, whatever else who asks may reach.
+//! 3. A session in which nothing runs, one that there is not and one that is somebody else's are answered alike.
 
 use andon::{Ending, RunId, State as RunState};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
@@ -77,7 +78,7 @@ pub(crate) async fn dispatch(
             principal.needs(Scope::RunCreate)?;
             let key = reach::session(&principal, &app, &user, &name)?;
             let MaybeBody(state) = MaybeBody::from_request(request, &core).await?;
-            Ok(sessions::create_with_id(&core, &key, state).await?.into_response())
+            Ok(sessions::create_with_id(&core, &principal, &key, state).await?.into_response())
         }
     }
 }
@@ -93,11 +94,12 @@ async fn cancel(
     let OptionalBody(asked) = OptionalBody::from_request(Request::from_parts(parts, body), core).await?;
     let CancelSession { force, grace_ms, note, wait } = asked;
     let how = how(principal, force, None, note, grace_ms)?;
-    let selector =
-        Selector { app: Some(app.to_owned()), user: Some(user.to_owned()), session: Some(session.to_owned()) };
+    let nothing = || Problem::not_found("not-running", format!("Nothing is running in session: {session:.300}"));
+    let key = reach::session(principal, app, user, session).map_err(|_| nothing())?;
+    let selector = Selector::of_session(&key);
     let stopped = selector::stop(core, principal, &selector, &how, wait && may_wait).await?;
     if stopped.cancelled == 0 {
-        return Err(Problem::not_found("not-running", format!("Nothing is running in session: {session:.300}")));
+        return Err(nothing());
     }
     let runs = stopped.runs.into_iter().map(|run| CancelledRun {
         invocation_id: run.run_id,

@@ -6,8 +6,9 @@
 //! 2. Nothing is kept for a client that does not read: a run's feed is asked for more when all before is taken, and one that
 //!    takes nothing for too long is gone.
 //! 3. Whose socket is gone has left all runs that it asked for.
-//! 4. A socket ends itself: when what it waits for was cancelled, when the server closes, and at the first message that is
-//!    wrong.
+//! 4. A socket ends itself: when what it waits for was cancelled, when the server closes, at the first message that is
+//!    wrong, and within five seconds after its client's key or token is good no more. How much there is to be told, and how
+//!    slowly it is taken, puts none of this off; and nothing is begun or told for a key that is good no more.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -116,6 +117,14 @@ fn text_only() -> Close {
     Close(close_code::UNSUPPORTED, "only text is taken here: say modalities=TEXT, and send content".to_owned())
 }
 
+fn away() -> Over {
+    Over::because(close_code::AWAY, "the server is shutting down")
+}
+
+fn out() -> Over {
+    Over::because(close_code::POLICY, "the key or token is good no more")
+}
+
 fn trouble(problem: &Problem) -> Close {
     Close(close_code::ERROR, problem.detail().to_owned())
 }
@@ -147,16 +156,17 @@ impl<'a> Live<'a> {
         let mut ended = pin!(self.principal.pass.clone().ended(self.core.runtime.clone()));
         loop {
             let beat = sleep_until(after(Instant::now(), self.core.options.heartbeat));
+            // What ends it is looked at first: there may always be something to hear and to tell (invariant 4).
             let done = tokio::select! {
                 biased;
+                () = closing.cancelled() => Err(away()),
+                () = &mut ended => Err(out()),
                 came = self.socket.next() => match came {
                     Some(Ok(message)) => self.hear(message).await,
                     Some(Err(error)) => Err(fault(error).map_or(Over::Gone, Over::Because)),
                     None => Err(Over::Gone),
                 },
                 item = next(&mut self.turns) => self.tell(item).await,
-                () = closing.cancelled() => Err(Over::because(close_code::AWAY, "the server is shutting down")),
-                () = &mut ended => Err(Over::because(close_code::POLICY, "the key is good no more")),
                 () = beat => self.beat().await,
             };
             match done {
@@ -188,6 +198,7 @@ impl<'a> Live<'a> {
             Said::Close => Err(Over::because(close_code::NORMAL, "closed by the client")),
             Said::Content(asked, state) => {
                 let asked = asked.transpose().map_err(wrong)?;
+                self.is_let()?;
                 self.begin(asked, state).await.map_err(|problem| Over::Because(trouble(&problem)))
             }
         }
@@ -250,8 +261,21 @@ impl<'a> Live<'a> {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), Over> {
-        let sent = timeout(self.core.options.stalled, self.socket.send(message)).await;
-        sent.ok().and_then(Result::ok).ok_or(Over::Gone)
+        self.is_let()?;
+        let ended = self.principal.pass.clone().ended(self.core.runtime.clone());
+        tokio::select! {
+            biased;
+            () = self.core.closing.cancelled() => Err(away()),
+            () = ended => Err(out()),
+            sent = timeout(self.core.options.stalled, self.socket.send(message)) => {
+                sent.ok().and_then(Result::ok).ok_or(Over::Gone)
+            }
+        }
+    }
+
+    /// Whether its key or token is good still. That is looked at more often than it is waited for.
+    fn is_let(&self) -> Result<(), Over> {
+        if self.principal.pass.is_valid(self.core.runtime.now().wall) { Ok(()) } else { Err(out()) }
     }
 
     /// A sign of life is due; or the client has been waited for long enough.

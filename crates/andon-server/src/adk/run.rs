@@ -5,7 +5,8 @@
 //! 1. A session that is not there is not begun, and nothing is run in it.
 //! 2. In a session that is busy a run waits for its turn: what two runs say never mixes.
 //! 3. Who asked is there from the moment at which the run may begin until its last event is written, and its going away
-//!    does what the server's policy says. Who is sent away, because a person has to decide, has not gone away.
+//!    does what the server's policy says. Who is sent away, because a person has to decide or because its key or token is
+//!    good no more, has not gone away.
 
 use std::sync::Arc;
 
@@ -21,9 +22,10 @@ use super::hand::EventByEvent;
 use super::render::{Rendering, View, confirmation_id};
 use super::request::{Asked, Decision, RunRequest};
 use crate::Shared;
+use crate::access;
 use crate::api::create::{self, Order, may_create, new_id};
 use crate::api::events::Wanted;
-use crate::apps::App;
+use crate::apps::{self, App};
 use crate::body::json_bytes;
 use crate::feeds::{Reading, SseBody};
 use crate::json::Json;
@@ -52,7 +54,12 @@ pub(crate) async fn run(
         () = core.closing.cancelled() => {
             return Err(Problem::unavailable("shutting-down", "the server is shutting down: look at the session"));
         }
+        // It is told nothing more, as who reads a feed; the run goes on.
+        () = principal.pass.clone().ended(core.runtime.clone()) => return Err(access::unauthorized()),
     };
+    if !principal.pass.is_valid(core.runtime.now().wall) {
+        return Err(access::unauthorized());
+    }
     match ending {
         Some(Ending::Failed(failure)) if !is_providers_answer(failure.error) => {
             let text = [(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))];
@@ -125,9 +132,7 @@ impl Place {
         })?;
         let agent = match core.apps.get(app) {
             Some(App::Served { agent, .. }) => agent,
-            Some(App::Refused { why }) => {
-                return Err(Problem::unavailable("app-refused", format!("the app {app} cannot be run: {why}")));
-            }
+            Some(App::Refused { why }) => return Err(apps::refused(principal, app, &why)),
             None => {
                 let detail = format!("Agent not found: '{app:.100}'. No matching directory or module exists.");
                 return Err(Problem::not_found("no-such-app", detail));

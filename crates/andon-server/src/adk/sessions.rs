@@ -22,10 +22,13 @@ use super::reach::{self, CANCEL, no_session};
 use super::valid::{self, Fields, noted};
 use super::{Route, cancel, import, story};
 use crate::Shared;
+use crate::api::create::is_a_cancel;
+use crate::api::sessions::may_delete;
 use crate::json::Json;
 use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::Problem;
+use crate::scopes;
 
 /// How many sessions are listed: those that were used last.
 const MOST: usize = 1_000;
@@ -72,7 +75,7 @@ async fn create(
     let key = reach::session(&principal, &app, &user, &name)?;
     may_begin(&key)?;
     if told.is_empty() {
-        return begin(&core, &key, state).await;
+        return begin(&core, &principal, &key, state).await;
     }
     let moved = import::session(&key, &state, told, now)?;
     match core.runtime.put_session(moved).await {
@@ -86,12 +89,13 @@ async fn create(
     if !shared.is_empty() {
         core.runtime.change_state(&key, shared).await?;
     }
-    shown(&core, &key).await
+    begun(&core, &principal, &key).await
 }
 
 /// Begins a session of this key. The body is its state, if there is one.
 pub(crate) async fn create_with_id(
     core: &Shared,
+    principal: &Principal,
     key: &SessionKey,
     body: Option<Value>,
 ) -> Result<Json<Value>, Problem> {
@@ -103,23 +107,39 @@ pub(crate) async fn create_with_id(
             return Err(valid::invalid("dict_type", &[json!("body")], "Input should be a valid dictionary", &other));
         }
     };
-    begin(core, key, state).await
+    begin(core, principal, key, state).await
 }
 
 /// No session has a name that a path takes for a cancel (invariant 2).
 fn may_begin(key: &SessionKey) -> Result<(), Problem> {
-    if !key.session.as_str().ends_with(CANCEL) {
+    if !is_a_cancel(key.session.as_str()) {
         return Ok(());
     }
     let detail = format!("Invalid session ID: it must not end with {CANCEL:?}, which cancels a session's runs.");
     Err(Problem::bad_request("bad-id", detail))
 }
 
-async fn begin(core: &Shared, key: &SessionKey, state: StateMap) -> Result<Json<Value>, Problem> {
+async fn begin(
+    core: &Shared,
+    principal: &Principal,
+    key: &SessionKey,
+    state: StateMap,
+) -> Result<Json<Value>, Problem> {
     if !core.runtime.create_session(key, state).await? {
         return Err(exists(key));
     }
-    shown(core, key).await
+    begun(core, principal, key).await
+}
+
+/// A session that was begun. What others have put into what it shares with them is for those who may read.
+async fn begun(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<Json<Value>, Problem> {
+    let Json(mut told) = shown(core, key).await?;
+    if !principal.allows(scopes::Scope::RunRead)
+        && let Some(state) = told.get_mut("state").and_then(Value::as_object_mut)
+    {
+        state.retain(|name, _| !matches!(Scope::of(name), Scope::App | Scope::User));
+    }
+    Ok(Json(told))
 }
 
 fn exists(key: &SessionKey) -> Problem {
@@ -128,7 +148,7 @@ fn exists(key: &SessionKey) -> Problem {
 }
 
 async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<Value>, Problem> {
-    let moved = core.runtime.whole_session(key).await?.ok_or_else(no_session)?;
+    let moved = core.runtime.session_with(key, story::EVENT).await?.ok_or_else(no_session)?;
     let (events, last) = story::tell(&moved);
     Ok(Json(view(key, moved.state, events, last)))
 }
@@ -201,6 +221,7 @@ async fn delete(
     Path((app, user, session)): Path<Name>,
 ) -> Result<Json<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
+    may_delete(&core, &principal, &key).await?;
     let runtime = core.runtime.clone();
     let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
     // Begun, it is brought to its end, whether the client waits or not.

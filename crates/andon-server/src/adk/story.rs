@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::render::Rendering;
 
 /// Events that belong to no run are kept with the session as things of this kind.
-const EVENT: &str = "adk.event";
+pub(crate) const EVENT: &str = "adk.event";
 
 /// A session's events in order, and when it was last used, in seconds.
 pub(crate) fn tell(moved: &Moved) -> (Vec<Value>, f64) {

@@ -45,7 +45,7 @@ pub(crate) async fn of_session(
     }
     let mut spans = Vec::new();
     for key in keys {
-        let Some(Moved { runs, .. }) = core.runtime.whole_session(&key).await? else { continue };
+        let Some(Moved { runs, .. }) = core.runtime.session_with(&key, story::EVENT).await? else { continue };
         spans.extend(runs.iter().flat_map(|(run, stored)| of_run(&key, run, stored)));
     }
     Ok(Json(spans.into()))
@@ -105,7 +105,7 @@ pub(crate) async fn of_event(
     let runs = core.runtime.list_runs(filter(&principal, &app, None, RECENT)).await?;
     let is_of = |run: &RunId| (1..=ANSWERS).any(|call| answer_id(run, call).to_string() == event);
     let known = runs.into_iter().find(|run| principal.reaches(&run.session) && is_of(&run.run)).ok_or_else(missing)?;
-    let session = core.runtime.whole_session(&known.session).await?.ok_or_else(missing)?;
+    let session = core.runtime.session_with(&known.session, story::EVENT).await?.ok_or_else(missing)?;
     let stored =
         session.runs.iter().find(|(run, _)| *run == known.run).map(|(_, stored)| stored).ok_or_else(missing)?;
     let spans = of_run(&known.session, &known.run, stored);

@@ -6,7 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::Shared;
-use crate::apps::App;
+use crate::apps::{App, why_refused};
+use crate::principal::Principal;
 
 /// What can be run.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,19 +27,21 @@ pub(crate) struct AppView {
     /// What it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Why it cannot be run now.
+    /// Why it cannot be run now, in full for who runs the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
 /// List the apps.
 #[utoipa::path(get, path = "/v1/apps", tag = "apps", responses((status = 200, body = AppList)))]
-pub(crate) async fn list(State(core): State<Shared>) -> Json<AppList> {
+pub(crate) async fn list(State(core): State<Shared>, principal: Principal) -> Json<AppList> {
     let apps = core.apps.all().into_iter().map(|(app, what)| match what {
         App::Served { agent, description } => {
             AppView { app, model: Some(agent.model_name().to_owned()), description, refused: None }
         }
-        App::Refused { why } => AppView { app, model: None, description: None, refused: Some(why) },
+        App::Refused { why } => {
+            AppView { app, model: None, description: None, refused: Some(why_refused(&principal, why)) }
+        }
     });
     Json(AppList { apps: apps.collect() })
 }

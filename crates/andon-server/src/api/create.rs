@@ -21,11 +21,12 @@ use super::events::{self, EventForm, Wanted};
 use super::forms::{IdForm, RunView};
 use crate::Shared;
 use crate::admission::{Applicant, Refused, forget_when_on_record};
-use crate::apps::App;
+use crate::apps::{self, App};
 use crate::body::Body;
 use crate::presence::OnDisconnect;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
+use crate::scopes::Scope;
 
 /// What to run.
 ///
@@ -96,7 +97,7 @@ enum WhenBusyForm {
     Reject,
     /// It waits until the run is over.
     Queue,
-    /// The run in progress, and those that wait, are cancelled; then it starts.
+    /// The run in progress, and those that wait, are cancelled; then it starts. It takes the scope `run:cancel`.
     Supersede,
 }
 
@@ -141,6 +142,10 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(request): Body<CreateRun>,
 ) -> Result<Response, Problem> {
+    if matches!(request.when_busy, WhenBusyForm::Supersede) {
+        // It stops what runs.
+        principal.needs(Scope::RunCancel)?;
+    }
     let _permit = may_create(&core)?;
     let named = Named::of(&principal, &request)?;
     let wanted = |session: &SessionKey| match events::wants_feed(&headers) {
@@ -236,10 +241,7 @@ impl Order {
     fn new(core: &Shared, principal: &Principal, request: CreateRun, named: Option<Named>) -> Result<Self, Problem> {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
-            Some(App::Refused { why }) => {
-                let detail = format!("the app {} cannot be run: {why}", request.app);
-                return Err(Problem::unavailable("app-refused", detail));
-            }
+            Some(App::Refused { why }) => return Err(apps::refused(principal, &request.app, &why)),
             None => {
                 return Err(Problem::not_found(
                     "no-such-app",
@@ -277,9 +279,10 @@ impl Order {
 /// What a session's name ends in where ADK's clients cancel what runs in it.
 pub(crate) const CANCEL: &str = ":cancel";
 
-/// Whether a name would be that of a cancel: no session has such a name.
+/// Whether a name would be that of a cancel: no session has such a name. Nor one that somebody on the way, who trims names or
+/// writes them in small letters, would make one of.
 pub(crate) fn is_a_cancel(session: &str) -> bool {
-    session.ends_with(CANCEL)
+    session.trim_end().to_lowercase().ends_with(CANCEL)
 }
 
 pub(crate) fn new_id() -> String {

@@ -127,17 +127,17 @@ impl Wanted {
         let user = (Arc::clone(&session.tenant), Arc::clone(&session.user));
         let options = &core.options;
         let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user);
-        let leave = Leave::new(principal.pass.clone(), &core.runtime);
+        let leave = Leave::new(principal, &core.runtime);
         Ok(Self { from, place: place?, leave, watcher: None })
     }
 
     /// The run is there: it knows of its reader from now on, also of one who goes before the feed is given out.
     pub(crate) fn watch(&mut self, core: &Shared, run: &RunId) {
-        self.watcher = Some(core.presence.watch(run));
+        self.watcher = Some(core.presence.watch(run, &self.leave));
     }
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
-        let watcher = self.watcher.unwrap_or_else(|| core.presence.watch(run.id()));
+        let watcher = self.watcher.unwrap_or_else(|| core.presence.watch(run.id(), &self.leave));
         Reading { _place: self.place, watcher, leave: self.leave, lag: Lag::new(core) }
     }
 }

@@ -12,12 +12,13 @@ use utoipa::ToSchema;
 
 use super::cancel::within;
 use super::forms::{ForceForm, IdForm, how};
-use super::selector::{CancelledMany, Selector, stop};
+use super::selector::{CancelledMany, Selector, stop, tenant};
 use crate::Shared;
 use crate::body::Body;
-use crate::line::{Hold, Scope, is_held_for_all};
+use crate::line::{Hold, On, Scope};
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
+use crate::scopes;
 use crate::seats::MayWait;
 
 /// The line.
@@ -54,6 +55,9 @@ pub(crate) struct ChangeLine {
     /// Only for this user.
     #[schema(value_type = Option<IdForm>)]
     user: Option<String>,
+    /// Of this tenant. Without it an app or a user is one of the tenant of who asks, and all is all of every tenant.
+    #[schema(value_type = Option<IdForm>)]
+    tenant: Option<String>,
     /// Why, for those who are turned away.
     reason: Option<String>,
     /// Also stop what runs there.
@@ -72,11 +76,14 @@ pub(crate) async fn status(State(core): State<Shared>, principal: Principal) -> 
     Json(view(&core, &principal))
 }
 
-/// The line as a principal may see it: holds on users that are none of its business are left out.
+/// The line as a principal may see it: the holds that are in force for it, and who runs the server sees all.
 fn view(core: &Shared, principal: &Principal) -> LineView {
     let mut holds = core.admission.holds();
-    let is_held = is_held_for_all(&holds);
-    holds.retain(|hold| hold.user.as_ref().is_none_or(|user| principal.may_act_for(user)));
+    let is_held = holds.iter().any(|hold| hold.is_on_all() && hold.is_for(&principal.tenant));
+    if !principal.allows(scopes::Scope::Admin) {
+        let is_own = |hold: &Hold| hold.user.as_ref().is_none_or(|user| principal.may_act_for(user));
+        holds.retain(|hold| hold.is_for(&principal.tenant) && is_own(hold));
+    }
     LineView { state: if is_held { LineState::Held } else { LineState::Open }, holds, stopped: None }
 }
 
@@ -99,7 +106,7 @@ pub(crate) async fn change(
     MayWait(may_wait): MayWait,
     Body(request): Body<ChangeLine>,
 ) -> Result<Response, Problem> {
-    let scope = scope(&request)?;
+    let scope = scope(&principal, &request)?;
     match request.state {
         LineState::Open => open(&core, &principal, &scope, &request).await,
         LineState::Held => hold(&core, &principal, &scope, request, may_wait).await,
@@ -113,6 +120,11 @@ async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &Cha
     }
     let opened = core.admission.open(&core.runtime, scope);
     within(core.options.record_patience, opened).await?;
+    if request.tenant.is_none() && scope.tenant.is_some() {
+        // One that was made when holds said nothing of tenants is on all of them, and is opened by its name alone.
+        let every = Scope { tenant: None, on: scope.on.clone() };
+        within(core.options.record_patience, core.admission.open(&core.runtime, &every)).await?;
+    }
     Ok(Json(view(core, principal)).into_response())
 }
 
@@ -147,16 +159,18 @@ async fn hold(
     Ok((status, Json(LineView { stopped, ..view(core, principal) })).into_response())
 }
 
-fn scope(request: &ChangeLine) -> Result<Scope, Problem> {
+fn scope(principal: &Principal, request: &ChangeLine) -> Result<Scope, Problem> {
     let checked = |what, name: &String| {
         andon::SessionId::new(name).map(|_| name.clone()).map_err(|error| Problem::bad_id(what, &error))
     };
-    match (&request.app, &request.user) {
-        (None, None) => Ok(Scope::All),
-        (Some(app), None) => checked("app", app).map(Scope::App),
-        (None, Some(user)) => checked("user", user).map(Scope::User),
+    let on = match (&request.app, &request.user) {
+        (None, None) => On::All,
+        (Some(app), None) => On::App(checked("app", app)?),
+        (None, Some(user)) => On::User(checked("user", user)?),
         (Some(_), Some(_)) => {
-            Err(Problem::unprocessable("bad-field", "a hold is on an app or on a user: hold one after the other"))
+            let detail = "a hold is on an app or on a user: hold one after the other";
+            return Err(Problem::unprocessable("bad-field", detail));
         }
-    }
+    };
+    Ok(Scope { tenant: tenant(principal, request.tenant.as_deref(), on == On::All)?, on })
 }

@@ -12,7 +12,7 @@ mod me;
 mod operations;
 mod runs;
 pub(crate) mod selector;
-mod sessions;
+pub(crate) mod sessions;
 pub(crate) mod socket;
 mod tickets;
 

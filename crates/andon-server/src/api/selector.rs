@@ -13,11 +13,11 @@ use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use super::cancel::{Cancelled, carried_out, on_record, stop_found, told, within};
-use super::forms::{ForceForm, ReasonForm, how};
+use super::forms::{ForceForm, IdForm, ReasonForm, how};
 use crate::Shared;
 use crate::body::Body;
 use crate::idle::after;
-use crate::line::Scope;
+use crate::line::{On, Scope};
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::seats::MayWait;
@@ -36,6 +36,10 @@ pub(crate) struct CancelMany {
     /// Everything.
     #[serde(default)]
     all: bool,
+    /// Of this tenant; it takes the scope `admin`. Without it, what is named is of the tenant of who asks, and `all` is all
+    /// that who asks reaches: with `admin` that of every tenant.
+    #[schema(value_type = Option<IdForm>)]
+    tenant: Option<String>,
     /// How hard; `graceful` unless told otherwise.
     force: Option<ForceForm>,
     /// The grace for running tools in milliseconds, in place of each tool's own.
@@ -65,6 +69,8 @@ pub(crate) struct CancelledMany {
 /// Which runs are meant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
+    /// Of which tenant; nothing if of every one that is in reach.
+    pub(crate) tenant: Option<String>,
     pub(crate) app: Option<String>,
     pub(crate) user: Option<String>,
     pub(crate) session: Option<String>,
@@ -72,20 +78,46 @@ pub(crate) struct Selector {
 
 impl Selector {
     /// All runs that a hold is on.
-    pub(crate) fn of(scope: &Scope) -> Self {
-        match scope {
-            Scope::All => Self::default(),
-            Scope::App(app) => Self { app: Some(app.clone()), ..Self::default() },
-            Scope::User(user) => Self { user: Some(user.clone()), ..Self::default() },
+    pub(crate) fn of(Scope { tenant, on }: &Scope) -> Self {
+        let all = Self { tenant: tenant.clone(), ..Self::default() };
+        match on {
+            On::All => all,
+            On::App(app) => Self { app: Some(app.clone()), ..all },
+            On::User(user) => Self { user: Some(user.clone()), ..all },
+        }
+    }
+
+    /// All runs of one session.
+    pub(crate) fn of_session(key: &SessionKey) -> Self {
+        Self {
+            tenant: Some(key.tenant.to_string()),
+            app: Some(key.app.to_string()),
+            user: Some(key.user.to_string()),
+            session: Some(key.session.to_string()),
         }
     }
 
     fn is_meant(&self, principal: &Principal, key: &SessionKey) -> bool {
         let matches = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
         principal.reaches(key)
+            && matches(&self.tenant, &key.tenant)
             && matches(&self.app, &key.app)
             && matches(&self.user, &key.user)
             && matches(&self.session, key.session.as_str())
+    }
+}
+
+/// The tenant of what is named: the one that is said, which takes the scope `admin`; else the own, or every one if all is
+/// meant.
+pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) -> Result<Option<String>, Problem> {
+    match said {
+        Some(tenant) => {
+            principal.needs(crate::scopes::Scope::Admin)?;
+            let checked = andon::SessionId::new(tenant).map_err(|error| Problem::bad_id("tenant", &error))?;
+            Ok(Some(checked.to_string()))
+        }
+        None if is_all => Ok(None),
+        None => Ok(Some(principal.tenant.to_string())),
     }
 }
 
@@ -107,14 +139,15 @@ pub(crate) async fn cancel_many(
     MayWait(may_wait): MayWait,
     Body(request): Body<CancelMany>,
 ) -> Result<Response, Problem> {
-    let CancelMany { app, user, session, all, force, grace_ms, reason, note, wait } = request;
+    let CancelMany { app, user, session, all, tenant: said, force, grace_ms, reason, note, wait } = request;
     let names_something = app.is_some() || user.is_some() || session.is_some();
     if all == names_something {
         let detail = "say what to stop: app, user and session, or all: true and none of those";
         return Err(Problem::unprocessable("no-selector", detail));
     }
     let how = how(&principal, force, reason, note, grace_ms)?;
-    let selector = Selector { app, user, session };
+    let tenant = tenant(&principal, said.as_deref(), all)?;
+    let selector = Selector { tenant, app, user, session };
     let cancelled = stop(&core, &principal, &selector, &how, wait && may_wait).await?;
     let status = if cancelled.settled { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(cancelled)).into_response())

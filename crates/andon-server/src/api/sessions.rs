@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::json::Json;
 use andon::core::time::Wall;
-use andon::{Cancel, Message, SessionFilter, SessionInfo, SessionKey, StateMap};
+use andon::{Cancel, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::forms::IdForm;
 use crate::Shared;
+use crate::access;
 use crate::path::Path;
 use crate::principal::{Listed, Principal};
 use crate::problem::{Problem, ProblemForm};
 use crate::query::{Query, limit};
+use crate::scopes::Scope;
 
 /// Which sessions to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -174,7 +176,8 @@ pub(crate) async fn history(
     Ok(Json(History { messages: core.runtime.history(&key).await? }))
 }
 
-/// Delete a session so that nothing of it remains. Its runs in progress are cancelled first.
+/// Delete a session so that nothing of it remains. Its runs in progress are cancelled first, which takes the scope
+/// `run:cancel` as well.
 #[utoipa::path(
     delete, path = "/v1/sessions/{app}/{user}/{session}", tag = "sessions",
     params(("app" = inline(IdForm), Path), ("user" = inline(IdForm), Path), ("session" = inline(IdForm), Path)),
@@ -190,6 +193,7 @@ pub(crate) async fn delete(
     Path(name): Path<Name>,
 ) -> Result<StatusCode, Problem> {
     let key = key(&principal, &name)?;
+    may_delete(&core, &principal, &key).await?;
     let runtime = core.runtime.clone();
     let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
     // Begun, it is brought to its end, whether the client waits or not.
@@ -199,5 +203,30 @@ pub(crate) async fn delete(
         Ok(Ok(false)) => Err(unknown()),
         Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(Problem::unavailable("journal", "the session was not deleted: try again")),
+    }
+}
+
+/// Who deletes a session stops what runs in it, and so may do both.
+pub(crate) async fn may_delete(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<(), Problem> {
+    if principal.allows(Scope::RunCancel) {
+        return Ok(());
+    }
+    let runs = core.runtime.in_progress().into_iter().any(|run| run.session() == key);
+    if runs || !core.runtime.list_runs(open_runs(key)).await?.is_empty() {
+        return Err(access::forbidden(Scope::RunCancel));
+    }
+    Ok(())
+}
+
+/// The runs of a session that have not settled, if only to know whether there are any.
+fn open_runs(key: &SessionKey) -> RunFilter {
+    RunFilter {
+        tenant: Some(key.tenant.to_string()),
+        app: Some(key.app.to_string()),
+        user: Some(key.user.to_string()),
+        session: Some(key.session.to_string()),
+        settled: Some(false),
+        limit: Some(1),
+        ..RunFilter::default()
     }
 }

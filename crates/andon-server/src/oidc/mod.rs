@@ -85,7 +85,18 @@ impl Oidc {
 
 fn checked(address: &str) -> Result<(), OidcError> {
     let url = Url::parse(address).ok().filter(is_safe);
-    url.map(drop).ok_or_else(|| OidcError::Address(address.to_owned()))
+    url.map(drop).ok_or_else(|| OidcError::Address(without_secret(address)))
+}
+
+/// An address without what may be a password in it.
+fn without_secret(address: &str) -> String {
+    match address.rsplit_once('@') {
+        Some((before, host)) => {
+            let scheme = before.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
+            format!("{scheme}…@{host}")
+        }
+        None => address.to_owned(),
+    }
 }
 
 /// The keys of the issuer, and when they were read.
@@ -183,5 +194,19 @@ impl Issuer {
             proven.clear();
         }
         proven.insert(trace, principal.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_an_address_is_not_told_back() {
+        for address in ["https://u:secret@id.example/realm", "u:secret@id.example", "https://secret@id.example"] {
+            let told = Oidc::new(address, "andon").unwrap_err().to_string();
+            assert!(!told.contains("secret") && told.contains("id.example"), "{told}");
+        }
+        assert!(Oidc::new("http://id.example", "andon").unwrap_err().to_string().contains("http://id.example"));
     }
 }

@@ -287,6 +287,59 @@ async fn artifacts_have_versions_and_stay_where_they_belong() {
     assert_eq!(inside.ok("GET", &format!("{S}/b/artifacts/user:own"), None).await, json!({"text": "mine"}));
 }
 
+/// What is known of a version is read apart from what it is, and only one is read where one is asked for.
+#[tokio::test(start_paused = true)]
+async fn who_lists_artifacts_has_none_of_them_read() {
+    let inside = inside().await;
+    inside.ok("POST", S, Some(json!({"sessionId": "a"}))).await;
+    let (path, long) = (format!("{S}/a/artifacts"), "x".repeat(100_000));
+    for name in ["n", "user:n"] {
+        inside.ok("POST", &path, Some(json!({"filename": name, "artifact": {"text": long}}))).await;
+    }
+    let key = andon::SessionKey::new("shop", "ada", "a").unwrap();
+    let known = inside.runtime.kept(&key, "adk.artifact").await.unwrap();
+    let shared = inside.runtime.shelf().kept("adk.artifact/local/shop/ada").await.unwrap();
+    assert_eq!((known.len(), shared.len()), (1, 1));
+    assert!(known[0].value.to_string().len() < 500 && shared[0].1.to_string().len() < 500, "{known:?} {shared:?}");
+    for name in ["n", "user:n"] {
+        assert_eq!(inside.ok("GET", &format!("{path}/{name}"), None).await["text"], json!(long));
+        assert_eq!(inside.ok("DELETE", &format!("{path}/{name}"), None).await, Value::Null);
+    }
+    // Nothing is left of what was deleted.
+    let session = inside.runtime.whole_session(&key).await.unwrap().unwrap();
+    assert_eq!(session.kept.len(), 0, "{:?}", session.kept);
+    assert!(inside.runtime.shelf().kept("adk.artifact.part/local/shop/ada/user:n@00000000").await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn artifacts_of_a_session_and_of_a_user_have_so_many_bytes_at_most() {
+    let inside = inside().await;
+    for session in ["a", "b"] {
+        inside.ok("POST", S, Some(json!({"sessionId": session}))).await;
+    }
+    let long = "x".repeat(1_000_000);
+    let save = async |session: &str, name: &str| {
+        let body = json!({"filename": name, "artifact": {"text": long}});
+        inside.call("POST", &format!("{S}/{session}/artifacts"), Some(body)).await
+    };
+    for name in ["n", "user:n"] {
+        let mut saved = 0;
+        let told = loop {
+            let (status, told) = save("a", name).await;
+            if status != StatusCode::OK {
+                break told;
+            }
+            saved += 1;
+        };
+        assert_eq!(saved, 33, "of a million bytes each");
+        assert!(told["detail"].as_str().unwrap().contains("33554432 bytes"), "{told}");
+    }
+    assert_eq!(save("b", "n").await.0, StatusCode::OK, "another session has room");
+    assert_eq!(save("b", "user:n").await.0, StatusCode::BAD_REQUEST, "the user has none, wherever it is");
+    inside.ok("DELETE", &format!("{S}/a/artifacts/n"), None).await;
+    assert_eq!(save("a", "n").await.0, StatusCode::OK);
+}
+
 /// On a disk, where reading takes time: in memory nothing ever comes between.
 #[tokio::test]
 async fn artifacts_saved_at_one_time_have_versions_of_their_own() {

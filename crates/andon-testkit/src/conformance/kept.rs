@@ -53,6 +53,9 @@ pub(super) async fn what_is_kept_moves_and_goes_with_its_session(subject: Subjec
     let sessions = subject.journal().sessions();
     let moved = sessions.take_copy(&s).await.unwrap().unwrap();
     assert_eq!(moved.kept, things);
+    let read = sessions.copy_with(&s, "b").await.unwrap().unwrap();
+    assert_eq!(read.kept, [thing("b", "y", json!(2))]);
+    assert_eq!((read.state, read.runs.len()), (moved.state.clone(), moved.runs.len()));
     assert_eq!(sessions.delete(&s).await, Ok(true));
     assert_eq!(kept(&subject, &s, "a").await, []);
     set(&subject, &s, json!({})).await;

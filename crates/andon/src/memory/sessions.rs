@@ -50,6 +50,21 @@ impl State {
         Some(state)
     }
 
+    /// A session; of what is kept with it, the things of one kind or all.
+    fn copy_of(&self, session: &SessionKey, kind: Option<&str>) -> Option<Moved> {
+        let stored = self.sessions.get(session)?;
+        let runs = self.runs_of(session).into_iter();
+        let runs = runs.filter_map(|run| self.runs.get(&run).map(|stored| (run.clone(), stored.stored.clone())));
+        let kept = stored.kept.values().filter(|kept| kind.is_none_or(|kind| kept.kind == kind));
+        Some(Moved {
+            session: session.clone(),
+            created_at: stored.created_at,
+            state: self.state_of(session).unwrap_or_default(),
+            kept: kept.cloned().collect(),
+            runs: runs.collect(),
+        })
+    }
+
     /// A session's runs: those that started, in that order, then the others.
     fn runs_of(&self, session: &SessionKey) -> Vec<RunId> {
         let started = self.sessions.get(session).map(|session| session.started.clone()).unwrap_or_default();
@@ -242,19 +257,11 @@ impl Sessions for MemoryJournal {
     }
 
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
-        let state = self.state.lock();
-        let moved = state.sessions.get(session).map(|stored| {
-            let runs = state.runs_of(session).into_iter();
-            let runs = runs.filter_map(|run| state.runs.get(&run).map(|stored| (run.clone(), stored.stored.clone())));
-            Moved {
-                session: session.clone(),
-                created_at: stored.created_at,
-                state: state.state_of(session).unwrap_or_default(),
-                kept: stored.kept.values().cloned().collect(),
-                runs: runs.collect(),
-            }
-        });
-        Box::pin(ready(Ok(moved)))
+        Box::pin(ready(Ok(self.state.lock().copy_of(session, None))))
+    }
+
+    fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+        Box::pin(ready(Ok(self.state.lock().copy_of(session, Some(kind)))))
     }
 
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::{MemoryJournal, RunId};
-use andon_server::Options;
+use andon_server::{NewKey, Options};
 use andon_testkit::Act;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::*;
@@ -182,4 +183,60 @@ async fn what_is_no_text_or_no_sense_closes_the_socket_with_a_code_and_runs_noth
     assert_eq!(end(&mut socket).await.1.0, 1008, "too many messages");
     let (_, session) = house.get(&path("s")).await;
     assert_eq!(session["events"], json!([]));
+}
+
+/// A server that asks for keys, with the session `s`; and a socket there, with the key that opened it.
+async fn guarded(answers: impl IntoIterator<Item = Vec<Act>>) -> (House, Socket, String) {
+    let options = Options { auth: true, drain: Duration::from_secs(1), ..Options::default() };
+    let house = House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await;
+    let scopes = ["run:create", "run:read", "run:cancel"].map(str::to_owned).to_vec();
+    let new = NewKey { name: USER.to_owned(), scopes, ..NewKey::default() };
+    let made = house.server.keys().create(new, house.runtime.now().wall, house.runtime.shelf()).unwrap();
+    made.recorded.await.unwrap();
+    let key = made.key.show();
+    let begun = house.request(reqwest::Method::POST, &path("s")).bearer_auth(key).send().await.unwrap();
+    assert_eq!(begun.status(), StatusCode::OK);
+    let mut request = format!("ws://{}/run_live?{PLACE}", house.address()).into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+    let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    (house, socket, made.info.id)
+}
+
+fn revoke(house: &House, id: &str) {
+    drop(house.server.keys().revoke(id, house.runtime.now().wall, house.runtime.shelf()));
+}
+
+/// More than all buffers on the way take.
+fn flood() -> Vec<Act> {
+    let text: &'static str = "0123456789".repeat(100).leak();
+    vec![Act::Flood(text, 40_000), Act::usage(1, 1), Act::end()]
+}
+
+/// Checks P11.
+#[tokio::test]
+async fn a_key_that_is_taken_back_reads_no_more_and_begins_nothing_however_slowly_it_reads() {
+    let (house, mut socket, id) = guarded([flood(), flood()]).await;
+    say(&mut socket, content("go")).await;
+    next(&mut socket).await.unwrap();
+    revoke(&house, &id);
+    say(&mut socket, content("again")).await;
+    let (told, (code, words)) = end(&mut socket).await;
+    let read: usize = told.iter().map(|event| text(event).len()).sum();
+    assert_eq!(code, 1008, "{words}");
+    assert!(read < 30_000_000, "{read} bytes were read");
+    let owner = house.server.owner_key().unwrap().show();
+    let asked = house.request(reqwest::Method::GET, "/v1/runs").bearer_auth(owner).send().await.unwrap();
+    let (_, runs) = crate::house::answered(asked).await;
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+}
+
+#[tokio::test]
+async fn a_socket_that_is_not_read_keeps_nobody_from_shutting_down() {
+    let (house, mut socket, _) = guarded([flood()]).await;
+    say(&mut socket, content("go")).await;
+    next(&mut socket).await.unwrap();
+    // Nobody reads any more.
+    let down = timeout(Duration::from_secs(15), house.serving.shut_down()).await;
+    assert!(down.is_ok(), "it waits for the socket");
+    drop(socket);
 }
