@@ -4,19 +4,20 @@
 //!
 //! 1. It reaches the runs that are there when it arrives, and none that comes later. It creates nothing.
 //! 2. A session in which nothing runs, one that there is not and one that is somebody else's are answered alike.
+//! 3. A stop is the last thing to be refused for its form: no body, `null` and fields that are not known are all the same.
 
 use andon::{Ending, RunId, State as RunState};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
 
-use super::form::MaybeBody;
+use super::form::{MaybeBody, Object, invalid};
 use super::{reach, sessions};
 use crate::Shared;
 use crate::api::create::CANCEL;
-use crate::api::forms::{ForceForm, how};
+use crate::api::forms::{ForceForm, MAX_NOTE, how};
 use crate::api::selector::{self, Selector};
-use crate::body::OptionalBody;
 use crate::json::Json;
 use crate::path::Path;
 use crate::principal::Principal;
@@ -25,15 +26,31 @@ use crate::scopes::Scope;
 use crate::seats::MayWait;
 
 /// How to stop.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct CancelSession {
     force: Option<ForceForm>,
-    #[serde(alias = "grace_ms")]
     grace_ms: Option<u64>,
     note: Option<String>,
-    #[serde(default)]
     wait: bool,
+}
+
+impl CancelSession {
+    fn read(body: &Value) -> Result<Self, Problem> {
+        let body = Object::body(body)?;
+        let force = |value: &Value| ForceForm::deserialize(value).ok();
+        let forces = "Input should be 'after_turn', 'graceful' or 'now'";
+        let note = body.text("note")?;
+        if note.is_some_and(|note| note.len() > MAX_NOTE) {
+            let words = format!("String should have at most {MAX_NOTE} bytes");
+            return Err(invalid("string_too_long", &body.place("note"), &words, &Value::Null));
+        }
+        Ok(Self {
+            force: body.of_kind("force", force, "literal_error", forces)?,
+            grace_ms: body.of_kind("graceMs", Value::as_u64, "int_type", "Input should be a valid integer, 0 or more")?,
+            note: note.map(str::to_owned),
+            wait: body.flag("wait")?.unwrap_or_default(),
+        })
+    }
 }
 
 /// What was stopped.
@@ -90,7 +107,8 @@ async fn cancel(
 ) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     let Ok(MayWait(may_wait)) = MayWait::from_request_parts(&mut parts, core).await;
-    let OptionalBody(asked) = OptionalBody::from_request(Request::from_parts(parts, body), core).await?;
+    let MaybeBody(asked) = MaybeBody::from_request(Request::from_parts(parts, body), core).await?;
+    let asked = asked.as_ref().map(CancelSession::read).transpose()?.unwrap_or_default();
     let CancelSession { force, grace_ms, note, wait } = asked;
     let how = how(principal, force, None, note, grace_ms)?;
     let selector =

@@ -131,7 +131,8 @@ impl<'a> Object<'a> {
         list.iter().enumerate().map(at).collect::<Result<_, _>>().map(Some)
     }
 
-    fn of_kind<T>(
+    /// A field of some kind; if it is of another, it is refused in these words.
+    pub(crate) fn of_kind<T>(
         &self,
         name: &str,
         take: impl Fn(&'a Value) -> Option<T>,
