@@ -244,8 +244,8 @@ async fn state_for_the_moment_alone_is_on_no_event_and_on_no_record() {
     let (_, session) = inside.get(&super::path("s")).await;
     assert_eq!(session["events"][0]["actions"]["stateDelta"], json!({"own": 2, "user:u": 3}));
     let run = session["events"][0]["invocationId"].as_str().unwrap();
-    let (_, facts) = inside.get(&format!("/v1/runs/{run}/events")).await;
-    assert!(!session.to_string().contains("temp:") && !facts.to_string().contains("temp:"), "{facts}");
+    let facts = json!(inside.run(run).await.records()).to_string();
+    assert!(facts.contains("user:u") && !facts.contains("temp:"), "{facts}");
 }
 
 #[tokio::test(start_paused = true)]
