@@ -46,7 +46,12 @@ impl CancelSession {
         }
         Ok(Self {
             force: body.of_kind("force", force, "literal_error", forces)?,
-            grace_ms: body.of_kind("graceMs", Value::as_u64, "int_type", "Input should be a valid integer, 0 or more")?,
+            grace_ms: body.of_kind(
+                "graceMs",
+                Value::as_u64,
+                "int_type",
+                "Input should be a valid integer, 0 or more",
+            )?,
             note: note.map(str::to_owned),
             wait: body.flag("wait")?.unwrap_or_default(),
         })

@@ -10,14 +10,16 @@
 
 use std::sync::Arc;
 
-use andon::{Cancel, JournalError, Scope, SessionFilter, SessionKey, StateChange, StateMap};
+use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionKey, StateChange, StateMap};
 use axum::extract::State;
 use axum::routing::get;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::form::{Body, MaybeBody, Object};
 use super::reach::{self, CANCEL, no_session};
+use super::story::Told;
 use super::{Route, cancel, import, story};
 use crate::Shared;
 use crate::json::Json;
@@ -65,7 +67,7 @@ async fn create(
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
     MaybeBody(body): MaybeBody,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     let order = body.as_ref().map(Order::read).transpose()?.unwrap_or_default();
     let name = order.name.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned);
     let key = reach::session(&principal, &app, &user, &name)?;
@@ -93,7 +95,7 @@ pub(crate) async fn create_with_id(
     core: &Shared,
     key: &SessionKey,
     body: Option<Value>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     may_begin(key)?;
     let state = match body {
         None => StateMap::new(),
@@ -115,7 +117,7 @@ fn may_begin(key: &SessionKey) -> Result<(), Problem> {
     Err(Problem::bad_request("bad-id", detail))
 }
 
-async fn begin(core: &Shared, key: &SessionKey, state: StateMap) -> Result<Json<Value>, Problem> {
+async fn begin(core: &Shared, key: &SessionKey, state: StateMap) -> Result<Json<SessionView>, Problem> {
     if !core.runtime.create_session(key, state).await? {
         return Err(exists(key));
     }
@@ -127,29 +129,34 @@ fn exists(key: &SessionKey) -> Problem {
     Problem::new(axum::http::StatusCode::CONFLICT, "exists", detail)
 }
 
-async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<Value>, Problem> {
+async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<SessionView>, Problem> {
     let moved = core.runtime.whole_session(key).await?.ok_or_else(no_session)?;
     let (events, last) = story::tell(&moved);
     Ok(Json(view(key, moved.state, events, last)))
 }
 
-/// A session as ADK shows it.
-fn view(key: &SessionKey, state: StateMap, events: Vec<Value>, last: f64) -> Value {
-    json!({
-        "id": key.session.as_str(),
-        "appName": key.app,
-        "userId": key.user,
-        "state": state,
-        "events": events,
-        "lastUpdateTime": last,
-    })
+/// A session as ADK shows it, the fields in ADK's own order.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionView {
+    id: SessionId,
+    app_name: Arc<str>,
+    user_id: Arc<str>,
+    state: StateMap,
+    events: Vec<Told>,
+    last_update_time: f64,
+}
+
+fn view(key: &SessionKey, state: StateMap, events: Vec<Told>, last: f64) -> SessionView {
+    let SessionKey { app, user, session, .. } = key.clone();
+    SessionView { id: session, app_name: app, user_id: user, state, events, last_update_time: last }
 }
 
 async fn one(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     shown(&core, &reach::session(&principal, &app, &user, &session)?).await
 }
 
@@ -158,7 +165,7 @@ async fn list(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Vec<SessionView>>, Problem> {
     let key = reach::user(&principal, &app, &user)?;
     let filter =
         SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
@@ -172,7 +179,7 @@ async fn list(
             views.push(view(&info.key, state, Vec::new(), story::seconds(info.updated_at)));
         }
     }
-    Ok(Json(views.into()))
+    Ok(Json(views))
 }
 
 /// Changes a session's state without a run.
@@ -181,7 +188,7 @@ async fn change(
     principal: Principal,
     Path((app, user, session)): Path<Name>,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     let body = Object::body(&body)?;
     let delta = body.map("stateDelta")?.ok_or_else(|| body.missing("stateDelta"))?;
     let key = reach::session(&principal, &app, &user, &session)?;
