@@ -128,6 +128,12 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     for (place, bytes) in &places[..1] {
         assert!(holds(bytes, &run) && holds(bytes, "request_id"), "{place} does not know {run}");
     }
+    // A request leads to the run that it started: at once, and by its own line.
+    let led: Vec<&str> =
+        ended.stderr.lines().filter(|line| line.contains(&run) && line.contains("request_id")).collect();
+    for told in ["run asked for", "/v1/runs"] {
+        assert!(led.iter().any(|line| line.contains(told)), "{told} is not in {led:#?}");
+    }
     assert!(holds(&files, &run) && holds(&traces, &run) && holds(feeds.as_bytes(), "Once "));
     assert!(holds(figures.as_bytes(), "andon_runs_started_total"));
     assert!(holds(&collector.heads.lock().unwrap(), COLLECTOR));

@@ -100,8 +100,8 @@ impl Served {
         run["run_id"].as_str().unwrap().to_owned()
     }
 
-    /// Reads a run's feed until it has this text in it.
-    pub(crate) fn wait_for(&self, run: &str, text: &str) {
+    /// Reads a run's feed until it has this text in it; gives what there was.
+    pub(crate) fn wait_for(&self, run: &str, text: &str) -> String {
         let mut feed = self.send(Method::GET, &format!("/v1/runs/{run}/events"), None);
         let mut seen = String::new();
         while !seen.contains(text) {
@@ -110,5 +110,6 @@ impl Served {
                 None => panic!("{text:?} did not come; there was:\n{seen}"),
             }
         }
+        seen
     }
 }

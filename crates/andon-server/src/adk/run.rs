@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, SessionKey, WhenBusy};
+use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -162,6 +162,8 @@ impl Place {
     ) -> Result<Followed, Problem> {
         let _permit = may_create(core)?;
         let run_id = format!("e-{}", new_id());
+        // What is only for the moment is on no record, and no event tells of it.
+        let state = state.into_iter().filter(|(key, _)| Scope::of(key) != Scope::Temp).collect();
         let order = Order {
             run_id: RunId::new(run_id).map_err(|error| Problem::bad_id("run", &error))?,
             named: None,

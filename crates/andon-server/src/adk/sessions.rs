@@ -11,14 +11,16 @@
 use std::sync::Arc;
 
 use andon::core::time::Stamp;
-use andon::{Cancel, JournalError, Scope, SessionFilter, SessionKey, StateChange, StateMap};
+use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionKey, StateChange, StateMap};
 use axum::extract::State;
 use axum::routing::get;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::form::{Body, MaybeBody};
 use super::reach::{self, CANCEL, no_session};
+use super::story::Told;
 use super::valid::{self, Fields, noted};
 use super::{Route, cancel, import, story};
 use crate::Shared;
@@ -67,7 +69,7 @@ async fn create(
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
     MaybeBody(body): MaybeBody,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     let now = core.runtime.now();
     let order = body.as_ref().map(|body| valid::read(body, |fields| Order::read(fields, now))).transpose()?;
     let Order { name, state, told } = order.unwrap_or_default();
@@ -98,7 +100,7 @@ pub(crate) async fn create_with_id(
     principal: &Principal,
     key: &SessionKey,
     body: Option<Value>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     may_begin(key)?;
     let state = match body {
         None => StateMap::new(),
@@ -124,7 +126,7 @@ async fn begin(
     principal: &Principal,
     key: &SessionKey,
     state: StateMap,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     if !core.runtime.create_session(key, state).await? {
         return Err(exists(key));
     }
@@ -132,12 +134,10 @@ async fn begin(
 }
 
 /// A session that was begun. What others have put into what it shares with them is for those who may read.
-async fn begun(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<Json<Value>, Problem> {
+async fn begun(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<Json<SessionView>, Problem> {
     let Json(mut told) = shown(core, key).await?;
-    if !principal.allows(scopes::Scope::RunRead)
-        && let Some(state) = told.get_mut("state").and_then(Value::as_object_mut)
-    {
-        state.retain(|name, _| !matches!(Scope::of(name), Scope::App | Scope::User));
+    if !principal.allows(scopes::Scope::RunRead) {
+        told.state.retain(|name, _| !matches!(Scope::of(name), Scope::App | Scope::User));
     }
     Ok(Json(told))
 }
@@ -147,29 +147,34 @@ fn exists(key: &SessionKey) -> Problem {
     Problem::new(axum::http::StatusCode::CONFLICT, "exists", detail)
 }
 
-async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<Value>, Problem> {
+async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<SessionView>, Problem> {
     let moved = core.runtime.session_with(key, story::EVENT).await?.ok_or_else(no_session)?;
     let (events, last) = story::tell(&moved);
     Ok(Json(view(key, moved.state, events, last)))
 }
 
-/// A session as ADK shows it.
-fn view(key: &SessionKey, state: StateMap, events: Vec<Value>, last: f64) -> Value {
-    json!({
-        "id": key.session.as_str(),
-        "appName": key.app,
-        "userId": key.user,
-        "state": state,
-        "events": events,
-        "lastUpdateTime": last,
-    })
+/// A session as ADK shows it, the fields in ADK's own order.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionView {
+    id: SessionId,
+    app_name: Arc<str>,
+    user_id: Arc<str>,
+    state: StateMap,
+    events: Vec<Told>,
+    last_update_time: f64,
+}
+
+fn view(key: &SessionKey, state: StateMap, events: Vec<Told>, last: f64) -> SessionView {
+    let SessionKey { app, user, session, .. } = key.clone();
+    SessionView { id: session, app_name: app, user_id: user, state, events, last_update_time: last }
 }
 
 async fn one(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     shown(&core, &reach::session(&principal, &app, &user, &session)?).await
 }
 
@@ -178,7 +183,7 @@ async fn list(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Vec<SessionView>>, Problem> {
     let key = reach::user(&principal, &app, &user)?;
     let filter =
         SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
@@ -192,7 +197,7 @@ async fn list(
             views.push(view(&info.key, state, Vec::new(), story::seconds(info.updated_at)));
         }
     }
-    Ok(Json(views.into()))
+    Ok(Json(views))
 }
 
 /// Changes a session's state without a run.
@@ -201,7 +206,7 @@ async fn change(
     principal: Principal,
     Path((app, user, session)): Path<Name>,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     let delta = valid::read(&body, |body| body.needed_map("stateDelta").cloned().ok_or_else(noted))?;
     let key = reach::session(&principal, &app, &user, &session)?;
     let at = core.runtime.now().wall;

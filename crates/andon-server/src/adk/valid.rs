@@ -212,7 +212,14 @@ impl<'a> Fields<'a> {
         self.some(name, Value::as_array, "list_type", "Input should be a valid list")
     }
 
-    fn some<T>(&self, name: &str, take: impl Fn(&'a Value) -> Option<T>, kind: &str, words: &str) -> Option<T> {
+    /// What is there under a name, if it is of this kind.
+    pub(crate) fn some<T>(
+        &self,
+        name: &str,
+        take: impl Fn(&'a Value) -> Option<T>,
+        kind: &str,
+        words: &str,
+    ) -> Option<T> {
         let value = self.get(name)?;
         let taken = take(value);
         if taken.is_none() {
