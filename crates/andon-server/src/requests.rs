@@ -4,16 +4,18 @@
 //!
 //! 1. What a client sent is not logged: no path, no query, no header and no body. A route is named by its template.
 //! 2. An id that a client names is taken only if it is short and plain, so that it can stand in a log.
+//! 3. Every request is accounted for once, also one whose client leaves before the answer.
 
 use std::fmt;
 use std::sync::Arc;
 
+use andon::RunId;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
-use tracing::{Instrument, debug, error, info, info_span};
+use tracing::{Instrument, Span, debug, error, error_span, field, info};
 use uuid::Uuid;
 
 use crate::Shared;
@@ -49,29 +51,64 @@ impl fmt::Display for RequestId {
 /// A mark on a response: whatever its status, it is no trouble of this server, and was told once elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quiet;
+/// The status of a request whose client left before it was answered. It is on no wire: nobody is there to read it.
+const GONE: u16 = 499;
 
 /// Accounts for a request.
 pub(crate) async fn account(State(core): State<Shared>, request: Request, next: Next) -> Response {
-    let began = Instant::now();
     let id = RequestId::of(request.headers());
-    let method = request.method().clone();
-    let matched = request.extensions().get::<MatchedPath>().cloned();
-    let route = matched.as_ref().map_or("(none)", |matched| matched.as_str());
-    let span = info_span!("request", request_id = %id);
-    let response = next.run(request).instrument(span.clone()).await;
-    let took = began.elapsed();
-    core.figures.request(method.as_str(), route, response.status().as_u16(), took);
-    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    let is_quiet = response.extensions().get::<Quiet>().is_some();
-    span.in_scope(|| log(&method, route, response.status(), took_us, is_quiet));
+    // Of the highest level, so that a line of any level has it.
+    let span = error_span!("request", request_id = %id, run = field::Empty);
+    let mut account = Account {
+        began: Instant::now(),
+        method: request.method().clone(),
+        matched: request.extensions().get::<MatchedPath>().cloned(),
+        span: span.clone(),
+        status: None,
+        is_quiet: false,
+        core,
+    };
+    let response = next.run(request).instrument(span).await;
+    account.status = Some(response.status().as_u16());
+    account.is_quiet = response.extensions().get::<Quiet>().is_some();
+    drop(account);
     named(response, &id)
 }
 
-fn log(method: &Method, route: &str, status: StatusCode, took_us: u64, is_quiet: bool) {
-    let (method, status) = (method.as_str(), status.as_u16());
+/// Says in the account of the request in progress that it has started this run.
+pub(crate) fn started(run: &RunId) {
+    Span::current().record("run", run.as_str());
+    info!("run asked for");
+}
+
+/// What is to be told of a request. It is told when this is dropped: at the answer, or when the client leaves before (invariant 3).
+struct Account {
+    core: Shared,
+    began: Instant,
+    method: Method,
+    matched: Option<MatchedPath>,
+    span: Span,
+    status: Option<u16>,
+    is_quiet: bool,
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let unanswered = if std::thread::panicking() { 500 } else { GONE };
+        let status = self.status.unwrap_or(unanswered);
+        let route = self.matched.as_ref().map_or("(none)", |matched| matched.as_str());
+        let took = self.began.elapsed();
+        self.core.figures.request(self.method.as_str(), route, status, took);
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.span.in_scope(|| log(self.method.as_str(), route, status, took_us, self.is_quiet));
+    }
+}
+
+fn log(method: &str, route: &str, status: u16, took_us: u64, is_quiet: bool) {
     match (status, route) {
         _ if is_quiet => debug!(method, route, status, took_us, "request"),
-        (500.., _) => error!(method, route, status, took_us, "request"),
+        // Not now is an answer, and no defect.
+        (500..=502 | 504.., _) => error!(method, route, status, took_us, "request"),
         // Machines ask these all day.
         (_, "/healthz" | "/readyz" | "/metrics" | "/health") => debug!(method, route, status, took_us, "request"),
         _ => info!(method, route, status, took_us, "request"),

@@ -178,8 +178,8 @@ impl Figures {
         let left = usize::from(end == ToolEnd::Leaked) + remains.map_or(0, |remains| remains.leaked.len());
         self.leaked(seen.session, left);
         let key = (seen.run.clone(), call.clone());
-        if end == ToolEnd::Leaked && self.early.lock().remove(&key) {
-            self.leaked_now.decrement(1.0);
+        if end == ToolEnd::Leaked && !self.early.lock().remove(&key) {
+            self.leaked_now.increment(1.0);
         }
     }
 
@@ -195,12 +195,12 @@ impl Figures {
         self.recorder.counter("andon_tool_calls_total", &[("tool", tool), ("verdict", verdict)]).increment(1);
     }
 
+    /// Counts all that was leaked. Of processes and hooks nobody learns when they end: they are in no gauge.
     fn leaked(&self, session: &SessionKey, number: usize) {
         if number > 0 {
             let app = self.apps.bounded(&session.app);
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            self.recorder.counter("andon_leaked_work_total", &[("app", &app)]).increment(u64::from(number));
-            self.leaked_now.increment(f64::from(number));
+            let number = u64::try_from(number).unwrap_or(u64::MAX);
+            self.recorder.counter("andon_leaked_work_total", &[("app", &app)]).increment(number);
         }
     }
 

@@ -95,25 +95,93 @@ pub const QUIET_EVENT: &str = "andon.quiet";
 /// The event of a hook that did not simply let the run go on.
 pub const HOOK_EVENT: &str = "andon.hook";
 
-/// Who serves a model, as far as its name tells.
-pub fn provider(model: &str) -> Option<&'static str> {
-    const FAMILIES: [(&str, &str); 15] = [
-        ("gpt-oss", ""),
-        ("gpt-", "openai"),
-        ("chatgpt-", "openai"),
-        ("o1", "openai"),
-        ("o3", "openai"),
-        ("o4", "openai"),
-        ("claude-", "anthropic"),
-        ("gemini-", "gcp.gemini"),
-        ("grok-", "x_ai"),
-        ("mistral-", "mistral_ai"),
-        ("deepseek-", "deepseek"),
-        ("anthropic.", "aws.bedrock"),
-        ("us.anthropic.", "aws.bedrock"),
-        ("amazon.", "aws.bedrock"),
-        ("practice", "andon"),
-    ];
+/// A tool's name in a span's, if the model made it up.
+pub const OTHER_TOOL: &str = "other";
+
+/// Who serves a model, as far as its name tells, and the model's name there.
+///
+/// Of `openai/gpt-5` that is `openai` and `gpt-5`. A name without a known provider before it is whole.
+pub fn provider(model: &str) -> (Option<&str>, &str) {
+    if let Some((prefix, rest)) = model.split_once('/').filter(|(_, rest)| !rest.is_empty()) {
+        let is_meant = |(own, _): &&(&str, &str)| own.eq_ignore_ascii_case(prefix);
+        if let Some((_, name)) = PROVIDERS.iter().find(is_meant) {
+            return (Some(name), rest);
+        }
+    }
     // Names of open weights say nothing about who serves them.
-    FAMILIES.iter().find(|(prefix, _)| model.starts_with(prefix)).map(|(_, name)| *name).filter(|name| !name.is_empty())
+    let family = FAMILIES.iter().find(|(prefix, _)| model.starts_with(prefix));
+    (family.map(|(_, name)| *name).filter(|name| !name.is_empty()), model)
+}
+
+/// What stands before a model's name, in the conventions' words, and in ours where they have none.
+const PROVIDERS: [(&str, &str); 24] = [
+    ("openai", "openai"),
+    ("openai-responses", "openai"),
+    ("anthropic", "anthropic"),
+    ("claude", "anthropic"),
+    ("gemini", "gcp.gemini"),
+    ("google", "gcp.gemini"),
+    ("bedrock", "aws.bedrock"),
+    ("azure", "azure.ai.openai"),
+    ("azure-openai", "azure.ai.openai"),
+    ("deepseek", "deepseek"),
+    ("groq", "groq"),
+    ("mistral", "mistral_ai"),
+    ("mistralai", "mistral_ai"),
+    ("xai", "x_ai"),
+    ("grok", "x_ai"),
+    ("openrouter", "openrouter"),
+    ("ollama", "ollama"),
+    ("vllm", "vllm"),
+    ("sglang", "sglang"),
+    ("llamacpp", "llamacpp"),
+    ("llama.cpp", "llamacpp"),
+    ("llama-cpp", "llamacpp"),
+    ("compatible", "compatible"),
+    ("openai-compatible", "compatible"),
+];
+
+/// What models' own names begin with.
+const FAMILIES: [(&str, &str); 15] = [
+    ("gpt-oss", ""),
+    ("gpt-", "openai"),
+    ("chatgpt-", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("claude-", "anthropic"),
+    ("gemini-", "gcp.gemini"),
+    ("grok-", "x_ai"),
+    ("mistral-", "mistral_ai"),
+    ("deepseek-", "deepseek"),
+    ("anthropic.", "aws.bedrock"),
+    ("us.anthropic.", "aws.bedrock"),
+    ("amazon.", "aws.bedrock"),
+    ("practice", "andon"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_told_by_its_provider_and_its_name_there() {
+        let cases = [
+            ("openai/gpt-5", Some("openai"), "gpt-5"),
+            ("openai-responses/o4", Some("openai"), "o4"),
+            ("Anthropic/claude-sonnet-5", Some("anthropic"), "claude-sonnet-5"),
+            ("google/gemini-3", Some("gcp.gemini"), "gemini-3"),
+            ("bedrock/us.anthropic.claude", Some("aws.bedrock"), "us.anthropic.claude"),
+            ("openrouter/meta/llama-4", Some("openrouter"), "meta/llama-4"),
+            ("openai-compatible/qwen", Some("compatible"), "qwen"),
+            ("claude-opus-5", Some("anthropic"), "claude-opus-5"),
+            ("gpt-oss-20b", None, "gpt-oss-20b"),
+            ("meta/llama-4", None, "meta/llama-4"),
+            ("openai/", None, "openai/"),
+            ("practice", Some("andon"), "practice"),
+        ];
+        for (model, who, name) in cases {
+            assert_eq!(provider(model), (who, name), "{model}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ pub(crate) struct DbArgs {
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct TalkArgs {
     /// Talk in the session of this name, or app/user/session as lists show it; it is begun if it is new.
-    #[arg(long, value_name = "NAME", conflicts_with = "continue_last")]
+    #[arg(long, value_name = "NAME", conflicts_with = "continue_last", value_parser = to_talk_in)]
     pub(crate) session: Option<SessionName>,
     /// Go on with the session that was last used.
     #[arg(short = 'c', long = "continue")]
@@ -61,6 +61,14 @@ impl FromStr for SessionName {
     }
 }
 
+/// A session to talk in, which may be a new one.
+fn to_talk_in(text: &str) -> Result<SessionName, String> {
+    if text.ends_with(":cancel") {
+        return Err("a name that ends in :cancel is how ADK's clients cancel: choose another".to_owned());
+    }
+    text.parse()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +81,13 @@ mod tests {
         for wrong in ["", "a/b", "a/b/c/d", "a//b"] {
             assert!(key(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn no_session_that_is_named_like_a_cancel_is_begun() {
+        for wrong in ["otter:cancel", ":cancel", "shop/ada/otter:cancel"] {
+            assert!(to_talk_in(wrong).unwrap_err().contains(":cancel"), "{wrong}");
+        }
+        assert!(to_talk_in("otter:cancelled").is_ok() && to_talk_in("").is_err());
     }
 }

@@ -50,3 +50,17 @@ impl Telemetry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use andon_telemetry::names::provider;
+
+    #[test]
+    fn spans_tell_the_provider_of_every_model_that_can_be_named() {
+        for prefix in andon_models::names::known().chain(["bedrock"]) {
+            let model = format!("{prefix}/some-model");
+            let (who, name) = provider(&model);
+            assert!(who.is_some() && name == "some-model", "{model} is told as {who:?} {name}");
+        }
+    }
+}

@@ -5,19 +5,21 @@
 //! 1. It reaches the runs that are there when it arrives, and none that comes later. It creates nothing.
 //! 2. It is about one session of one tenant, that of who asks, whatever else who asks may reach.
 //! 3. A session in which nothing runs, one that there is not and one that is somebody else's are answered alike.
+//! 4. A stop is the last thing to be refused for its form: no body, `null` and fields that are not known are all the same.
 
 use andon::{Ending, RunId, State as RunState};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
 
 use super::form::MaybeBody;
+use super::valid::{self, Fields};
 use super::{reach, sessions};
 use crate::Shared;
 use crate::api::create::CANCEL;
-use crate::api::forms::{ForceForm, how};
+use crate::api::forms::{ForceForm, MAX_NOTE, how};
 use crate::api::selector::{self, Selector};
-use crate::body::OptionalBody;
 use crate::json::Json;
 use crate::path::Path;
 use crate::principal::Principal;
@@ -26,15 +28,31 @@ use crate::scopes::Scope;
 use crate::seats::MayWait;
 
 /// How to stop.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct CancelSession {
     force: Option<ForceForm>,
-    #[serde(alias = "grace_ms")]
     grace_ms: Option<u64>,
     note: Option<String>,
-    #[serde(default)]
     wait: bool,
+}
+
+impl CancelSession {
+    fn read(body: &Fields<'_>) -> Result<Self, Problem> {
+        let note = body.some_text("note").map(str::to_owned);
+        if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
+            let words = format!("String should have at most {MAX_NOTE} bytes");
+            body.refuse("note", "string_too_long", &words, &Value::Null);
+        }
+        let force = |value: &Value| ForceForm::deserialize(value).ok();
+        let forces = "Input should be 'after_turn', 'graceful' or 'now'";
+        let number = "Input should be a valid integer, 0 or more";
+        Ok(Self {
+            force: body.some("force", force, "literal_error", forces),
+            grace_ms: body.some("graceMs", Value::as_u64, "int_type", number),
+            note,
+            wait: body.is_some_set("wait"),
+        })
+    }
 }
 
 /// What was stopped.
@@ -91,7 +109,8 @@ async fn cancel(
 ) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     let Ok(MayWait(may_wait)) = MayWait::from_request_parts(&mut parts, core).await;
-    let OptionalBody(asked) = OptionalBody::from_request(Request::from_parts(parts, body), core).await?;
+    let MaybeBody(asked) = MaybeBody::from_request(Request::from_parts(parts, body), core).await?;
+    let asked = asked.as_ref().map(|body| valid::read(body, CancelSession::read)).transpose()?.unwrap_or_default();
     let CancelSession { force, grace_ms, note, wait } = asked;
     let how = how(principal, force, None, note, grace_ms)?;
     let nothing = || Problem::not_found("not-running", format!("Nothing is running in session: {session:.300}"));

@@ -122,7 +122,7 @@ pub(crate) struct NodeInfo {
 }
 
 /// The tokens of a model call. What is not known is not there; it is never 0.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Tokens {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,8 +150,7 @@ impl Tokens {
             thoughts_token_count: some(reasoning),
             total_token_count: prompt.plus(output).value,
         };
-        let is_known = tokens.prompt_token_count.or(output.value).is_some();
-        is_known.then_some(tokens)
+        (tokens != Self::default()).then_some(tokens)
     }
 }
 
@@ -224,6 +223,9 @@ mod tests {
     #[test]
     fn what_is_not_known_of_the_tokens_is_not_there() {
         assert_eq!(Tokens::of(&Usage::UNKNOWN), None);
+        // How much of it was thinking is not known, and so nothing is that ADK has a name for.
+        let output_alone = Usage { output: Figure::exact(146, Provenance::Estimated), ..Usage::UNKNOWN };
+        assert_eq!(Tokens::of(&output_alone), None);
         let input_alone = Usage { output: Figure::UNKNOWN, ..Usage::reported(12, 0) };
         assert_eq!(serde_json::to_string(&Tokens::of(&input_alone)).unwrap(), r#"{"promptTokenCount":12}"#);
         let all = Usage {

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, SessionKey, WhenBusy};
+use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -162,6 +162,8 @@ impl Place {
     ) -> Result<Followed, Problem> {
         let _permit = may_create(core)?;
         let run_id = format!("e-{}", new_id());
+        // What is only for the moment is on no record, and no event tells of it.
+        let state = state.into_iter().filter(|(key, _)| Scope::of(key) != Scope::Temp).collect();
         let order = Order {
             run_id: RunId::new(run_id).map_err(|error| Problem::bad_id("run", &error))?,
             named: None,
@@ -179,7 +181,7 @@ impl Place {
         Ok(Followed { feed: run.feed(), reading: wanted.reading(core, &run), rendering, run })
     }
 
-    /// Tells a run that waits what a person has decided, and follows it from there.
+    /// Tells a run that waits what a person has decided, all of it or nothing, and follows it from there.
     pub(crate) fn decide(
         &self,
         core: &Shared,
@@ -209,11 +211,11 @@ impl Place {
             let _ = rendering.fact(record);
         }
         let from = Cursor { seq: records.last().map_or(0, |last| last.seq), byte: 0 };
-        let (feed, reading) = (run.feed_from(from), wanted.reading(core, &run));
-        let by = Some(&*principal.name);
-        for (call, is_yes) in calls {
-            if is_yes { run.approve(&call, by)? } else { run.deny(&call, by, None)? }
-        }
+        let feed = run.feed_from(from);
+        run.decide_all(&calls, Some(&*principal.name))?;
+        // Whose answers are not taken was never there, and so does not leave.
+        let reading = wanted.reading(core, &run);
+        calls.iter().for_each(|(call, _)| rendering.answered(call));
         Ok(Followed { run, rendering, feed, reading })
     }
 }

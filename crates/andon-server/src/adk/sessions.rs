@@ -10,14 +10,18 @@
 
 use std::sync::Arc;
 
-use andon::{Cancel, JournalError, Scope, SessionFilter, SessionKey, StateChange, StateMap};
+use andon::core::time::Stamp;
+use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionKey, StateChange, StateMap};
 use axum::extract::State;
 use axum::routing::get;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::form::{Body, MaybeBody, Object};
+use super::form::{Body, MaybeBody};
 use super::reach::{self, CANCEL, no_session};
+use super::story::Told;
+use super::valid::{self, Fields, noted};
 use super::{Route, cancel, import, story};
 use crate::Shared;
 use crate::api::create::is_a_cancel;
@@ -45,21 +49,18 @@ type Name = (String, String, String);
 
 /// What is asked for when a session is begun.
 #[derive(Default)]
-struct Order<'a> {
-    name: Option<&'a str>,
+struct Order {
+    name: Option<String>,
     state: StateMap,
-    events: Vec<Object<'a>>,
+    told: Vec<import::Turn>,
 }
 
-impl<'a> Order<'a> {
-    fn read(body: &'a Value) -> Result<Self, Problem> {
-        let body = Object::body(body)?;
-        body.map("options")?;
-        Ok(Self {
-            name: body.text("sessionId")?.map(str::trim).filter(|name| !name.is_empty()),
-            state: body.map("state")?.cloned().unwrap_or_default(),
-            events: body.objects("events")?.unwrap_or_default(),
-        })
+impl Order {
+    fn read(fields: &Fields<'_>, now: Stamp) -> Result<Self, Problem> {
+        fields.map("options");
+        let name = fields.some_text("sessionId").map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+        let state = fields.map("state").cloned().unwrap_or_default();
+        Ok(Self { name, state, told: import::turns(&fields.objects("events"), now)? })
     }
 }
 
@@ -68,22 +69,24 @@ async fn create(
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
     MaybeBody(body): MaybeBody,
-) -> Result<Json<Value>, Problem> {
-    let order = body.as_ref().map(Order::read).transpose()?.unwrap_or_default();
-    let name = order.name.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned);
+) -> Result<Json<SessionView>, Problem> {
+    let now = core.runtime.now();
+    let order = body.as_ref().map(|body| valid::read(body, |fields| Order::read(fields, now))).transpose()?;
+    let Order { name, state, told } = order.unwrap_or_default();
+    let name = name.unwrap_or_else(|| Uuid::now_v7().to_string());
     let key = reach::session(&principal, &app, &user, &name)?;
     may_begin(&key)?;
-    if order.events.is_empty() {
-        return begin(&core, &principal, &key, order.state).await;
+    if told.is_empty() {
+        return begin(&core, &principal, &key, state).await;
     }
-    let moved = import::session(&key, &order.state, &order.events, core.runtime.now())?;
+    let moved = import::session(&key, &state, told, now)?;
     match core.runtime.put_session(moved).await {
         Ok(()) => {}
         Err(JournalError::SessionExists(_)) => return Err(exists(&key)),
         Err(error) => return Err(error.into()),
     }
     // A session that is put in leaves what others share as it is; one that is begun does not.
-    let shared = order.state.into_iter().filter(|(name, _)| matches!(Scope::of(name), Scope::App | Scope::User));
+    let shared = state.into_iter().filter(|(name, _)| matches!(Scope::of(name), Scope::App | Scope::User));
     let shared: StateChange = shared.map(|(name, value)| (name, Some(value))).collect();
     if !shared.is_empty() {
         core.runtime.change_state(&key, shared).await?;
@@ -97,14 +100,13 @@ pub(crate) async fn create_with_id(
     principal: &Principal,
     key: &SessionKey,
     body: Option<Value>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     may_begin(key)?;
     let state = match body {
         None => StateMap::new(),
         Some(Value::Object(state)) => state,
         Some(other) => {
-            let words = "Input should be a valid dictionary";
-            return Err(super::form::invalid("dict_type", &[json!("body")], words, &other));
+            return Err(valid::invalid("dict_type", &[json!("body")], "Input should be a valid dictionary", &other));
         }
     };
     begin(core, principal, key, state).await
@@ -124,7 +126,7 @@ async fn begin(
     principal: &Principal,
     key: &SessionKey,
     state: StateMap,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     if !core.runtime.create_session(key, state).await? {
         return Err(exists(key));
     }
@@ -132,12 +134,10 @@ async fn begin(
 }
 
 /// A session that was begun. What others have put into what it shares with them is for those who may read.
-async fn begun(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<Json<Value>, Problem> {
+async fn begun(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<Json<SessionView>, Problem> {
     let Json(mut told) = shown(core, key).await?;
-    if !principal.allows(scopes::Scope::RunRead)
-        && let Some(state) = told.get_mut("state").and_then(Value::as_object_mut)
-    {
-        state.retain(|name, _| !matches!(Scope::of(name), Scope::App | Scope::User));
+    if !principal.allows(scopes::Scope::RunRead) {
+        told.state.retain(|name, _| !matches!(Scope::of(name), Scope::App | Scope::User));
     }
     Ok(Json(told))
 }
@@ -147,29 +147,34 @@ fn exists(key: &SessionKey) -> Problem {
     Problem::new(axum::http::StatusCode::CONFLICT, "exists", detail)
 }
 
-async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<Value>, Problem> {
+async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<SessionView>, Problem> {
     let moved = core.runtime.session_with(key, story::EVENT).await?.ok_or_else(no_session)?;
     let (events, last) = story::tell(&moved);
     Ok(Json(view(key, moved.state, events, last)))
 }
 
-/// A session as ADK shows it.
-fn view(key: &SessionKey, state: StateMap, events: Vec<Value>, last: f64) -> Value {
-    json!({
-        "id": key.session.as_str(),
-        "appName": key.app,
-        "userId": key.user,
-        "state": state,
-        "events": events,
-        "lastUpdateTime": last,
-    })
+/// A session as ADK shows it, the fields in ADK's own order.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionView {
+    id: SessionId,
+    app_name: Arc<str>,
+    user_id: Arc<str>,
+    state: StateMap,
+    events: Vec<Told>,
+    last_update_time: f64,
+}
+
+fn view(key: &SessionKey, state: StateMap, events: Vec<Told>, last: f64) -> SessionView {
+    let SessionKey { app, user, session, .. } = key.clone();
+    SessionView { id: session, app_name: app, user_id: user, state, events, last_update_time: last }
 }
 
 async fn one(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<SessionView>, Problem> {
     shown(&core, &reach::session(&principal, &app, &user, &session)?).await
 }
 
@@ -178,7 +183,7 @@ async fn list(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Vec<SessionView>>, Problem> {
     let key = reach::user(&principal, &app, &user)?;
     let filter =
         SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
@@ -192,7 +197,7 @@ async fn list(
             views.push(view(&info.key, state, Vec::new(), story::seconds(info.updated_at)));
         }
     }
-    Ok(Json(views.into()))
+    Ok(Json(views))
 }
 
 /// Changes a session's state without a run.
@@ -201,16 +206,11 @@ async fn change(
     principal: Principal,
     Path((app, user, session)): Path<Name>,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
-    let body = Object::body(&body)?;
-    let delta = body.map("stateDelta")?.ok_or_else(|| body.missing("stateDelta"))?;
+) -> Result<Json<SessionView>, Problem> {
+    let delta = valid::read(&body, |body| body.needed_map("stateDelta").cloned().ok_or_else(noted))?;
     let key = reach::session(&principal, &app, &user, &session)?;
     let at = core.runtime.now().wall;
-    let lasting: Map<String, Value> = delta
-        .iter()
-        .filter(|(name, _)| !name.starts_with("temp:"))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let lasting: Map<String, Value> = delta.into_iter().filter(|(name, _)| !name.starts_with("temp:")).collect();
     let told = story::state_changed(&lasting, at);
     let change = lasting.into_iter().map(|(name, value)| (name, Some(value))).collect();
     if !core.runtime.keep(&key, vec![told], change).await? {

@@ -2,22 +2,67 @@
 
 use andon::core::time::Wall;
 use andon::{Kept, Moved, RunId, SessionKey, Stored};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::event::AdkEvent;
 use super::render::Rendering;
 
 /// Events that belong to no run are kept with the session as things of this kind.
 pub(crate) const EVENT: &str = "adk.event";
 
+/// An event that a session shows.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Told {
+    /// One of a run's.
+    OfRun(Box<AdkEvent>),
+    /// A change of the state between runs.
+    StateChanged(StateChanged),
+}
+
+impl Told {
+    fn at(&self) -> f64 {
+        match self {
+            Self::OfRun(event) => event.timestamp,
+            Self::StateChanged(event) => event.timestamp,
+        }
+    }
+}
+
+/// An event that tells of a change of state outside of any run. It is kept as it is told.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StateChanged {
+    invocation_id: String,
+    author: String,
+    actions: ChangeAlone,
+    node_info: Value,
+    id: String,
+    timestamp: f64,
+}
+
+/// What such an event did: nothing else.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangeAlone {
+    state_delta: Map<String, Value>,
+    artifact_delta: Map<String, Value>,
+    requested_auth_configs: Map<String, Value>,
+    requested_tool_confirmations: Map<String, Value>,
+}
+
 /// A session's events in order, and when it was last used, in seconds.
-pub(crate) fn tell(moved: &Moved) -> (Vec<Value>, f64) {
-    let mut events: Vec<Value> =
-        moved.runs.iter().flat_map(|(run, stored)| of_run(&moved.session, run, stored)).collect();
+pub(crate) fn tell(moved: &Moved) -> (Vec<Told>, f64) {
+    let of_runs = moved.runs.iter().flat_map(|(run, stored)| of_run(&moved.session, run, stored));
+    let mut events: Vec<Told> = of_runs.map(|event| Told::OfRun(Box::new(event))).collect();
     for kept in moved.kept.iter().filter(|kept| kept.kind == EVENT) {
         let at = seconds(kept.at);
-        let place = events.iter().position(|event| time_of(event) > at).unwrap_or(events.len());
-        events.insert(place, kept.value.clone());
+        // It was written by this server: one that cannot be read would be a defect.
+        let Ok(event) = StateChanged::deserialize(&kept.value) else { continue };
+        let place = events.iter().position(|event| event.at() > at).unwrap_or(events.len());
+        events.insert(place, Told::StateChanged(event));
     }
     let of_runs = moved.runs.iter().filter_map(|(_, stored)| stored.facts().next_back()).map(|record| record.at.wall);
     let of_kept = moved.kept.iter().map(|kept| kept.at);
@@ -26,35 +71,24 @@ pub(crate) fn tell(moved: &Moved) -> (Vec<Value>, f64) {
 }
 
 /// A run's events.
-pub(crate) fn of_run(session: &SessionKey, run: &RunId, stored: &Stored) -> Vec<Value> {
+fn of_run(session: &SessionKey, run: &RunId, stored: &Stored) -> Vec<AdkEvent> {
     let records: Vec<_> = stored.facts().cloned().collect();
-    let events = Rendering::session(run, &session.app, &records);
-    // Events are plain data: one that cannot be written would be a defect.
-    events.iter().filter_map(|event| serde_json::to_value(event).ok()).collect()
-}
-
-fn time_of(event: &Value) -> f64 {
-    event.get("timestamp").and_then(Value::as_f64).unwrap_or_default()
+    Rendering::session(run, &session.app, &records)
 }
 
 /// An event that tells of a change of state outside of any run.
 pub(crate) fn state_changed(delta: &Map<String, Value>, at: Wall) -> Kept {
     let id = Uuid::now_v7();
-    let value = json!({
-        "invocationId": format!("p-{id}"),
-        "author": "user",
-        "actions": {
-            "stateDelta": delta,
-            "artifactDelta": {},
-            "requestedAuthConfigs": {},
-            "requestedToolConfirmations": {},
-        },
-        "nodeInfo": {"path": ""},
-        "id": Uuid::new_v5(&id, b"event").to_string(),
-        "timestamp": seconds(at),
-    });
+    let event = StateChanged {
+        invocation_id: format!("p-{id}"),
+        author: "user".to_owned(),
+        actions: ChangeAlone { state_delta: delta.clone(), ..ChangeAlone::default() },
+        node_info: json!({"path": ""}),
+        id: Uuid::new_v5(&id, b"event").to_string(),
+        timestamp: seconds(at),
+    };
     // In the order of the names they are in the order of their times.
-    Kept { kind: EVENT.to_owned(), name: format!("{:020}-{id}", at.0), at, value }
+    Kept { kind: EVENT.to_owned(), name: format!("{:020}-{id}", at.0), at, value: json!(event) }
 }
 
 /// An instant as ADK writes it: seconds since 1970.

@@ -113,6 +113,7 @@ pub(crate) async fn of_event(
     let mut attributes =
         attributes.into_iter().find(|attributes| attributes.get(EVENT) == Some(&json!(event))).ok_or_else(missing)?;
     let (events, _) = story::tell(&session);
+    let events: Vec<Value> = events.iter().map(|event| json!(event)).collect();
     let place = events.iter().position(|told| told.get("id") == Some(&json!(event)));
     let asked = events.iter().take(place.unwrap_or_default()).filter_map(|told| told.get("content"));
     let request = json!({"model": attributes.get(names::MODEL), "contents": asked.collect::<Vec<_>>(), "config": {}});

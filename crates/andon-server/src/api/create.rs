@@ -26,6 +26,7 @@ use crate::body::Body;
 use crate::presence::OnDisconnect;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
+use crate::requests;
 use crate::scopes::Scope;
 
 /// What to run.
@@ -355,7 +356,10 @@ pub(crate) async fn start(
         other => other?,
     };
     match run.accepted().await {
-        Ok(()) => Ok((run, StatusCode::CREATED)),
+        Ok(()) => {
+            requests::started(run.id());
+            Ok((run, StatusCode::CREATED))
+        }
         Err(JournalError::RunExists(_)) => repeated().await,
         Err(error) => Err(error.into()),
     }

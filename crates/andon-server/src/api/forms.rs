@@ -222,7 +222,7 @@ impl From<ForceForm> for Force {
 }
 
 /// Notes are for people: longer ones belong elsewhere.
-const MAX_NOTE: usize = 2_000;
+pub(crate) const MAX_NOTE: usize = 2_000;
 
 /// What may be said of how to cancel.
 pub(crate) fn how(

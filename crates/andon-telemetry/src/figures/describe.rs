@@ -31,7 +31,7 @@ const COUNTERS: [(&str, &str); 15] = [
 const GAUGES: [(&str, &str); 6] = [
     ("andon_runs_in_progress", "Runs that have not settled."),
     ("andon_runs", "Runs in progress, by state."),
-    ("andon_leaked_work", "Leaked work that still goes on, as far as is known."),
+    ("andon_leaked_work", "Tool calls that were given up and have not ended yet."),
     ("andon_feeds_open", "Feeds that are being read."),
     ("andon_connections_open", "Connections."),
     ("andon_line_held", "1 while the line is held for all."),

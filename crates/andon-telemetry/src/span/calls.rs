@@ -11,6 +11,9 @@ use super::{Attributes, Kind, Span, Status, Value, between, run_id};
 use crate::names;
 use crate::words;
 
+/// How many bytes are told of a tool's name that the model made up.
+const LONGEST_MADE_UP: usize = 64;
+
 pub(super) fn model(
     past: &[Arc<Record>],
     end: &Record,
@@ -22,11 +25,12 @@ pub(super) fn model(
         Event::ModelStarted { call: started, model } if *started == call => Some((record, model)),
         _ => None,
     })?;
+    let (provider, model) = names::provider(model);
     let mut span = between(run_id(past)?, start, end, format!("chat {model}"), Kind::Client);
     let attributes = &mut span.attributes;
     attributes.set(names::OPERATION, "chat");
-    attributes.set_known(names::PROVIDER, names::provider(model));
-    attributes.set(names::MODEL, &**model);
+    attributes.set_known(names::PROVIDER, provider);
+    attributes.set(names::MODEL, model);
     attributes.set(names::MODEL_CALL, u64::from(call));
     attributes.set(names::MODEL_END, words::model_end(how));
     if let ModelEnd::Answered { stop } = how {
@@ -74,7 +78,7 @@ pub(super) fn tool(
         Event::ToolStarted { call: started, effect, .. } if started == call => Some((record, *effect)),
         _ => None,
     })?;
-    let mut span = tool_span(past, start, end, call)?;
+    let mut span = tool_span(past, start, end, call, true)?;
     span.attributes.set(names::EFFECT, effect_word(effect));
     span.attributes.set(names::VERDICT, words::verdict(how));
     span.status = match (how, result) {
@@ -88,7 +92,8 @@ pub(super) fn tool(
 
 /// A call that was closed without being started is a span without length: it is a part of what the run did.
 pub(super) fn refused(past: &[Arc<Record>], end: &Record, call: &CallId, why: Refusal) -> Option<Span> {
-    let mut span = tool_span(past, end, end, call)?;
+    let is_had = has_tool(past, call, why);
+    let mut span = tool_span(past, end, end, call, is_had)?;
     span.attributes.set(names::VERDICT, "never_started");
     span.attributes.set(names::REFUSED, words::refusal(why));
     let is_models_mistake = matches!(why, Refusal::UnknownTool | Refusal::BadArguments | Refusal::DuplicateId);
@@ -99,11 +104,28 @@ pub(super) fn refused(past: &[Arc<Record>], end: &Record, call: &CallId, why: Re
     Some(span)
 }
 
-fn tool_span(past: &[Arc<Record>], start: &Record, end: &Record, call: &CallId) -> Option<Span> {
+/// Whether the agent is known to have the tool of a refused call: it got far enough for that, or was called before.
+fn has_tool(past: &[Arc<Record>], call: &CallId, why: Refusal) -> bool {
+    if matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::DeniedByPerson) {
+        return true;
+    }
+    let asked = words::tool_of(past, call);
+    let is_asked = |other: &CallId| other == call || words::tool_of(past, other) == asked;
+    why != Refusal::UnknownTool
+        && past.iter().any(|record| match &record.event {
+            Event::ToolStarted { call, .. } | Event::ApprovalRequested { call, .. } => is_asked(call),
+            _ => false,
+        })
+}
+
+/// What a model made up is no name of a span: there would be no end of them.
+fn tool_span(past: &[Arc<Record>], start: &Record, end: &Record, call: &CallId, is_had: bool) -> Option<Span> {
     let tool = words::tool_of(past, call).unwrap_or("?");
-    let mut span = between(run_id(past)?, start, end, format!("execute_tool {tool}"), Kind::Internal);
+    let name = if is_had { tool } else { names::OTHER_TOOL };
+    let mut span = between(run_id(past)?, start, end, format!("execute_tool {name}"), Kind::Internal);
     span.attributes.set(names::OPERATION, "execute_tool");
-    span.attributes.set(names::TOOL, tool);
+    let shown = if is_had { tool } else { tool.get(..tool.floor_char_boundary(LONGEST_MADE_UP)).unwrap_or_default() };
+    span.attributes.set(names::TOOL, shown);
     span.attributes.set(names::TOOL_TYPE, "function");
     span.attributes.set(names::TOOL_CALL, call.as_str());
     Some(span)

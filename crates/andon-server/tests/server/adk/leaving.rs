@@ -79,6 +79,20 @@ async fn a_client_that_does_not_wait_for_run_stops_it() {
     assert_eq!(reason_of(&run).await, "client_disconnected");
 }
 
+/// Nobody reads the answer, and yet somebody asked.
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_client_leaves_before_the_answer_is_counted() {
+    let inside = dialect(agent([endless()])).await;
+    let asked = inside.send(Method::POST, "/run", None, Some(ask("s", "go")));
+    // While anything has work time stands still: so the run is in mid-text when this is over.
+    assert!(timeout(Duration::from_secs(1), asked).await.is_err());
+    let metrics = inside.send(Method::GET, "/metrics", None, None).await;
+    let text = metrics.into_body().collect().await.unwrap().to_bytes();
+    let counted = r#"andon_http_requests_total{method="POST",route="/run",status="4xx"} 1"#;
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.lines().any(|line| line == counted), "{text}");
+}
+
 /// C17.
 #[tokio::test(start_paused = true)]
 async fn by_its_policy_a_run_goes_on_without_its_client_or_for_a_while() {

@@ -322,13 +322,35 @@ async fn how_hard_to_stop_can_be_said_and_what_is_wrong_with_that_is_refused() {
     let mut running = Stream::open(&inside, stream("s", "go")).await;
     running.until("Once").await;
     let path = format!("{}:cancel", path("s"));
-    for wrong in [json!({"force": "gently"}), json!({"graceMs": -1}), json!({"forse": "now"}), json!([])] {
-        let (status, told) = inside.post(&path, wrong.clone()).await;
-        assert_eq!((status, told["detail"].is_string()), (StatusCode::UNPROCESSABLE_ENTITY, true), "{wrong} {told}");
+    let wrong = [
+        (json!({"force": "gently"}), "literal_error", json!(["body", "force"])),
+        (json!({"force": 5}), "literal_error", json!(["body", "force"])),
+        (json!({"graceMs": -1}), "int_type", json!(["body", "graceMs"])),
+        (json!({"wait": "x"}), "bool_type", json!(["body", "wait"])),
+        (json!({"note": "x".repeat(2_001)}), "string_too_long", json!(["body", "note"])),
+        (json!([]), "model_attributes_type", json!(["body"])),
+    ];
+    for (body, kind, place) in wrong {
+        let (status, told) = inside.post(&path, body.clone()).await;
+        let item = &told["detail"][0];
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {told}");
+        assert_eq!((&item["type"], &item["loc"]), (&json!(kind), &place), "{told}");
     }
     assert_eq!(inside.runtime.in_progress().len(), 1);
     let (status, _) = inside.post(&path, json!({"force": "now", "grace_ms": 5, "note": "enough"})).await;
     assert_eq!(status, StatusCode::OK);
     let events = running.rest().await;
     assert_eq!(events.last().unwrap()["customMetadata"]["andon"]["force"], "now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_is_not_refused_for_a_body_that_says_nothing() {
+    let inside = dialect(agent([endless(), endless(), endless()])).await;
+    for body in [Value::Null, json!({}), json!({"whatElse": 1, "force": null})] {
+        let mut running = Stream::open(&inside, stream("s", "go")).await;
+        running.until("Once").await;
+        let (status, told) = inside.post(&format!("{}:cancel", path("s")), body.clone()).await;
+        assert_eq!(status, StatusCode::OK, "{body} {told}");
+        assert_seal(running.rest().await.last().unwrap());
+    }
 }

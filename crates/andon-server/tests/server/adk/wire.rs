@@ -236,6 +236,19 @@ async fn state_that_comes_with_a_run_is_there_when_it_begins_and_on_its_first_ev
 }
 
 #[tokio::test(start_paused = true)]
+async fn state_for_the_moment_alone_is_on_no_event_and_on_no_record() {
+    let inside = dialect(agent([says(&["ok"])])).await;
+    let delta = json!({"temp:secret": 1, "own": 2, "user:u": 3});
+    let (status, _) = inside.post("/run", with(ask("s", "go"), json!({"stateDelta": delta}))).await;
+    assert_eq!(status, StatusCode::OK);
+    let (_, session) = inside.get(&super::path("s")).await;
+    assert_eq!(session["events"][0]["actions"]["stateDelta"], json!({"own": 2, "user:u": 3}));
+    let run = session["events"][0]["invocationId"].as_str().unwrap();
+    let facts = json!(inside.run(run).await.records()).to_string();
+    assert!(facts.contains("user:u") && !facts.contains("temp:"), "{facts}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_image_goes_to_the_model_and_comes_back_as_it_was_sent() {
     let inside = dialect(agent([says(&["A cat."])])).await;
     let parts = json!([
