@@ -240,7 +240,7 @@ pub struct Accepted {
     /// The digest of the request that asked for it, if its sender may repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Digest>,
-    /// What came with it for the session's state: changed in the same step in which the run is on record.
+    /// What came with it for the session's state: changed in the same step in which it is on record that the run started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<Changes>>,
 }

@@ -16,7 +16,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::Shared;
-use crate::adk::in_adks_words;
 use crate::principal::Principal;
 use crate::problem::Problem;
 use crate::scopes::Scope;
@@ -70,7 +69,7 @@ pub(crate) const NATIVE: &[Row] = &[
     (Method::DELETE, "/v1/keys/{id}", Need::Scope(Admin)),
 ];
 
-/// ADK's dialect. Who is refused here is refused in its words.
+/// ADK's dialect.
 pub(crate) const ADK: &[Row] = &[
     (Method::GET, "/health", Public),
     (Method::GET, "/version", Public),
@@ -79,7 +78,8 @@ pub(crate) const ADK: &[Row] = &[
     (Method::POST, "/run", Need::Scope(RunCreate)),
     (Method::POST, "/run_sse", Need::Scope(RunCreate)),
     (Method::GET, "/run_live", Feed(RunCreate)),
-    // The page itself, as a program: what it shows it has to ask for.
+    // The page itself, as a program: what it shows it has to ask for. The root leads to it, where it is served.
+    (Method::GET, "/", Need::Known),
     (Method::GET, "/dev-ui", Need::Known),
     (Method::GET, "/dev-ui/", Need::Known),
     (Method::GET, "/dev-ui/assets/config/runtime-config.json", Need::Known),
@@ -128,20 +128,15 @@ pub(crate) const ADK_ANY: &[(&str, Need)] = &[
 /// All of it, by path.
 static TABLE: LazyLock<HashMap<&'static str, Path>> = LazyLock::new(|| {
     let mut table: HashMap<_, Path> = HashMap::new();
-    for (rows, is_adk) in [(NATIVE, false), (ADK, true)] {
-        for (method, path, need) in rows {
-            let path = table.entry(*path).or_insert(Path { is_adk, methods: Vec::new(), any: None });
-            path.methods.push((method.clone(), *need));
-        }
+    for (method, path, need) in NATIVE.iter().chain(ADK) {
+        table.entry(*path).or_default().methods.push((method.clone(), *need));
     }
-    table.extend(
-        ADK_ANY.iter().map(|(path, need)| (*path, Path { is_adk: true, methods: Vec::new(), any: Some(*need) })),
-    );
+    table.extend(ADK_ANY.iter().map(|(path, need)| (*path, Path { methods: Vec::new(), any: Some(*need) })));
     table
 });
 
+#[derive(Default)]
 struct Path {
-    is_adk: bool,
     methods: Vec<(Method, Need)>,
     /// What all methods ask for, if it is the same.
     any: Option<Need>,
@@ -161,23 +156,22 @@ enum Leads {
 }
 
 impl Leads {
-    /// Where a request leads, and whether that speaks ADK's dialect.
-    fn of(request: &Request) -> (Self, bool) {
+    fn of(request: &Request) -> Self {
         let extensions = request.extensions();
-        let Some(matched) = extensions.get::<MatchedPath>() else { return (Self::Nowhere, false) };
+        let Some(matched) = extensions.get::<MatchedPath>() else { return Self::Nowhere };
         // Where the router is mounted does not matter.
         let mounted = extensions.get::<NestedPath>().map_or("", |nested| nested.as_str().trim_end_matches('/'));
         let path = matched.as_str().strip_prefix(mounted).unwrap_or(matched.as_str());
-        let Some(path) = TABLE.get(path) else { return (Self::Unlisted, false) };
+        let Some(path) = TABLE.get(path) else { return Self::Unlisted };
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let row = path.methods.iter().find(|(known, _)| known == method).map(|(_, need)| *need);
-        (row.or(path.any).map_or(Self::WrongMethod, Self::To), path.is_adk)
+        row.or(path.any).map_or(Self::WrongMethod, Self::To)
     }
 }
 
 /// Lets a request pass if it may, and says whom it comes from.
 pub(crate) async fn admit(State(core): State<Shared>, mut request: Request, next: Next) -> Response {
-    let (leads, is_adk) = Leads::of(&request);
+    let leads = Leads::of(&request);
     // A ticket is taken out of the address, whether or not it is needed: nobody behind this sees it.
     let ticket = match leads {
         Leads::To(Feed(_)) => take_ticket(request.uri_mut()),
@@ -186,7 +180,6 @@ pub(crate) async fn admit(State(core): State<Shared>, mut request: Request, next
     if core.auth.is_on() && leads != Leads::To(Public) {
         match identify(&core, request.headers(), leads, ticket.as_deref()).await {
             Ok(principal) => drop(request.extensions_mut().insert(principal)),
-            Err(problem) if is_adk => return in_adks_words(problem.into_response()).await,
             Err(problem) => return problem.into_response(),
         }
     }

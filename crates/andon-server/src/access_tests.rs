@@ -55,7 +55,8 @@ fn filled(path: &str) -> String {
 
 async fn router() -> Router {
     let runtime = Runtime::builder().one_lane().build();
-    Server::new(&runtime, Options::default()).await.unwrap().router()
+    let options = Options { adk_ui: Some("page".into()), ..Options::default() };
+    Server::new(&runtime, options).await.unwrap().router()
 }
 
 async fn ask(router: &Router, method: &Method, path: &str) -> Response {
@@ -63,13 +64,13 @@ async fn ask(router: &Router, method: &Method, path: &str) -> Response {
     router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
 }
 
-/// All paths that are served: those that are described, those of ADK's dialect, and the description.
+/// All paths that are served: those that are described, those of ADK's dialect, the description, and the root.
 async fn served(router: &Router) -> BTreeSet<String> {
     let described = ask(router, &Method::GET, "/openapi.json").await.into_body().collect().await.unwrap();
     let described: Value = serde_json::from_slice(&described.to_bytes()).unwrap();
     let native = described["paths"].as_object().unwrap().keys().cloned();
     let adk = adk::routes().into_iter().map(|(path, _)| path.to_owned());
-    native.chain(adk).chain(["/openapi.json".to_owned()]).collect()
+    native.chain(adk).chain(["/openapi.json", "/"].map(str::to_owned)).collect()
 }
 
 #[tokio::test]
@@ -88,10 +89,12 @@ async fn the_table_has_every_route_that_is_served_and_no_other() {
     }
 }
 
-#[tokio::test]
-async fn the_dialect_of_a_path_is_the_one_of_its_table() {
-    let adk: BTreeSet<&str> = adk::routes().into_iter().map(|(path, _)| path).collect();
-    assert!(TABLE.iter().all(|(path, row)| row.is_adk == adk.contains(path)));
+#[test]
+fn the_dialect_of_a_path_is_the_one_of_its_table() {
+    assert!(NATIVE.iter().all(|(_, path, _)| !adk::is_adks(path)));
+    let adks = ADK.iter().map(|(_, path, _)| *path).chain(ADK_ANY.iter().map(|(path, _)| *path));
+    // The root is nobody's: it only leads to the page.
+    assert!(adks.filter(|path| *path != "/").all(adk::is_adks));
 }
 
 #[tokio::test]

@@ -68,6 +68,11 @@ impl Problem {
         Self::bad_request("bad-id", format!("{what}: {error}"))
     }
 
+    /// Its kind, by which it is known in every dialect.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
     /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         self.status

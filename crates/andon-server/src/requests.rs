@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
-use tracing::{Instrument, Span, debug, error, field, info, info_span};
+use tracing::{Instrument, Span, debug, error, error_span, field, info};
 use uuid::Uuid;
 
 use crate::Shared;
@@ -54,7 +54,8 @@ const GONE: u16 = 499;
 /// Accounts for a request.
 pub(crate) async fn account(State(core): State<Shared>, request: Request, next: Next) -> Response {
     let id = RequestId::of(request.headers());
-    let span = info_span!("request", request_id = %id, run = field::Empty);
+    // Of the highest level, so that a line of any level has it.
+    let span = error_span!("request", request_id = %id, run = field::Empty);
     let mut account = Account {
         began: Instant::now(),
         method: request.method().clone(),
@@ -99,7 +100,8 @@ impl Drop for Account {
 
 fn log(method: &str, route: &str, status: u16, took_us: u64) {
     match (status, route) {
-        (500.., _) => error!(method, route, status, took_us, "request"),
+        // Not now is an answer, and no defect.
+        (500..=502 | 504.., _) => error!(method, route, status, took_us, "request"),
         // Machines ask these all day.
         (_, "/healthz" | "/readyz" | "/metrics" | "/health") => debug!(method, route, status, took_us, "request"),
         _ => info!(method, route, status, took_us, "request"),

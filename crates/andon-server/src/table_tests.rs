@@ -35,7 +35,7 @@ type Answer = (StatusCode, Value);
 impl World {
     async fn new() -> Self {
         let runtime = Runtime::builder().one_lane().clock(Arc::new(TestClock::new())).build();
-        let options = Options { auth: true, ..Options::default() };
+        let options = Options { auth: true, adk_ui: Some("page".into()), ..Options::default() };
         let server = Server::new(&runtime, options).await.unwrap();
         let model = ScriptedModel::new(std::iter::repeat_with(|| vec![Act::text("Once"), Act::Silence]).take(50));
         server.apps().put(Agent::builder().name("shop").model(model).runtime(&runtime).build().unwrap(), None);
@@ -433,4 +433,16 @@ async fn what_a_key_costs() {
         took.push(began.elapsed() / TIMES);
     }
     println!("a request without, with, without and with a key: {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_known_is_led_to_the_page_and_nobody_else_is() {
+    let world = World::new().await;
+    let ada = world.key("ada", None, &RUNS);
+    let led = raw(&world.router, Some(&ada), &Method::GET, "/", None).await;
+    assert_eq!(
+        (led.status(), &led.headers()["location"]),
+        (StatusCode::TEMPORARY_REDIRECT, &"/dev-ui/".parse().unwrap())
+    );
+    assert_eq!(raw(&world.router, None, &Method::GET, "/", None).await.status(), StatusCode::UNAUTHORIZED);
 }

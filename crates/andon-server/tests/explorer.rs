@@ -102,10 +102,12 @@ impl Stage {
         let message = json!({"parts": [{"text": "Go."}]});
         let order =
             json!({"appName": "script", "userId": "local", "sessionId": "s", "newMessage": message, "streaming": true});
+        let runs = || self.world.runtime().in_progress().into_iter();
+        let before: Vec<RunId> = runs().map(|run| run.id().clone()).collect();
         let (status, body) = self.send(Method::POST, "/run_sse", order).await;
-        // Ids are in the order in which they were made.
-        let newest = self.world.runtime().in_progress().into_iter().max_by_key(|run| run.id().to_string());
-        let run = newest.filter(|_| status == StatusCode::OK)?;
+        // Where its driver panics at once, it is over already. Any run that was there before is another one.
+        let new = runs().find(|run| !before.contains(run.id()));
+        let run = new.filter(|_| status == StatusCode::OK)?;
         Some((self.world.adopt(run), body))
     }
 
@@ -272,6 +274,17 @@ async fn adk_left(world: World) {
     stage.follow_cancelled(&run).await;
 }
 
+async fn adk_left_before_its_turn(world: World) {
+    let Some(stage) = Stage::new(world, vec![endless(), story()]).await else { return };
+    let Some((first, mut body)) = stage.stream().await else { return };
+    next(&mut body).await;
+    let Some((second, waiting)) = stage.stream().await else { return };
+    drop(waiting);
+    stage.follow_cancelled(&second).await;
+    drop(body);
+    stage.follow_cancelled(&first).await;
+}
+
 /// Where the explorer drops a script in ADK's dialect, the script's stream goes with it: the client has left, and the run is
 /// cancelled although nobody pulled its cord.
 fn is_meant(told: &str) -> bool {
@@ -310,5 +323,7 @@ explored! {
     a_stream_in_adks_dialect_is_stopped_at_every_point: adk_stream, "a stream in ADK's dialect", GRACE, None;
     a_cancel_in_adks_dialect_is_stopped_at_every_point: adk_cancelled, "a cancel in ADK's dialect", GRACE, None;
     a_client_of_adks_that_leaves_is_stopped_at_every_point: adk_left, "a client of ADK's that leaves", GRACE, None;
+    a_client_of_adks_that_leaves_before_its_turn_is_stopped_at_every_point:
+        adk_left_before_its_turn, "a client of ADK's that leaves before its turn", Duration::ZERO, None;
     a_cancelled_session_is_stopped_at_every_point: session_cancelled_with_its_queue, "a cancelled session", Duration::ZERO, None;
 }

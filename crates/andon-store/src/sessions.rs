@@ -70,14 +70,9 @@ impl Sessions for SqliteJournal {
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
         let encoded = moved.runs.iter().map(|(run, stored)| {
             let entries: Vec<Entry> = stored.entries.clone();
-            let mut encoded = Encoded::new(&Batch::new(run.clone(), stored.epoch, entries))?;
-            if let Some(begins) = &mut encoded.begins {
-                // What came with it is in the state that moves with the session.
-                begins.state = None;
-            }
-            Ok(encoded)
+            Encoded::new(&Batch::new(run.clone(), stored.epoch, entries))
         });
-        match encoded.collect::<Result<Vec<_>, JournalError>>() {
+        match encoded.collect::<Result<Vec<_>, _>>() {
             Ok(runs) => self.change(move |store| store.put(&moved, &runs), false),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use andon::core::cancel::CancelRequest;
-use andon::core::event::{Addendum, Epoch, Learnt};
+use andon::core::event::{Addendum, Changes, Epoch, Event, Learnt, Record};
 use andon::core::id::{RunId, SessionKey};
 use andon::core::time::{Stamp, Wall};
 use andon::{JournalError, Kept, Moved, Requested, Scope, StateChange, StateMap};
@@ -102,6 +102,30 @@ impl Store {
         if batch.rows.is_empty() {
             return Ok(());
         }
+        let id = self.put_batch(batch)?;
+        if batch.starts { self.bring(id, batch.begins.as_ref()) } else { Ok(()) }
+    }
+
+    /// A run starts: what came with it for its session's state is changed.
+    fn bring(&self, run: i64, begins: Option<&Begins>) -> Result<(), Failed> {
+        let bring = |session: &SessionKey, state: Option<&Changes>| -> Result<(), Failed> {
+            let mut state = state.into_iter().flatten();
+            state.try_for_each(|(name, value)| self.set(session, name, value, Existing::Replaced))
+        };
+        if let Some(begins) = begins {
+            return bring(&begins.session, begins.state.as_deref());
+        }
+        // It had to wait, and what came with it is with its first event.
+        let sql = "SELECT body FROM events WHERE run = ?1 AND seq = 1";
+        let first: String = self.connection.prepare_cached(sql)?.query_row([run], |row| row.get(0))?;
+        let first = Record::from_json(&first).map_err(|error| JournalError::Unreadable(error.to_string()))?;
+        match &first.event {
+            Event::RunAccepted { accepted } => bring(&accepted.session, accepted.state.as_deref()),
+            _ => Ok(()),
+        }
+    }
+
+    fn put_batch(&mut self, batch: &Encoded) -> Result<i64, Failed> {
         let id = match &batch.begins {
             Some(begins) => self.begin(batch, begins)?,
             None => {
@@ -113,17 +137,12 @@ impl Store {
             self.failed.remove(&batch.run);
         }
         self.insert(id, batch.epoch, &batch.rows)?;
-        if let Some(Begins { session, state: Some(state), .. }) = &batch.begins {
-            for (name, value) in state.iter() {
-                self.set(session, name, value, Existing::Replaced)?;
-            }
-        }
         if batch.ends.is_some() {
             self.runs.remove(&batch.run);
         } else if !self.runs.contains_key(&batch.run) {
             self.runs.insert(batch.run.clone(), id);
         }
-        Ok(())
+        Ok(id)
     }
 
     /// Refuses what comes behind a batch that failed.
@@ -466,8 +485,11 @@ impl Store {
         }
         for ((run, stored), encoded) in moved.runs.iter().zip(runs) {
             self.failed.remove(run);
-            self.append(encoded)?;
-            let Some(id) = self.run(run)? else { continue };
+            if encoded.rows.is_empty() {
+                continue;
+            }
+            // What came with it is in the state that moves with the session.
+            let id = self.put_batch(encoded)?;
             for addendum in &stored.addenda {
                 self.add_addendum(id, addendum)?;
             }

@@ -112,9 +112,11 @@ impl State {
         }
         let seq = known.map_or(0, |run| run.seq);
         check_order(seq, &entries)?;
-        let came_with_it = begins.then(|| came_with(&entries)).flatten();
-        self.put(run, epoch, entries);
-        if let Some((session, at, change)) = came_with_it {
+        let starts = entries.iter().filter_map(Entry::fact).find(|record| matches!(record.event, Event::RunStarted));
+        let starts_at = starts.map(|record| record.at.wall);
+        self.put(run.clone(), epoch, entries);
+        let came = starts_at.zip(self.runs.get(&run)).and_then(|(at, run)| Some((at, came_with(&run.stored)?)));
+        if let Some((at, (session, change))) = came {
             self.change(&session, at, change);
         }
         Ok(())
@@ -156,12 +158,11 @@ impl State {
     }
 }
 
-/// What a run that begins brings for its session's state.
-fn came_with(entries: &[Entry]) -> Option<(SessionKey, Wall, StateChange)> {
-    let first = entries.first().and_then(Entry::fact)?;
-    let Event::RunAccepted { accepted } = &first.event else { return None };
+/// What a run brings for its session's state.
+fn came_with(stored: &Stored) -> Option<(SessionKey, StateChange)> {
+    let Event::RunAccepted { accepted } = &stored.facts().next()?.event else { return None };
     let change = accepted.state.as_deref()?.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
-    Some((accepted.session.clone(), first.at.wall, change.collect()))
+    Some((accepted.session.clone(), change.collect()))
 }
 
 impl StoredRun {

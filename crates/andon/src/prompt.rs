@@ -77,7 +77,8 @@ impl Prompt {
         self
     }
 
-    /// What comes with it for the session's state. It is changed in the same step in which the run is on record, or not at all.
+    /// What comes with it for the session's state. It is changed in the same step in which it is on record that the run has
+    /// started; a run that never starts changes nothing.
     pub fn state(mut self, state: StateMap) -> Self {
         self.state = state;
         self

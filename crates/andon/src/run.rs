@@ -93,6 +93,12 @@ impl Run {
         self.live.deny(call, by, why)
     }
 
+    /// A person answers several calls that wait, each with yes or no. All answers are taken, or none is: where one call does not
+    /// wait, or is answered twice, nothing is decided.
+    pub fn decide_all(&self, answers: &[(CallId, bool)], by: Option<&str>) -> Result<(), DecideError> {
+        self.live.decide_all(answers, by)
+    }
+
     /// Waits until the run has settled, and says how.
     ///
     /// # Cancel safety

@@ -144,3 +144,25 @@ async fn after_turn_while_waiting_lets_the_person_decide_and_then_stops() {
     cancelled(&agent, &run).await;
     assert_eq!((log.started(), model.calls()), (1, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn answers_to_several_calls_are_all_taken_or_none_is() {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("a", "danger"), ("b", "danger"), ("c", "safe")]), says("Done.")]);
+    let safe = tools::slow("safe", secs(60), &log);
+    let agent = agent(&model).tool(tools::quick("danger", &log).needs_approval()).tool(safe).build().unwrap();
+    let run = agent.start("Do it.").unwrap();
+    until(&run, |event| matches!(event, Event::ApprovalRequested { call, .. } if call.as_str() == "b")).await;
+    let started = log.started();
+    for wrong in [[("a", true), ("c", true)], [("a", true), ("x", false)], [("b", true), ("b", false)]] {
+        let answers = wrong.map(|(call, is_yes)| (id(call), is_yes));
+        assert_eq!(run.decide_all(&answers, Some("ada")), Err(DecideError::NotWaiting), "{wrong:?}");
+    }
+    assert_eq!((verdicts(&run), log.started()), (vec![], started), "nothing was decided");
+    run.decide_all(&[(id("b"), false), (id("a"), true)], Some("ada")).unwrap();
+    settled(&agent, &run).await;
+    let history = agent.history().await.unwrap();
+    assert_eq!(result_of(&history, "a").status, ResultStatus::Ok);
+    assert_eq!(result_of(&history, "b").status, ResultStatus::Refused);
+    assert_eq!(verdicts(&run).len(), 2);
+}

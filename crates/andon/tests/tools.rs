@@ -258,3 +258,20 @@ fn a_stop_comes_to_rest_while_one_tool_has_finished_and_another_uses_its_grace()
     });
     assert_eq!(elapsed, millis(500));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_result_of_a_quick_tool_is_shown_while_a_slow_one_runs_on() {
+    let runtime = andon::Runtime::builder().build();
+    let log = ToolLog::new();
+    // Whether the driver hears of the quick one before or after it begins to wait is chance: so it is tried often.
+    for _ in 0..30 {
+        let model = ScriptedModel::new([calls(&[("a", "quick"), ("b", "slow")])]);
+        let agent = andon::Agent::builder().model(model).runtime(&runtime);
+        let agent = agent.tool(tools::quick("quick", &log)).tool(tools::slow("slow", secs(3600), &log));
+        let run = agent.build().unwrap().start("Go.").unwrap();
+        let finished = until(&run, |event| matches!(event, Event::ToolFinished { .. }));
+        tokio::time::timeout(secs(10), finished).await.expect("the quick tool has finished");
+        run.cancel(andon::Cancel::now());
+        run.outcome().await;
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::child::Program;
+use crate::child::{Database, Program};
 use crate::server::Served;
 
 const OPENAI: &str = "sk-canary-openai-7c1f";
@@ -17,7 +18,6 @@ const COLLECTOR: &str = "canary-collector-55d0";
 const BEARER: &str = "canary-bearer-3e77";
 const HEADER: &str = "canary-header-20cc";
 const QUERY: &str = "canary-query-b8e4";
-// Keys that the server itself gives out belong here as soon as the program can make them.
 const SECRETS: [&str; 6] = [OPENAI, ANTHROPIC, COLLECTOR, BEARER, HEADER, QUERY];
 
 /// A collector that keeps what it is sent: heads and bodies apart.
@@ -64,6 +64,12 @@ fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
+/// The database, and all that lies beside it.
+fn all_files(folder: &Path) -> Vec<u8> {
+    let files = std::fs::read_dir(folder).unwrap();
+    files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default()).collect()
+}
+
 #[test]
 fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     let provider = BadProvider::start_on_thread(Protocol::Http1);
@@ -100,10 +106,7 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     let figures = served.text("/metrics");
     served.program.signal(Signal::TERM);
     let ended = served.program.end_without_closing();
-    let files: Vec<u8> = std::fs::read_dir(folder.path())
-        .unwrap()
-        .flat_map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default())
-        .collect();
+    let files = all_files(folder.path());
     let traces = collector.bodies.lock().unwrap().clone();
     let refused = refused.to_string();
     let places: [(&str, &[u8]); 8] = [
@@ -136,4 +139,33 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
     assert!(holds(&collector.heads.lock().unwrap(), COLLECTOR));
     let lines = ended.stderr.lines().map(serde_json::from_str::<serde_json::Value>);
     assert!(lines.into_iter().all(|line| line.is_ok()), "a line of the log is no JSON:\n{}", ended.stderr);
+}
+
+#[test]
+fn no_key_that_the_server_gave_out_is_in_what_it_leaves() {
+    let db = Database::new();
+    let flags = ["--auth", "--log", "debug", "--log-format", "json"];
+    let served = Served::start(&db, &flags);
+    let made = db.run(&["keys", "create", "ada", "--scope", "run:read", "--scope", "metrics"]);
+    let key = made.stdout.trim().to_owned();
+    let secret = key.rsplit('_').next().unwrap().to_owned();
+    assert!(key.starts_with("andon_") && secret.len() > 20, "{key}");
+    let shown = [("authorization", format!("Bearer {key}")), ("x-request-id", "canary-1".to_owned())];
+    let (status, runs) = served.get_with("/v1/runs", &shown);
+    assert_eq!(status, 200, "{runs}");
+    let (_, refused) = served.get_with("/v1/line", &[("authorization", format!("Bearer {key}x"))]);
+    let figures = served.text_with("/metrics", &shown);
+    served.program.signal(Signal::TERM);
+    let ended = served.program.end_without_closing();
+    let files = all_files(Path::new(&db.file("")));
+    let told = format!("{runs}{refused}{figures}");
+    for (place, bytes) in [
+        ("the log", ended.stderr.as_bytes()),
+        ("standard output", ended.stdout.as_bytes()),
+        ("the database", &files),
+        ("the answers", told.as_bytes()),
+    ] {
+        assert!(!holds(bytes, &secret), "the key is in {place}:\n{}", String::from_utf8_lossy(bytes));
+    }
+    assert!(holds(ended.stderr.as_bytes(), "canary-1") && holds(&files, "ada") && holds(told.as_bytes(), "andon_runs"));
 }

@@ -1,6 +1,7 @@
 //! The real program with real signals. Tests wait for what it writes, never for a while.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod adk;
 mod canaries;
 mod cancel_cmd;
 mod chat;

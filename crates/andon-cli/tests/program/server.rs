@@ -52,12 +52,20 @@ impl Served {
         self.answer(self.send(Method::GET, path, None))
     }
 
-    /// As [`get`](Self::get), with these headers.
-    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, String)]) -> (u16, Value) {
+    fn send_with(&self, path: &str, headers: &[(&str, String)]) -> Response {
         let request = self.http.get(format!("{}{path}", self.url)).timeout(PATIENCE);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
-        let response = self.runtime.block_on(async { request.send().await }).unwrap();
-        self.answer(response)
+        self.runtime.block_on(async { request.send().await }).unwrap()
+    }
+
+    /// As [`get`](Self::get), with these headers.
+    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, String)]) -> (u16, Value) {
+        self.answer(self.send_with(path, headers))
+    }
+
+    /// As [`text`](Self::text), with these headers.
+    pub(crate) fn text_with(&self, path: &str, headers: &[(&str, String)]) -> String {
+        self.runtime.block_on(self.send_with(path, headers).text()).unwrap()
     }
 
     /// What is there, as text.
@@ -72,6 +80,17 @@ impl Served {
 
     pub(crate) fn put(&self, path: &str, body: &Value) -> (u16, Value) {
         self.answer(self.send(Method::PUT, path, Some(body)))
+    }
+
+    /// Asks for something that is told bit by bit.
+    pub(crate) fn open(&self, path: &str, body: &Value) -> Response {
+        self.send(Method::POST, path, Some(body))
+    }
+
+    /// More of what is told; nothing at its end, however it came.
+    pub(crate) fn more(&self, response: &mut Response) -> Option<String> {
+        let chunk = self.runtime.block_on(response.chunk()).ok().flatten()?;
+        Some(String::from_utf8(chunk.to_vec()).unwrap())
     }
 
     /// Starts a run of the practice agent; gives its id.

@@ -2,10 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use crate::client::{Connection, with_body};
+
+/// How often a session is asked for before it is given up.
+const TRIES: usize = 50;
 
 /// A new session of an app; its id.
 pub(crate) async fn session(at: SocketAddr, app: &str) -> String {
@@ -13,9 +18,18 @@ pub(crate) async fn session(at: SocketAddr, app: &str) -> String {
     let id = format!("s{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let what = format!("POST /apps/{app}/users/ada/sessions");
     let request = with_body(&what, "application/json", &format!(r#"{{"sessionId":"{id}"}}"#));
-    let (status, _) = Connection::open(at).await.whole(&request).await;
-    assert_eq!(status, 200, "the session is created");
-    id
+    let mut tries = 0;
+    loop {
+        let (status, _) = Connection::open(at).await.whole(&request).await;
+        if status == 200 {
+            return id;
+        }
+        // ADK's own answers 500 now and then, when its database is busy with what was broken off.
+        tries += 1;
+        assert!(status == 500 && tries < TRIES, "the session is created: {status}");
+        eprintln!("{at} answered {status} when a session was to be created; trying again");
+        sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// New sessions of an app.

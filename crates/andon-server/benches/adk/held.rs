@@ -10,7 +10,7 @@ use crate::table::{Goal, Line, median};
 
 const RUNS: usize = 500;
 /// The first ones pay for threads and tables.
-const WARM: usize = 50;
+const WARM: usize = 500;
 /// How many are started at one time.
 const AT_A_TIME: usize = 10;
 

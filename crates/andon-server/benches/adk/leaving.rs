@@ -18,6 +18,8 @@ use crate::upstream::Upstream;
 /// How often each server has its turn, and how many leave it in a turn.
 const ROUNDS: usize = 4;
 const LEAVE: usize = 80;
+/// It counts as so long when it takes longer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A client leaves in the middle of an answer: how soon is the model's own connection closed?
 pub(crate) fn disconnect() -> Vec<Line> {
@@ -32,7 +34,7 @@ pub(crate) fn disconnect() -> Vec<Line> {
             let (mut andon, mut adk) = (Vec::new(), Vec::new());
             for _ in 0..ROUNDS {
                 for house in &both {
-                    let took = leave(house.address, &upstream, at_a_time).await;
+                    let took = leave(house, &upstream, at_a_time).await;
                     match house.whose {
                         Whose::Andon => andon.extend(took),
                         Whose::Adk => adk.extend(took),
@@ -52,13 +54,14 @@ pub(crate) fn disconnect() -> Vec<Line> {
 }
 
 /// Clients that leave, so many at a time: how long each took.
-async fn leave(at: SocketAddr, upstream: &Upstream, at_a_time: usize) -> Vec<Duration> {
+async fn leave(house: &House, upstream: &Upstream, at_a_time: usize) -> Vec<Duration> {
+    let (whose, at) = (house.whose, house.address);
     let clients = (0..at_a_time).map(|_| {
         let upstream = upstream.clone();
         spawn_local(async move {
             let mut took = Vec::new();
             for _ in 0..LEAVE / at_a_time {
-                took.push(leave_once(at, &upstream).await);
+                took.push(leave_once(whose, at, &upstream).await);
             }
             took
         })
@@ -66,7 +69,7 @@ async fn leave(at: SocketAddr, upstream: &Upstream, at_a_time: usize) -> Vec<Dur
     all(clients.collect()).await.concat()
 }
 
-async fn leave_once(at: SocketAddr, upstream: &Upstream) -> Duration {
+async fn leave_once(whose: Whose, at: SocketAddr, upstream: &Upstream) -> Duration {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let prompt = format!("run-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let session = session(at, "upstream").await;
@@ -78,6 +81,11 @@ async fn leave_once(at: SocketAddr, upstream: &Upstream) -> Duration {
     }
     let left = now();
     drop(connection);
-    let closed = timeout(Duration::from_secs(30), closed).await.expect("it is closed within half a minute");
-    closed.expect("the upstream is there").saturating_duration_since(left)
+    match timeout(PATIENCE, closed).await {
+        Ok(closed) => closed.expect("the upstream is there").saturating_duration_since(left),
+        Err(_) => {
+            eprintln!("{whose:?} has not closed the model's connection of {session} within {PATIENCE:?}");
+            PATIENCE
+        }
+    }
 }

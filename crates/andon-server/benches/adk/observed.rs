@@ -7,18 +7,21 @@ use andon_testkit::bench::now;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 
-use crate::asking::{all, run_sse, session};
+use crate::asking::{all, run_sse, sessions};
 use crate::client::Connection;
 use crate::collector;
 use crate::house::{House, OBSERVED};
 use crate::process::on_one_thread;
+use crate::streams;
 use crate::table::{Goal, Line, median};
 
 const ROUNDS: usize = 7;
 const CLIENTS: usize = 16;
-const RUNS: usize = 60;
+const RUNS: usize = 100;
+/// How many runs a session has: a long one makes each run dearer.
+const OF_SESSION: usize = 10;
 
-/// Runs a second of which each is a word: two spans a run is the most that there can be beside so little. Figures and spans are
+/// Runs a second of which each is a word, with two spans a run beside so little, and events a second. Figures and spans are
 /// made, and sent to a collector that takes them, against none of it. ADK's server is not asked.
 pub(crate) fn telemetry() -> Vec<Line> {
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -26,6 +29,7 @@ pub(crate) fn telemetry() -> Vec<Line> {
     let (plain, observed) = (House::ours(&[]), House::ours(&[OBSERVED, &collector]));
     let batches = Rc::new(Cell::new(0));
     let (mut without, mut with, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
+    let mut pieces = Vec::new();
     on_one_thread(async {
         port.set_nonblocking(true).expect("a port");
         spawn_local(collector::serve(TcpListener::from_std(port).expect("a port"), Rc::clone(&batches)));
@@ -34,6 +38,9 @@ pub(crate) fn telemetry() -> Vec<Line> {
             without.push(of_plain.0);
             with.push(of_observed.0);
             cpu.push(of_observed.1 - of_plain.1);
+            let of_plain = streams::rate(&plain, "drip", CLIENTS, 5).await.events;
+            let of_observed = streams::rate(&observed, "drip", CLIENTS, 5).await.events;
+            pieces.push((1.0 - of_observed / of_plain) * 100.0);
         }
     });
     assert!(batches.get() > 0, "the collector got something");
@@ -43,6 +50,7 @@ pub(crate) fn telemetry() -> Vec<Line> {
         line("runs of a word a second through /run_sse, 16 clients", median(without), "/s", Goal::None),
         line("… with figures, and spans over OTLP", median(with), "/s", Goal::None),
         line("… what telemetry takes of it", lost, "%", Goal::AtMost(10.0)),
+        line("… and of the events a second of answers of 1,000 pieces", median(pieces), "%", Goal::AtMost(10.0)),
         line("… CPU time of the server that it adds to a run", median(cpu), "µs", Goal::None),
     ]
 }
@@ -52,13 +60,13 @@ async fn rate(house: &House) -> (f64, f64) {
     let at = house.address;
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
-        clients.push((Connection::open(at).await, session(at, "hello").await));
+        clients.push((Connection::open(at).await, sessions(at, "hello", RUNS / OF_SESSION).await));
     }
     let (began, before) = (now(), house.process.cpu());
-    let clients = clients.into_iter().map(|(mut connection, session)| {
+    let clients = clients.into_iter().map(|(mut connection, sessions)| {
         spawn_local(async move {
-            for _ in 0..RUNS {
-                connection.feed(&run_sse("hello", &session, "Go.")).await;
+            for session in sessions.iter().flat_map(|session| std::iter::repeat_n(session, OF_SESSION)) {
+                connection.feed(&run_sse("hello", session, "Go.")).await;
                 while connection.chunk().await.is_some() {}
             }
         })

@@ -1,7 +1,8 @@
 """ADK's own server with models that cost as little as a model can: the peer that Andon is measured beside.
 
 `python peer.py FOLDER` serves on a free port of loopback, prints its address, and ends when its standard input does. It is set up
-as `adk api_server FOLDER` sets it up, sessions in SQLite included, but writes no log of requests.
+as `adk api_server FOLDER` sets it up, but writes no log of requests and keeps its sessions in memory, which is the kindest for it:
+in SQLite, as it does unless told otherwise, runs of sixteen clients end with "database is locked".
 """
 
 import asyncio
@@ -129,7 +130,13 @@ def main():
     listener.bind(("127.0.0.1", 0))
     # As deep as asyncio's own.
     listener.listen(2048)
-    app = get_fast_api_app(agents_dir=folder, agent_loader=Loader(), web=False, port=listener.getsockname()[1])
+    app = get_fast_api_app(
+        agents_dir=folder,
+        agent_loader=Loader(),
+        session_service_uri="memory://",
+        web=False,
+        port=listener.getsockname()[1],
+    )
     threading.Thread(target=end_with_stdin, daemon=True).start()
     print(f"127.0.0.1:{listener.getsockname()[1]}", flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[listener])

@@ -17,9 +17,10 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::{Map, Value, json};
 
 use super::Route;
-use super::form::{Body, Object, invalid};
+use super::form::Body;
 use super::reach::{self, no_session};
 use super::story::seconds;
+use super::valid::{self, Fields, noted};
 use crate::Shared;
 use crate::json::Json;
 use crate::path::Path;
@@ -129,21 +130,27 @@ async fn save(
     Path((app, user, session)): Path<Name>,
     Body(body): Body,
 ) -> Result<Json<Value>, Problem> {
-    let body = Object::body(&body)?;
-    let name = body.text("filename")?.ok_or_else(|| body.missing("filename"))?.to_owned();
-    let artifact = body.object("artifact")?.ok_or_else(|| body.missing("artifact"))?;
-    let more = body.map("customMetadata")?.cloned();
+    let (name, value) = valid::read(&body, order)?;
     let key = reach::session(&principal, &app, &user, &session)?;
-    check_name(&name)?;
-    let mut value = Map::new();
-    let (part, media) = part(&artifact)?;
-    value.insert("part".to_owned(), part);
-    value.extend(media.map(|media| ("mimeType".to_owned(), media.into())));
-    value.extend(more.map(|more| ("customMetadata".to_owned(), more.into())));
     // Begun, it is brought to its end, whether the client waits or not.
     let shared = Shared::clone(&core);
     let saving = core.spawn(async move { put(&shared, &key, name, value).await });
     saving.await.map_err(|_| Problem::unavailable("journal", "the artifact was not saved: try again"))?.map(Json)
+}
+
+/// What is to be saved, and under which name.
+fn order(body: &Fields<'_>) -> Result<(String, Map<String, Value>), Problem> {
+    let name = body.text("filename");
+    let artifact = body.needed("artifact");
+    let more = body.map("customMetadata").cloned();
+    let (Some(name), Some(artifact)) = (name, artifact) else { return Err(noted()) };
+    let mut value = Map::new();
+    let (part, media) = part(&artifact)?;
+    check_name(name)?;
+    value.insert("part".to_owned(), part);
+    value.extend(media.map(|media| ("mimeType".to_owned(), media.into())));
+    value.extend(more.map(|more| ("customMetadata".to_owned(), more.into())));
+    Ok((name.to_owned(), value))
 }
 
 /// Saves the next version of a name.
@@ -194,13 +201,12 @@ fn check_name(name: &str) -> Result<(), Problem> {
 }
 
 /// The part that is kept, and what kind of data it is.
-fn part(artifact: &Object<'_>) -> Result<(Value, Option<String>), Problem> {
-    if let Some(data) = artifact.object("inlineData")? {
-        let media = data.text("mimeType")?.map(str::to_owned);
-        let text = data.text("data")?.ok_or_else(|| data.missing("data"))?;
+fn part(artifact: &Fields<'_>) -> Result<(Value, Option<String>), Problem> {
+    if let Some(data) = artifact.object("inlineData") {
+        let media = data.some_text("mimeType").map(str::to_owned);
+        let text = data.text("data").ok_or_else(noted)?;
         if STANDARD.decode(text).is_err() && URL_SAFE.decode(text).is_err() {
-            let (place, words) = (data.place("data"), "Data should be valid base64");
-            return Err(invalid("bytes_invalid_encoding", &place, words, &json!(text)));
+            data.refuse("data", "bytes_invalid_encoding", "Data should be valid base64", &json!(text));
         }
         let mut kept = json!({"data": text});
         if let (Some(media), Value::Object(kept)) = (&media, &mut kept) {
@@ -208,7 +214,7 @@ fn part(artifact: &Object<'_>) -> Result<(Value, Option<String>), Problem> {
         }
         return Ok((json!({"inlineData": kept}), media));
     }
-    if let Some(text) = artifact.text("text")? {
+    if let Some(text) = artifact.some_text("text") {
         return Ok((json!({"text": text}), Some("text/plain".to_owned())));
     }
     Err(Problem::bad_request("bad-artifact", "Artifact must have either inline_data or text content."))
@@ -287,7 +293,7 @@ fn version_of_query(query: &str) -> Result<Option<i64>, Problem> {
     let mut fields = query.split('&').filter_map(|field| field.split_once('='));
     let Some((_, number)) = fields.find(|(name, _)| *name == "version") else { return Ok(None) };
     let words = "Input should be a valid integer, unable to parse string as an integer";
-    let refuse = |_| invalid("int_parsing", &[json!("query"), json!("version")], words, &json!(number));
+    let refuse = |_| valid::invalid("int_parsing", &[json!("query"), json!("version")], words, &json!(number));
     number.parse().map(Some).map_err(refuse)
 }
 
@@ -316,7 +322,7 @@ async fn delete(
 }
 
 async fn no_memory(_: Principal, Body(body): Body) -> Problem {
-    match Object::body(&body).and_then(|body| body.text("sessionId")?.ok_or_else(|| body.missing("sessionId"))) {
+    match valid::read(&body, |body| body.text("sessionId").map(drop).ok_or_else(noted)) {
         Ok(_) => Problem::bad_request("no-memory", "Memory service is not configured."),
         Err(problem) => problem,
     }

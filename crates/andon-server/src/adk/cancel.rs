@@ -12,7 +12,8 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-use super::form::{MaybeBody, Object, invalid};
+use super::form::MaybeBody;
+use super::valid::{self, Fields};
 use super::{reach, sessions};
 use crate::Shared;
 use crate::api::create::CANCEL;
@@ -35,26 +36,19 @@ struct CancelSession {
 }
 
 impl CancelSession {
-    fn read(body: &Value) -> Result<Self, Problem> {
-        let body = Object::body(body)?;
+    fn read(fields: &Fields<'_>) -> Self {
         let force = |value: &Value| ForceForm::deserialize(value).ok();
-        let forces = "Input should be 'after_turn', 'graceful' or 'now'";
-        let note = body.text("note")?;
+        let note = fields.some_text("note");
         if note.is_some_and(|note| note.len() > MAX_NOTE) {
             let words = format!("String should have at most {MAX_NOTE} bytes");
-            return Err(invalid("string_too_long", &body.place("note"), &words, &Value::Null));
+            fields.refuse("note", "string_too_long", &words, &Value::Null);
         }
-        Ok(Self {
-            force: body.of_kind("force", force, "literal_error", forces)?,
-            grace_ms: body.of_kind(
-                "graceMs",
-                Value::as_u64,
-                "int_type",
-                "Input should be a valid integer, 0 or more",
-            )?,
+        Self {
+            force: fields.some("force", force, "literal_error", "Input should be 'after_turn', 'graceful' or 'now'"),
+            grace_ms: fields.some("graceMs", Value::as_u64, "int_type", "Input should be a valid integer, 0 or more"),
             note: note.map(str::to_owned),
-            wait: body.flag("wait")?.unwrap_or_default(),
-        })
+            wait: fields.is_some_set("wait"),
+        }
     }
 }
 
@@ -113,7 +107,11 @@ async fn cancel(
     let (mut parts, body) = request.into_parts();
     let Ok(MayWait(may_wait)) = MayWait::from_request_parts(&mut parts, core).await;
     let MaybeBody(asked) = MaybeBody::from_request(Request::from_parts(parts, body), core).await?;
-    let asked = asked.as_ref().map(CancelSession::read).transpose()?.unwrap_or_default();
+    let asked = asked
+        .as_ref()
+        .map(|asked| valid::read(asked, |fields| Ok(CancelSession::read(fields))))
+        .transpose()?
+        .unwrap_or_default();
     let CancelSession { force, grace_ms, note, wait } = asked;
     let how = how(principal, force, None, note, grace_ms)?;
     let selector =

@@ -15,12 +15,12 @@ use andon::core::progress::Progress;
 use andon::core::time::Stamp;
 use andon::{Moved, SessionKey, StateMap};
 
-use super::form::Object;
 use crate::problem::Problem;
 
-/// A session with the conversation that these events tell.
-pub(crate) fn session(key: &SessionKey, state: &StateMap, events: &[Object<'_>], now: Stamp) -> Result<Moved, Problem> {
-    let turns = read::turns(events, now)?;
+pub(crate) use read::{Turn, turns};
+
+/// A session with the conversation of these turns.
+pub(crate) fn session(key: &SessionKey, state: &StateMap, turns: Vec<Turn>, now: Stamp) -> Result<Moved, Problem> {
     let runs: Vec<_> = turns.into_iter().map(|turn| write::run(key, turn, now)).collect::<Result<_, _>>()?;
     for (_, stored) in &runs {
         // The same check as for any other record from elsewhere.

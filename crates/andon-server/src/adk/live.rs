@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::pin::pin;
 
-use andon::{Ending, FeedItem, StateChange};
+use andon::{Ending, FeedItem, StateChange, StateMap};
 use axum::body::Bytes;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
@@ -29,7 +29,7 @@ use super::closing::is_providers_answer;
 use super::render::View;
 use super::request::{Asked, message};
 use super::run::{Followed, Place};
-use super::valid::{Fields, Name, json, refuse};
+use super::valid::{self, Fields, json};
 use crate::Shared;
 use crate::api::socket::{Allowance, Close, Over, fault, limited, say_goodbye};
 use crate::idle::after;
@@ -183,27 +183,18 @@ impl<'a> Live<'a> {
         let wrong = |problem: Problem| Over::because(close_code::INVALID, what_is_wrong(&problem));
         crate::body::not_too_deep(text.as_bytes(), self.core.options.max_depth).map_err(wrong)?;
         let body = json(text.as_bytes()).map_err(wrong)?;
-        let mut errors = Vec::new();
-        let fields = Fields::of(&body, Vec::new(), &mut errors);
-        let fields = fields.ok_or_else(|| Over::because(close_code::INVALID, "send an object"))?;
-        if SPOKEN.iter().any(|name| fields.has(*name)) {
-            return Err(Over::Because(text_only()));
+        match valid::read(&body, |fields| Ok(Said::read(fields))).map_err(wrong)? {
+            Said::Spoken => Err(Over::Because(text_only())),
+            Said::Close => Err(Over::because(close_code::NORMAL, "closed by the client")),
+            Said::Content(asked, state) => {
+                let asked = asked.transpose().map_err(wrong)?;
+                self.begin(asked, state).await.map_err(|problem| Over::Because(trouble(&problem)))
+            }
         }
-        if fields.is_set(Name("close", "close"), &mut errors) {
-            return Err(Over::because(close_code::NORMAL, "closed by the client"));
-        }
-        let state = fields.map(Name("stateDelta", "state_delta"), &mut errors).unwrap_or_default();
-        let content = fields.object(Name("content", "content"), &mut errors);
-        let asked = content.map(|content| message(&content, &mut errors)).transpose();
-        if !errors.is_empty() {
-            return Err(wrong(refuse(errors)));
-        }
-        let asked = asked.map_err(wrong)?;
-        self.begin(asked, state).await.map_err(|problem| Over::Because(trouble(&problem)))
     }
 
     /// Begins what was asked for (invariant 1).
-    async fn begin(&mut self, asked: Option<Asked>, state: andon::StateMap) -> Result<(), Problem> {
+    async fn begin(&mut self, asked: Option<Asked>, state: StateMap) -> Result<(), Problem> {
         let Self { core, principal, place, .. } = self;
         let followed = match asked {
             Some(Asked::Run(input)) => place.start(core, principal, input, state, VIEW).await?,
@@ -281,12 +272,28 @@ fn what_is_wrong(problem: &Problem) -> String {
 }
 
 /// What speech and pictures come in.
-const SPOKEN: [Name; 4] = [
-    Name("blob", "blob"),
-    Name("activityStart", "activity_start"),
-    Name("activityEnd", "activity_end"),
-    Name("audioStreamEnd", "audio_stream_end"),
-];
+const SPOKEN: [&str; 4] = ["blob", "activityStart", "activityEnd", "audioStreamEnd"];
+
+/// What a frame says.
+enum Said {
+    /// Something that is no text.
+    Spoken,
+    Close,
+    Content(Option<Result<Asked, Problem>>, StateMap),
+}
+
+impl Said {
+    fn read(fields: &Fields<'_>) -> Self {
+        if SPOKEN.iter().any(|name| fields.has(name)) {
+            return Self::Spoken;
+        }
+        if fields.is_set("close") {
+            return Self::Close;
+        }
+        let state = fields.map("stateDelta").cloned().unwrap_or_default();
+        Self::Content(fields.object("content").map(|content| message(&content)), state)
+    }
+}
 
 /// What happens next in the first turn; nothing at its end. It waits for ever if there is none.
 async fn next(turns: &mut VecDeque<Followed>) -> Option<FeedItem> {

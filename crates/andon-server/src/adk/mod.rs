@@ -4,7 +4,7 @@
 //!
 //! 1. What a client is sent while a run goes on and what its session shows afterwards are made by one rendering of the run's
 //!    own events. So they are the same.
-//! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes.
+//! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes. [`words`] sees to that for all of them.
 
 mod about;
 mod artifacts;
@@ -28,10 +28,11 @@ mod ui;
 mod valid;
 mod words;
 
-pub(crate) use words::in_adks_words;
+pub(crate) use words::in_the_words_of_its_path;
+#[cfg(test)]
+pub(crate) use words::is_adks;
 
 use axum::Router;
-use axum::middleware;
 use axum::routing::{MethodRouter, get, post};
 
 use crate::Shared;
@@ -50,11 +51,9 @@ fn runs() -> Vec<Route> {
     vec![("/run", post(run::run)), ("/run_sse", post(run::run_sse)), ("/run_live", get(live::run_live))]
 }
 
-/// All routes, with refusals in ADK's words.
+/// All routes.
 pub(crate) fn router(core: &Shared) -> Router<Shared> {
     // Without a page there is nothing at the root.
     let front = core.options.adk_ui.is_some().then(ui::front);
-    let routes =
-        routes().into_iter().chain(front).fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    routes.layer(middleware::map_response(in_adks_words))
+    routes().into_iter().chain(front).fold(Router::new(), |router, (path, methods)| router.route(path, methods))
 }

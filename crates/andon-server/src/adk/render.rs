@@ -72,9 +72,18 @@ struct ModelCall {
 #[derive(Debug)]
 struct OpenCall {
     call: ToolCall,
-    /// A person has not decided yet.
-    is_asked: bool,
+    question: Question,
     result: Option<(Arc<ToolResult>, Option<StateMap>)>,
+}
+
+/// Whether a person is asked about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    /// No, or it is decided.
+    None,
+    Open,
+    /// An answer was given that is not on record yet.
+    Answered,
 }
 
 impl Rendering {
@@ -121,7 +130,15 @@ impl Rendering {
     /// Whether nothing goes on until a person has decided.
     pub(crate) fn waits(&self) -> bool {
         let mut open = self.calls.iter().filter(|call| call.result.is_none()).peekable();
-        open.peek().is_some() && open.all(|call| call.is_asked)
+        open.peek().is_some() && open.all(|call| call.question == Question::Open)
+    }
+
+    /// A person has answered: the run goes on, although its record does not say so yet.
+    pub(crate) fn answered(&mut self, call: &CallId) {
+        if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *call && open.question == Question::Open)
+        {
+            open.question = Question::Answered;
+        }
     }
 
     /// What is told of a fact.
@@ -218,7 +235,7 @@ impl Rendering {
             self.closing.used_for_nothing(used);
             return None;
         };
-        let open = message.calls().map(|call| OpenCall { call: call.clone(), is_asked: false, result: None });
+        let open = message.calls().map(|call| OpenCall { call: call.clone(), question: Question::None, result: None });
         self.calls = open.collect();
         self.is_models_turn = true;
         let (mut parts, unreadable) = parts(&message);
@@ -244,7 +261,7 @@ impl Rendering {
     /// A person has to say yes.
     fn question(&mut self, call: &CallId, at: Wall) -> Option<AdkEvent> {
         let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.result.is_none())?;
-        open.is_asked = true;
+        open.question = Question::Open;
         let original = AdkPart::call(call.as_str(), &open.call.name, results::arguments(&open.call)).function_call;
         let hint = format!("Say whether {} may be called with these arguments.", open.call.name);
         let confirmation = json!({"hint": hint, "confirmed": false});
@@ -261,8 +278,8 @@ impl Rendering {
 
     /// A person, or the stop, has decided.
     fn decision(&mut self, call: &CallId, verdict: &Approval, at: Wall) -> Option<AdkEvent> {
-        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.is_asked)?;
-        open.is_asked = false;
+        let open = self.calls.iter_mut().find(|open| open.call.id == *call && open.question != Question::None)?;
+        open.question = Question::None;
         let answer = |response| AdkPart::response(confirmation_id(&self.run, call), CONFIRMATION, response);
         let confirmed = match verdict {
             Approval::Approved { .. } => true,

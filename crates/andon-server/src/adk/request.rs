@@ -7,7 +7,7 @@ use andon::{Message, Part, Role, StateMap};
 use serde_json::Value;
 
 use super::render::CONFIRMATION;
-use super::valid::{Fields, Name, json, refuse};
+use super::valid::{self, Fields, json, noted};
 use crate::problem::Problem;
 
 /// A request for a run.
@@ -48,39 +48,37 @@ enum Said {
 impl RunRequest {
     /// Reads a request.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Problem> {
-        let body = json(bytes)?;
-        let mut errors = Vec::new();
-        let Some(fields) = Fields::of(&body, Vec::new(), &mut errors) else { return Err(refuse(errors)) };
-        let app = fields.some_text(Name("appName", "app_name"), &mut errors);
-        let user = fields.text(Name("userId", "user_id"), &mut errors);
-        let session = fields.text(Name("sessionId", "session_id"), &mut errors);
-        let parts =
-            fields.needed(Name("newMessage", "new_message"), &mut errors).map(|content| parts(&content, &mut errors));
-        let streaming = fields.is_set(Name("streaming", "streaming"), &mut errors);
-        let state = fields.map(Name("stateDelta", "state_delta"), &mut errors);
-        let resumed = fields.some_text(Name("invocationId", "invocation_id"), &mut errors);
-        let (Some(user), Some(session), Some(parts), true) = (user, session, parts, errors.is_empty()) else {
-            return Err(refuse(errors));
-        };
+        valid::read(&json(bytes)?, Self::of)
+    }
+
+    fn of(fields: &Fields<'_>) -> Result<Self, Problem> {
+        let app = fields.some_text("appName").map(str::to_owned);
+        let user = fields.text("userId");
+        let session = fields.text("sessionId");
+        let parts = fields.needed("newMessage").map(|content| parts(&content));
+        let streaming = fields.is_set("streaming");
+        let state = fields.map("stateDelta").cloned().unwrap_or_default();
+        let resumed = fields.some_text("invocationId");
+        let (Some(user), Some(session), Some(parts)) = (user, session, parts) else { return Err(noted()) };
         if resumed.is_some() {
             let detail =
                 "invocationId: a run is not resumed here, and no tool is run twice; leave it out and ask again";
             return Err(Problem::bad_request("no-resume", detail));
         }
-        Ok(Self { app, user, session, asked: asked(parts?)?, streaming, state: state.unwrap_or_default() })
+        let (user, session) = (user.to_owned(), session.to_owned());
+        Ok(Self { app, user, session, asked: asked(parts?)?, streaming, state })
     }
 }
 
 /// A message of ADK's, as what is asked for.
-pub(crate) fn message(content: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Asked, Problem> {
-    asked(parts(content, errors)?)
+pub(crate) fn message(content: &Fields<'_>) -> Result<Asked, Problem> {
+    asked(parts(content)?)
 }
 
-fn parts(content: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Vec<Said>, Problem> {
-    content.nothing_but(&[Name("parts", "parts"), Name("role", "role")], errors);
-    content.some_text(Name("role", "role"), errors);
-    let parts = content.list(Name("parts", "parts"), errors);
-    parts.iter().map(|part| said(part, errors)).collect()
+fn parts(content: &Fields<'_>) -> Result<Vec<Said>, Problem> {
+    content.nothing_but(&["parts", "role"]);
+    content.some_text("role");
+    content.objects("parts").iter().map(said).collect()
 }
 
 /// All of it is words for the model, or all of it answers questions.
@@ -106,43 +104,43 @@ fn asked(parts: Vec<Said>) -> Result<Asked, Problem> {
     Ok(Asked::Run(Message { role: Role::User, parts: words, cut: None }))
 }
 
-const TEXT: Name = Name("text", "text");
-const INLINE: Name = Name("inlineData", "inline_data");
-const FILE: Name = Name("fileData", "file_data");
-const RESPONSE: Name = Name("functionResponse", "function_response");
-const MIME: Name = Name("mimeType", "mime_type");
-const KNOWN: [Name; 14] = [
+const TEXT: &str = "text";
+const INLINE: &str = "inlineData";
+const FILE: &str = "fileData";
+const RESPONSE: &str = "functionResponse";
+const MIME: &str = "mimeType";
+const KNOWN: [&str; 14] = [
     TEXT,
     INLINE,
     FILE,
     RESPONSE,
-    Name("thought", "thought"),
-    Name("functionCall", "function_call"),
-    Name("codeExecutionResult", "code_execution_result"),
-    Name("executableCode", "executable_code"),
-    Name("mediaResolution", "media_resolution"),
-    Name("thoughtSignature", "thought_signature"),
-    Name("toolCall", "tool_call"),
-    Name("toolResponse", "tool_response"),
-    Name("partMetadata", "part_metadata"),
-    Name("videoMetadata", "video_metadata"),
+    "thought",
+    "functionCall",
+    "codeExecutionResult",
+    "executableCode",
+    "mediaResolution",
+    "thoughtSignature",
+    "toolCall",
+    "toolResponse",
+    "partMetadata",
+    "videoMetadata",
 ];
 
-fn said(part: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Said, Problem> {
-    part.nothing_but(&KNOWN, errors);
-    if let Some(text) = part.some_text(TEXT, errors) {
-        return Ok(Said::Part(Part::Text { text }));
+fn said(part: &Fields<'_>) -> Result<Said, Problem> {
+    part.nothing_but(&KNOWN);
+    if let Some(text) = part.some_text(TEXT) {
+        return Ok(Said::Part(Part::text(text)));
     }
-    if let Some(inline) = part.object(INLINE, errors) {
-        return image(&inline, Name("data", "data"), errors, |media, data| format!("data:{media};base64,{data}"));
+    if let Some(inline) = part.object(INLINE) {
+        return image(&inline, "data", |media, data| format!("data:{media};base64,{data}"));
     }
-    if let Some(file) = part.object(FILE, errors) {
-        return image(&file, Name("fileUri", "file_uri"), errors, |_, address| address.to_owned());
+    if let Some(file) = part.object(FILE) {
+        return image(&file, "fileUri", |_, address| address.to_owned());
     }
-    if let Some(response) = part.object(RESPONSE, errors) {
-        return decision(&response, errors);
+    if let Some(response) = part.object(RESPONSE) {
+        return decision(&response);
     }
-    if !errors.is_empty() || part.has(TEXT) {
+    if part.has_trouble() || part.has(TEXT) {
         return Ok(Said::Part(Part::text("")));
     }
     let detail = "newMessage: only text, images and answers to questions are taken here";
@@ -150,23 +148,18 @@ fn said(part: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Said, Problem> {
 }
 
 /// An image, by its bytes or its address. Nothing else is looked at or listened to.
-fn image(
-    data: &Fields<'_>,
-    holds: Name,
-    errors: &mut Vec<Value>,
-    reference: impl FnOnce(&str, &str) -> String,
-) -> Result<Said, Problem> {
-    let (media_type, held) = (data.text(MIME, errors), data.text(holds, errors));
+fn image(data: &Fields<'_>, holds: &str, reference: impl FnOnce(&str, &str) -> String) -> Result<Said, Problem> {
+    let (media_type, held) = (data.text(MIME), data.text(holds));
     let (Some(media_type), Some(held)) = (media_type, held) else { return Ok(Said::Part(Part::text(""))) };
     if !media_type.starts_with("image/") || media_type.contains([';', ',']) {
         let detail = format!("newMessage: {media_type:.60} is not taken here, only text and images are");
         return Err(Problem::bad_request("bad-media", detail));
     }
-    let reference = reference(&media_type, &standard(&held));
+    let reference = reference(media_type, &standard(held));
     if !reference.starts_with("data:") && !reference.starts_with("https://") {
         return Err(Problem::bad_request("bad-media", "newMessage: a fileUri begins with https:// here"));
     }
-    Ok(Said::Part(Part::Image(Image { media_type, reference })))
+    Ok(Said::Part(Part::Image(Image { media_type: media_type.to_owned(), reference })))
 }
 
 /// Base64 as everybody reads it: ADK's clients also write the alphabet that is meant for addresses.
@@ -175,21 +168,21 @@ fn standard(data: &str) -> String {
 }
 
 /// A person's answer, in any of the forms that ADK's clients write.
-fn decision(response: &Fields<'_>, errors: &mut Vec<Value>) -> Result<Said, Problem> {
-    let name = response.some_text(Name("name", "name"), errors);
-    let id = response.text(Name("id", "id"), errors);
-    let said = response.map(Name("response", "response"), errors).unwrap_or_default();
+fn decision(response: &Fields<'_>) -> Result<Said, Problem> {
+    let name = response.some_text("name");
+    let id = response.text("id");
+    let said = response.map("response");
     let Some(id) = id else { return Ok(Said::Part(Part::text(""))) };
-    if name.as_deref().is_some_and(|name| name != CONFIRMATION) {
+    if name.is_some_and(|name| name != CONFIRMATION) {
         let detail = format!("newMessage: only answers to {CONFIRMATION} are taken; tools are run here");
         return Err(Problem::bad_request("bad-part", detail));
     }
     // Its own client wraps the answer once more, as a text.
     let wrapped =
-        said.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let confirmed = wrapped.as_ref().and_then(|wrapped| wrapped.get("confirmed")).or_else(|| said.get("confirmed"));
+        said.and_then(|said| said.get("response")?.as_str()).and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let confirmed = wrapped.as_ref().and_then(|wrapped| wrapped.get("confirmed")).or_else(|| said?.get("confirmed"));
     match confirmed.and_then(Value::as_bool) {
-        Some(is_yes) => Ok(Said::Decision(Decision { id, is_yes })),
+        Some(is_yes) => Ok(Said::Decision(Decision { id: id.to_owned(), is_yes })),
         None => Err(Problem::bad_request("bad-part", "newMessage: an answer says confirmed: true or false")),
     }
 }

@@ -176,7 +176,7 @@ impl Place {
         Ok(Followed { feed: run.feed(), reading: wanted.reading(core, &run), rendering, run })
     }
 
-    /// Tells a run that waits what a person has decided, and follows it from there.
+    /// Tells a run that waits what a person has decided, all of it or nothing, and follows it from there.
     pub(crate) fn decide(
         &self,
         core: &Shared,
@@ -206,11 +206,11 @@ impl Place {
             let _ = rendering.fact(record);
         }
         let from = Cursor { seq: records.last().map_or(0, |last| last.seq), byte: 0 };
-        let (feed, reading) = (run.feed_from(from), wanted.reading(core, &run));
-        let by = Some(&*principal.name);
-        for (call, is_yes) in calls {
-            if is_yes { run.approve(&call, by)? } else { run.deny(&call, by, None)? }
-        }
+        let feed = run.feed_from(from);
+        run.decide_all(&calls, Some(&*principal.name))?;
+        // Whose answers are not taken was never there, and so does not leave.
+        let reading = wanted.reading(core, &run);
+        calls.iter().for_each(|(call, _)| rendering.answered(call));
         Ok(Followed { run, rendering, feed, reading })
     }
 }

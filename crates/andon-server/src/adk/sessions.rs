@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use andon::core::time::Stamp;
 use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionKey, StateChange, StateMap};
 use axum::extract::State;
 use axum::routing::get;
@@ -17,9 +18,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::form::{Body, MaybeBody, Object};
+use super::form::{Body, MaybeBody};
 use super::reach::{self, CANCEL, no_session};
 use super::story::Told;
+use super::valid::{self, Fields, noted};
 use super::{Route, cancel, import, story};
 use crate::Shared;
 use crate::json::Json;
@@ -44,21 +46,18 @@ type Name = (String, String, String);
 
 /// What is asked for when a session is begun.
 #[derive(Default)]
-struct Order<'a> {
-    name: Option<&'a str>,
+struct Order {
+    name: Option<String>,
     state: StateMap,
-    events: Vec<Object<'a>>,
+    told: Vec<import::Turn>,
 }
 
-impl<'a> Order<'a> {
-    fn read(body: &'a Value) -> Result<Self, Problem> {
-        let body = Object::body(body)?;
-        body.map("options")?;
-        Ok(Self {
-            name: body.text("sessionId")?.map(str::trim).filter(|name| !name.is_empty()),
-            state: body.map("state")?.cloned().unwrap_or_default(),
-            events: body.objects("events")?.unwrap_or_default(),
-        })
+impl Order {
+    fn read(fields: &Fields<'_>, now: Stamp) -> Result<Self, Problem> {
+        fields.map("options");
+        let name = fields.some_text("sessionId").map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+        let state = fields.map("state").cloned().unwrap_or_default();
+        Ok(Self { name, state, told: import::turns(&fields.objects("events"), now)? })
     }
 }
 
@@ -68,21 +67,23 @@ async fn create(
     Path((app, user)): Path<(String, String)>,
     MaybeBody(body): MaybeBody,
 ) -> Result<Json<SessionView>, Problem> {
-    let order = body.as_ref().map(Order::read).transpose()?.unwrap_or_default();
-    let name = order.name.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned);
+    let now = core.runtime.now();
+    let order = body.as_ref().map(|body| valid::read(body, |fields| Order::read(fields, now))).transpose()?;
+    let Order { name, state, told } = order.unwrap_or_default();
+    let name = name.unwrap_or_else(|| Uuid::now_v7().to_string());
     let key = reach::session(&principal, &app, &user, &name)?;
     may_begin(&key)?;
-    if order.events.is_empty() {
-        return begin(&core, &key, order.state).await;
+    if told.is_empty() {
+        return begin(&core, &key, state).await;
     }
-    let moved = import::session(&key, &order.state, &order.events, core.runtime.now())?;
+    let moved = import::session(&key, &state, told, now)?;
     match core.runtime.put_session(moved).await {
         Ok(()) => {}
         Err(JournalError::SessionExists(_)) => return Err(exists(&key)),
         Err(error) => return Err(error.into()),
     }
     // A session that is put in leaves what others share as it is; one that is begun does not.
-    let shared = order.state.into_iter().filter(|(name, _)| matches!(Scope::of(name), Scope::App | Scope::User));
+    let shared = state.into_iter().filter(|(name, _)| matches!(Scope::of(name), Scope::App | Scope::User));
     let shared: StateChange = shared.map(|(name, value)| (name, Some(value))).collect();
     if !shared.is_empty() {
         core.runtime.change_state(&key, shared).await?;
@@ -101,8 +102,7 @@ pub(crate) async fn create_with_id(
         None => StateMap::new(),
         Some(Value::Object(state)) => state,
         Some(other) => {
-            let words = "Input should be a valid dictionary";
-            return Err(super::form::invalid("dict_type", &[json!("body")], words, &other));
+            return Err(valid::invalid("dict_type", &[json!("body")], "Input should be a valid dictionary", &other));
         }
     };
     begin(core, key, state).await
@@ -189,15 +189,10 @@ async fn change(
     Path((app, user, session)): Path<Name>,
     Body(body): Body,
 ) -> Result<Json<SessionView>, Problem> {
-    let body = Object::body(&body)?;
-    let delta = body.map("stateDelta")?.ok_or_else(|| body.missing("stateDelta"))?;
+    let delta = valid::read(&body, |body| body.needed_map("stateDelta").cloned().ok_or_else(noted))?;
     let key = reach::session(&principal, &app, &user, &session)?;
     let at = core.runtime.now().wall;
-    let lasting: Map<String, Value> = delta
-        .iter()
-        .filter(|(name, _)| !name.starts_with("temp:"))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let lasting: Map<String, Value> = delta.into_iter().filter(|(name, _)| !name.starts_with("temp:")).collect();
     let told = story::state_changed(&lasting, at);
     let change = lasting.into_iter().map(|(name, value)| (name, Some(value))).collect();
     if !core.runtime.keep(&key, vec![told], change).await? {

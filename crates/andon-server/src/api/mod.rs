@@ -73,7 +73,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(operations::metrics))
 }
 
-/// All routes with what stands before each of them.
+/// All routes, with what stands before each of them.
 pub(crate) fn router(core: &Shared) -> Router {
     let (routes, description) = routes().split_for_parts();
     let description = description.to_pretty_json().unwrap_or_default();
@@ -81,9 +81,13 @@ pub(crate) fn router(core: &Shared) -> Router {
         let json = HeaderValue::from_static("application/json");
         std::future::ready(([(header::CONTENT_TYPE, json)], description.clone()))
     };
+    let routes = routes.route("/openapi.json", get(openapi));
+    guarded(routes.merge(adk::router(core)), core)
+}
+
+/// Routes, with what stands before each of them.
+fn guarded(routes: Router<Shared>, core: &Shared) -> Router {
     routes
-        .route("/openapi.json", get(openapi))
-        .merge(adk::router(core))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(Shared::clone(core), bound_bodies))
@@ -92,6 +96,7 @@ pub(crate) fn router(core: &Shared) -> Router {
         .layer(middleware::from_fn(keep_the_reserve))
         .layer(cors(core))
         .layer(middleware::from_fn_with_state(Shared::clone(core), guard))
+        .layer(middleware::from_fn(adk::in_the_words_of_its_path))
         .layer(middleware::from_fn_with_state(Shared::clone(core), requests::account))
         .with_state(Shared::clone(core))
 }
@@ -143,3 +148,7 @@ fn defect() -> Response {
     let detail = "the server has a defect here, and it is not known how far the request came: please report it";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", detail).into_response()
 }
+
+#[cfg(test)]
+#[path = "guarded_tests.rs"]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::core::event::{Accepted, Event};
+use andon::core::event::{Accepted, Entry, Event};
 use andon::core::limits::Limits;
 use andon::core::time::Wall;
 use andon::{Kept, Message, SessionKey, StateChange};
@@ -62,21 +62,47 @@ pub(super) async fn what_is_kept_moves_and_goes_with_its_session(subject: Subjec
     assert_eq!(kept(&subject, &s, "b").await, [thing("b", "y", json!(2))]);
 }
 
-pub(super) async fn what_comes_with_a_run_is_in_the_state_when_the_run_is_on_record(subject: Subject) {
-    let s = session("s");
-    set(&subject, &s, json!({"a": 1, "b": 1})).await;
-    let mut story = Story::new("r");
-    let brought = map(json!({"a": 2, "user:c": 3, "temp:d": 4}));
+/// The first event of a run that brings this for its session's state.
+fn bringing(story: &mut Story, brought: Value) -> Entry {
     let accepted = Accepted {
         run: story.run().clone(),
-        session: s.clone(),
+        session: story.key().clone(),
         input: Arc::new(Message::user("Go.")),
         limits: Limits::default(),
         request: None,
-        state: Some(Box::new(brought)),
+        state: Some(Box::new(map(brought))),
     };
-    let entry = story.fact(Event::RunAccepted { accepted: Arc::new(accepted) });
-    story.write(&subject, [entry.clone()]).await;
+    story.fact(Event::RunAccepted { accepted: Arc::new(accepted) })
+}
+
+pub(super) async fn what_comes_with_a_run_that_waits_is_in_the_state_when_its_turn_comes(subject: Subject) {
+    let s = session("s");
+    set(&subject, &s, json!({"a": 1})).await;
+    let (mut waits, mut never) = (Story::new("waits"), Story::new("never"));
+    let entries = [bringing(&mut waits, json!({"a": 2, "b": 2}))];
+    waits.write(&subject, entries).await;
+    let entries = [bringing(&mut never, json!({"a": 3}))];
+    never.write(&subject, entries).await;
+    let entries = [never.settled()];
+    never.write(&subject, entries).await;
+    assert_eq!(state(&subject, &s).await, Some(json!({"a": 1})), "nothing has started");
+    let subject = subject.opened_again();
+    let entries = [waits.started()];
+    waits.write(&subject, entries).await;
+    assert_eq!(state(&subject, &s).await, Some(json!({"a": 2, "b": 2})));
+    set(&subject, &s, json!({"a": 4})).await;
+    let entries = [waits.quieted(), waits.settled()];
+    waits.write(&subject, entries).await;
+    assert_eq!(state(&subject, &s).await, Some(json!({"a": 4, "b": 2})), "it is brought once");
+}
+
+pub(super) async fn what_comes_with_a_run_is_in_the_state_when_the_run_starts(subject: Subject) {
+    let s = session("s");
+    set(&subject, &s, json!({"a": 1, "b": 1})).await;
+    let mut story = Story::new("r");
+    let entry = bringing(&mut story, json!({"a": 2, "user:c": 3, "temp:d": 4}));
+    let started = story.started();
+    story.write(&subject, [entry.clone(), started]).await;
     assert_eq!(state(&subject, &s).await, Some(json!({"a": 2, "b": 1, "user:c": 3})));
     // A run that is refused changes nothing.
     set(&subject, &s, json!({"a": 5})).await;

@@ -164,7 +164,8 @@ cases! {
     kept: [
         what_is_kept_with_a_session_is_its_own,
         what_is_kept_moves_and_goes_with_its_session,
-        what_comes_with_a_run_is_in_the_state_when_the_run_is_on_record,
+        what_comes_with_a_run_is_in_the_state_when_the_run_starts,
+        what_comes_with_a_run_that_waits_is_in_the_state_when_its_turn_comes,
     ],
     shelf: [
         a_value_is_kept_in_place_of_the_one_before,

@@ -148,7 +148,8 @@ impl Driver {
         self.hear();
         self.close_never_started();
         self.let_detached_go();
-        if self.running.is_empty() || !self.finished.is_empty() {
+        // What was heard is on record before anything is waited for: a tool that was quick is not to wait for one that is not.
+        if self.running.is_empty() || !self.finished.is_empty() || !self.staged.is_empty() {
             return Ok(());
         }
         let mut timer = self.look_at_patience().map(|until| Box::pin(sleep_until(until)));

@@ -4,7 +4,7 @@ use andon_core::digest::Digest;
 use andon_core::event::Approval;
 use andon_core::id::CallId;
 
-use super::{Live, News};
+use super::{Inner, Live, News, WakeList};
 use crate::fault::{Fault, planted};
 
 /// Why an approval was not taken.
@@ -41,6 +41,30 @@ impl Live {
         self.decide(call, None, |_| Approval::Denied { by, why })
     }
 
+    /// A person's answers to several questions at once: all are taken, or none is.
+    pub(crate) fn decide_all(&self, answers: &[(CallId, bool)], by: Option<&str>) -> Result<(), DecideError> {
+        let mut inner = self.inner.lock();
+        for (place, (call, _)) in answers.iter().enumerate() {
+            inner.awaited(call)?;
+            // A second answer would find the question answered.
+            if answers.iter().take(place).any(|(earlier, _)| earlier == call) {
+                return Err(DecideError::NotWaiting);
+            }
+        }
+        let mut wake = Vec::new();
+        for (call, is_yes) in answers {
+            let place = inner.awaited(call)?;
+            let by = by.map(str::to_owned);
+            wake.push(inner.resolve(place, |arguments| match is_yes {
+                true => Approval::Approved { by, arguments: Some(arguments) },
+                false => Approval::Denied { by, why: None },
+            }));
+        }
+        drop(inner);
+        wake.into_iter().for_each(WakeList::wake);
+        Ok(())
+    }
+
     fn decide(
         &self,
         call: &CallId,
@@ -48,22 +72,12 @@ impl Live {
         approval: impl FnOnce(Digest) -> Approval,
     ) -> Result<(), DecideError> {
         let mut inner = self.inner.lock();
-        if !inner.stop.lets_the_turn_go_on() && !planted(Fault::ApprovalAfterPull) {
-            return Err(DecideError::TooLate);
-        }
-        let Some(place) = inner.approvals.iter().position(|(open, _)| open == call) else {
-            return Err(DecideError::NotWaiting);
-        };
-        let (call, arguments) = inner.approvals.swap_remove(place);
-        if to.is_some_and(|to| to != arguments) {
-            inner.approvals.push((call, arguments));
+        let place = inner.awaited(call)?;
+        let asked = inner.approvals.get(place).map(|(_, arguments)| *arguments);
+        if to.is_some_and(|to| Some(to) != asked) {
             return Err(DecideError::OtherArguments);
         }
-        let approval = approval(arguments);
-        if matches!(approval, Approval::Approved { .. }) {
-            inner.ready.push(call.clone());
-        }
-        let wake = inner.post(News::Decided(call, approval));
+        let wake = inner.resolve(place, approval);
         drop(inner);
         wake.wake();
         Ok(())
@@ -83,5 +97,25 @@ impl Live {
                 return id;
             }
         }
+    }
+}
+
+impl Inner {
+    /// Where the question about a call stands, if it is open and may still be answered.
+    fn awaited(&self, call: &CallId) -> Result<usize, DecideError> {
+        if !self.stop.lets_the_turn_go_on() && !planted(Fault::ApprovalAfterPull) {
+            return Err(DecideError::TooLate);
+        }
+        self.approvals.iter().position(|(open, _)| open == call).ok_or(DecideError::NotWaiting)
+    }
+
+    /// Closes the question at this place with an answer.
+    fn resolve(&mut self, place: usize, approval: impl FnOnce(Digest) -> Approval) -> WakeList {
+        let (call, arguments) = self.approvals.swap_remove(place);
+        let approval = approval(arguments);
+        if matches!(approval, Approval::Approved { .. }) {
+            self.ready.push(call.clone());
+        }
+        self.post(News::Decided(call, approval))
     }
 }

@@ -9,7 +9,7 @@ use andon::core::usage::{Usage, Used};
 use serde_json::Value;
 
 use super::bad;
-use crate::adk::form::Object;
+use crate::adk::valid::{Fields, noted};
 use crate::problem::Problem;
 
 /// The code of an event that closes a run which was stopped.
@@ -19,7 +19,7 @@ const ABORTED: &str = "INVOCATION_ABORTED";
 const RESERVED: [&str; 3] = ["adk_request_credential", "adk_request_confirmation", "adk_request_input"];
 
 /// What a user said, and what came of it.
-pub(super) struct Turn {
+pub(crate) struct Turn {
     pub(super) invocation: String,
     pub(super) at: Stamp,
     pub(super) input: Vec<Part>,
@@ -56,11 +56,11 @@ impl Answer {
 }
 
 /// Reads a conversation.
-pub(super) fn turns(events: &[Object<'_>], now: Stamp) -> Result<Vec<Turn>, Problem> {
+pub(crate) fn turns(events: &[Fields<'_>], now: Stamp) -> Result<Vec<Turn>, Problem> {
     let mut reader = Reader { turns: Vec::new(), calls: HashSet::new(), now };
     for (number, event) in events.iter().enumerate() {
         check(number, event)?;
-        if event.flag("partial")? != Some(true) {
+        if !event.is_some_set("partial") {
             reader.take(number, event)?;
         }
     }
@@ -68,9 +68,9 @@ pub(super) fn turns(events: &[Object<'_>], now: Stamp) -> Result<Vec<Turn>, Prob
 }
 
 /// Refuses what only a server may say (invariant 2).
-fn check(number: usize, event: &Object<'_>) -> Result<(), Problem> {
+fn check(number: usize, event: &Fields<'_>) -> Result<(), Problem> {
     let refuse = |what: &str| Err(bad(format!("Session initialization event {number} cannot include {what}.")));
-    if event.list("longRunningToolIds")?.is_some_and(|ids| !ids.is_empty()) {
+    if event.list("longRunningToolIds").is_some_and(|ids| !ids.is_empty()) {
         return refuse("long-running tool IDs");
     }
     let is_empty = |value: &Value| match value {
@@ -79,12 +79,12 @@ fn check(number: usize, event: &Object<'_>) -> Result<(), Problem> {
         Value::Array(items) => items.is_empty(),
         _ => false,
     };
-    if event.map("actions")?.is_some_and(|actions| !actions.values().all(is_empty)) {
+    if event.map("actions").is_some_and(|actions| !actions.values().all(is_empty)) {
         return refuse("event actions");
     }
-    for part in parts_of(event)? {
+    for part in parts_of(event) {
         for kind in ["functionCall", "functionResponse"] {
-            let name = part.object(kind)?.map(|call| call.text("name")).transpose()?.flatten();
+            let name = part.object(kind).and_then(|call| call.some_text("name"));
             if name.is_some_and(|name| RESERVED.contains(&name)) {
                 return refuse("ADK protocol function calls");
             }
@@ -93,9 +93,8 @@ fn check(number: usize, event: &Object<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn parts_of<'a>(event: &Object<'a>) -> Result<Vec<Object<'a>>, Problem> {
-    let Some(content) = event.object("content")? else { return Ok(Vec::new()) };
-    Ok(content.objects("parts")?.unwrap_or_default())
+fn parts_of<'a>(event: &Fields<'a>) -> Vec<Fields<'a>> {
+    event.object("content").map(|content| content.objects("parts")).unwrap_or_default()
 }
 
 struct Reader {
@@ -105,22 +104,22 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, number: usize, event: &Object<'_>) -> Result<(), Problem> {
+    fn take(&mut self, number: usize, event: &Fields<'_>) -> Result<(), Problem> {
         let refuse = |what: &str| bad(format!("Session initialization event {number} {what}."));
-        let at = self.time_of(event)?;
-        let parts = parts_of(event)?;
-        let results: Vec<_> = parts.iter().map(|part| part.object("functionResponse")).collect::<Result<_, _>>()?;
+        let at = self.time_of(event);
+        let parts = parts_of(event);
+        let results: Vec<_> = parts.iter().map(|part| part.object("functionResponse")).collect();
         let answers_calls = results.iter().any(Option::is_some);
         if answers_calls {
             if results.iter().any(Option::is_none) {
                 return Err(refuse("mixes function responses with other parts"));
             }
             for result in results.into_iter().flatten() {
-                self.take_result(at, &result)?
+                self.take_result(at, &result)
                     .ok_or_else(|| refuse("has a function response without its function call"))?;
             }
         }
-        let is_users = event.text("author")? == Some("user");
+        let is_users = event.some_text("author") == Some("user");
         if !parts.is_empty() && !answers_calls {
             if is_users {
                 self.take_input(number, event, at, &parts)?;
@@ -128,29 +127,30 @@ impl Reader {
                 self.take_answer(number, event, at, &parts)?;
             }
         }
-        self.take_end(event)
+        self.take_end(event);
+        Ok(())
     }
 
     /// When an event happened, if it says so. Nothing has happened after now.
-    fn time_of(&self, event: &Object<'_>) -> Result<Stamp, Problem> {
-        let seconds = event.number("timestamp")?.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+    fn time_of(&self, event: &Fields<'_>) -> Stamp {
+        let seconds = event.some_number("timestamp").filter(|seconds| seconds.is_finite() && *seconds > 0.0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "it saturates, and is not negative"
         )]
         let micros = seconds.map(|seconds| (seconds * 1e6) as u64);
-        Ok(Stamp { wall: micros.map_or(self.now.wall, |micros| Wall(micros).min(self.now.wall)), ..self.now })
+        Stamp { wall: micros.map_or(self.now.wall, |micros| Wall(micros).min(self.now.wall)), ..self.now }
     }
 
     fn take_input(
         &mut self,
         number: usize,
-        event: &Object<'_>,
+        event: &Fields<'_>,
         at: Stamp,
-        parts: &[Object<'_>],
+        parts: &[Fields<'_>],
     ) -> Result<(), Problem> {
-        let invocation = event.text("invocationId")?.unwrap_or_default().to_owned();
+        let invocation = event.some_text("invocationId").unwrap_or_default().to_owned();
         let mut input = Vec::new();
         for part in parts {
             let part = said(number, part)?;
@@ -174,9 +174,9 @@ impl Reader {
     fn take_answer(
         &mut self,
         number: usize,
-        event: &Object<'_>,
+        event: &Fields<'_>,
         at: Stamp,
-        parts: &[Object<'_>],
+        parts: &[Fields<'_>],
     ) -> Result<(), Problem> {
         let refuse = |what: &str| bad(format!("Session initialization event {number} {what}."));
         let mut answer = Vec::new();
@@ -195,7 +195,7 @@ impl Reader {
         if answer.is_empty() {
             return Ok(());
         }
-        let used = used(event)?;
+        let used = used(event);
         let turn = self.turns.last_mut().ok_or_else(|| refuse("has a model speak before any user"))?;
         match turn.answers.last_mut() {
             // Said in two goes.
@@ -209,39 +209,40 @@ impl Reader {
     }
 
     /// Takes a result; nothing if no call waits for it.
-    fn take_result(&mut self, at: Stamp, result: &Object<'_>) -> Result<Option<()>, Problem> {
-        let (id, name) = (result.text("id")?.unwrap_or_default(), result.text("name")?.unwrap_or_default());
+    fn take_result(&mut self, at: Stamp, result: &Fields<'_>) -> Option<()> {
+        let (id, name) = (result.some_text("id").unwrap_or_default(), result.some_text("name").unwrap_or_default());
         let response = result.get("response").cloned().unwrap_or_default();
-        result.map("response")?;
-        let last = self.turns.last_mut().and_then(|turn| turn.answers.last_mut());
-        let Some((last, call)) = last.and_then(|last| last.waits_for(id, name).map(|call| (last, call))) else {
-            return Ok(None);
-        };
+        result.map("response");
+        let last = self.turns.last_mut()?.answers.last_mut()?;
+        let call = last.waits_for(id, name)?;
         last.results.push((at, returned(call, &response)));
-        Ok(Some(()))
+        Some(())
     }
 
-    fn take_end(&mut self, event: &Object<'_>) -> Result<(), Problem> {
-        let Some(code) = event.text("errorCode")? else { return Ok(()) };
-        let words = event.text("errorMessage")?.unwrap_or_default();
+    fn take_end(&mut self, event: &Fields<'_>) {
+        let Some(code) = event.some_text("errorCode") else { return };
+        let words = event.some_text("errorMessage").unwrap_or_default();
         if let Some(turn) = self.turns.last_mut() {
             turn.end = if code == ABORTED { End::Stopped } else { End::Failed(format!("{code}: {words}")) };
         }
-        Ok(())
     }
 }
 
 /// What a part says.
-fn said(number: usize, part: &Object<'_>) -> Result<Part, Problem> {
-    if let Some(text) = part.text("text")? {
+fn said(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
+    if let Some(text) = part.some_text("text") {
         let text = text.to_owned();
-        let is_thought = part.flag("thought")? == Some(true);
+        let is_thought = part.is_some_set("thought");
         return Ok(if is_thought { Part::Thinking { text, signature: None } } else { Part::Text { text } });
     }
-    if let Some(call) = part.object("functionCall")? {
-        let name = call.text("name")?.filter(|name| !name.is_empty()).ok_or_else(|| call.missing("name"))?.to_owned();
-        let arguments = call.map("args")?.map_or_else(|| "{}".to_owned(), |args| Value::from(args.clone()).to_string());
-        let id = call.text("id")?.filter(|id| !id.is_empty()).map_or_else(new_call, str::to_owned);
+    if let Some(call) = part.object("functionCall") {
+        let name = call.some_text("name").filter(|name| !name.is_empty());
+        if name.is_none() {
+            call.missing("name");
+        }
+        let name = name.ok_or_else(noted)?.to_owned();
+        let arguments = call.map("args").map_or_else(|| "{}".to_owned(), |args| Value::from(args.clone()).to_string());
+        let id = call.some_text("id").filter(|id| !id.is_empty()).map_or_else(new_call, str::to_owned);
         let id = CallId::new(id).map_err(|error| Problem::bad_id("functionCall.id", &error))?;
         return Ok(Part::ToolCall(ToolCall { id, name, arguments }));
     }
@@ -249,11 +250,13 @@ fn said(number: usize, part: &Object<'_>) -> Result<Part, Problem> {
         media.starts_with("image/").then(|| Part::Image(Image { media_type: media.to_owned(), reference }))
     };
     let mut seen = None;
-    if let Some(data) = part.object("inlineData")? {
-        let (media, bytes) = (data.text("mimeType")?.unwrap_or_default(), data.text("data")?.unwrap_or_default());
+    if let Some(data) = part.object("inlineData") {
+        let (media, bytes) =
+            (data.some_text("mimeType").unwrap_or_default(), data.some_text("data").unwrap_or_default());
         seen = image(media, format!("data:{media};base64,{bytes}"));
-    } else if let Some(file) = part.object("fileData")? {
-        let (media, uri) = (file.text("mimeType")?.unwrap_or_default(), file.text("fileUri")?.unwrap_or_default());
+    } else if let Some(file) = part.object("fileData") {
+        let (media, uri) =
+            (file.some_text("mimeType").unwrap_or_default(), file.some_text("fileUri").unwrap_or_default());
         seen = image(media, uri.to_owned());
     }
     let words = "has a part that cannot be taken in: text, images, function calls and function responses can";
@@ -277,11 +280,11 @@ fn new_call() -> String {
     format!("adk-{}", uuid::Uuid::now_v7())
 }
 
-fn used(event: &Object<'_>) -> Result<Used, Problem> {
-    let Some(figures) = event.object("usageMetadata")? else { return Ok(Used::UNKNOWN) };
+fn used(event: &Fields<'_>) -> Used {
+    let Some(figures) = event.object("usageMetadata") else { return Used::UNKNOWN };
     let figure = |name: &str| figures.get(name).and_then(Value::as_u64);
-    Ok(match (figure("promptTokenCount"), figure("candidatesTokenCount")) {
+    match (figure("promptTokenCount"), figure("candidatesTokenCount")) {
         (Some(input), Some(output)) => Used::whole(Usage::reported(input, output)),
         _ => Used::UNKNOWN,
-    })
+    }
 }

@@ -8,6 +8,7 @@ mod questions;
 mod shape;
 mod stop;
 mod wire;
+mod words;
 
 use andon::{AgentBuilder, FnTool};
 use andon_testkit::Act;

@@ -89,3 +89,33 @@ async fn a_stop_closes_the_question_and_the_call() {
     let turns = turns(&stored);
     assert!(!turns.windows(2).any(|two| two == ["user", "user"]), "{turns:?}");
 }
+
+/// Two calls wait; a message answers both.
+#[tokio::test(start_paused = true)]
+async fn answers_in_one_message_are_all_taken_or_none_is() {
+    let log = ToolLog::new();
+    let both = calls(&[("c1", "pay", r#"{"n": 1}"#), ("c2", "pay", r#"{"n": 2}"#)]);
+    let model = ScriptedModel::new([both, says(&["Done."])]);
+    let inside = dialect(Agent::builder().model(model).tool(quick("pay", &log).needs_approval())).await;
+    let events = streamed(&inside, stream("s", "pay")).await;
+    let run = inside.runtime.in_progress().remove(0);
+    let [_, questions @ ..] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!(questions.len(), 2, "both are asked before the stream ends: {events:?}");
+    let message = |answers: [(&Value, bool); 2]| {
+        let part = |(question, yes): (&Value, bool)| {
+            answer(question, json!({"confirmed": yes}))["newMessage"]["parts"][0].clone()
+        };
+        with(ask("s", ""), json!({"newMessage": {"role": "user", "parts": answers.map(part)}}))
+    };
+    let (status, told) = inside.post("/run", message([(&questions[0], true), (&questions[0], false)])).await;
+    assert_eq!((status, told["detail"].is_string()), (StatusCode::CONFLICT, true), "{told}");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!((run.state(), log.started()), (State::Waiting, 0), "whose answer is refused has not left");
+    // One of them is answered elsewhere: the message is not taken by half.
+    run.deny(&andon::CallId::new("c2").unwrap(), None, None).unwrap();
+    let (status, told) = inside.post("/run", message([(&questions[0], true), (&questions[1], true)])).await;
+    assert_eq!((status, log.started(), run.state()), (StatusCode::CONFLICT, 0, State::Waiting), "{told}");
+    let (status, rest) = inside.post("/run", answer(&questions[0], json!({"confirmed": true}))).await;
+    assert_eq!((status, log.started()), (StatusCode::OK, 1), "{rest}");
+    assert_eq!(text(rest.as_array().unwrap().last().unwrap()), "Done.");
+}
