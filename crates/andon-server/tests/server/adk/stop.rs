@@ -326,7 +326,7 @@ async fn how_hard_to_stop_can_be_said_and_what_is_wrong_with_that_is_refused() {
         (json!({"force": "gently"}), "literal_error", json!(["body", "force"])),
         (json!({"force": 5}), "literal_error", json!(["body", "force"])),
         (json!({"graceMs": -1}), "int_type", json!(["body", "graceMs"])),
-        (json!({"wait": "x"}), "bool_type", json!(["body", "wait"])),
+        (json!({"wait": "x"}), "bool_parsing", json!(["body", "wait"])),
         (json!({"note": "x".repeat(2_001)}), "string_too_long", json!(["body", "note"])),
         (json!([]), "model_attributes_type", json!(["body"])),
     ];
