@@ -19,9 +19,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::{Map, Value, json};
 
 use super::Route;
+use super::event::seconds;
 use super::form::Body;
 use super::reach::{self, no_session};
-use super::story::seconds;
 use super::valid::{self, Fields, noted};
 use crate::Shared;
 use crate::json::Json;

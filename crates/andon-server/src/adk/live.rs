@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::pin::pin;
 
-use andon::{Ending, FeedItem, StateChange, StateMap};
+use andon::{Ending, FeedItem, StateMap};
 use axum::body::Bytes;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
@@ -30,6 +30,7 @@ use super::closing::is_providers_answer;
 use super::render::View;
 use super::request::{Asked, message};
 use super::run::{Followed, Place};
+use super::sessions;
 use super::valid::{self, Fields, json};
 use crate::Shared;
 use crate::api::socket::{Allowance, Close, Over, fault, limited, say_goodbye};
@@ -211,9 +212,8 @@ impl<'a> Live<'a> {
             Some(Asked::Run(input)) => place.start(core, principal, input, state, VIEW).await?,
             Some(Asked::Decide(decisions)) => place.decide(core, principal, &decisions, VIEW)?,
             None => {
-                let change: StateChange = state.into_iter().map(|(key, value)| (key, Some(value))).collect();
-                if !change.is_empty() {
-                    core.runtime.change_state(place.session(), change).await?;
+                if !state.is_empty() {
+                    sessions::change_state(core, place.session(), state).await?;
                 }
                 return Ok(());
             }

@@ -15,9 +15,10 @@ use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionKey, S
 use axum::extract::State;
 use axum::routing::get;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::event::seconds;
 use super::form::{Body, MaybeBody};
 use super::reach::{self, CANCEL, no_session};
 use super::story::Told;
@@ -194,7 +195,7 @@ async fn list(
         }
         // One that was deleted meanwhile has no state, and is gone.
         if let Some(state) = core.runtime.state(&info.key).await? {
-            views.push(view(&info.key, state, Vec::new(), story::seconds(info.updated_at)));
+            views.push(view(&info.key, state, Vec::new(), seconds(info.updated_at)));
         }
     }
     Ok(Json(views))
@@ -209,14 +210,17 @@ async fn change(
 ) -> Result<Json<SessionView>, Problem> {
     let delta = valid::read(&body, |body| body.needed_map("stateDelta").cloned().ok_or_else(noted))?;
     let key = reach::session(&principal, &app, &user, &session)?;
-    let at = core.runtime.now().wall;
-    let lasting: Map<String, Value> = delta.into_iter().filter(|(name, _)| !name.starts_with("temp:")).collect();
-    let told = story::state_changed(&lasting, at);
-    let change = lasting.into_iter().map(|(name, value)| (name, Some(value))).collect();
-    if !core.runtime.keep(&key, vec![told], change).await? {
-        return Err(no_session());
-    }
+    change_state(&core, &key, delta).await?;
     shown(&core, &key).await
+}
+
+/// Changes a session's state and keeps the event that tells of it (invariant 1).
+pub(crate) async fn change_state(core: &Shared, key: &SessionKey, delta: StateMap) -> Result<(), Problem> {
+    let lasting: StateMap = delta.into_iter().filter(|(name, _)| Scope::of(name) != Scope::Temp).collect();
+    let told = story::state_changed(&lasting, core.runtime.now().wall);
+    let change: StateChange = lasting.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let is_there = core.runtime.keep(key, vec![told], change).await?;
+    if is_there { Ok(()) } else { Err(no_session()) }
 }
 
 /// Deletes a session, if there is one; its runs in progress are cancelled and settled first.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::event::AdkEvent;
+use super::event::{AdkEvent, seconds};
 use super::render::Rendering;
 
 /// Events that belong to no run are kept with the session as things of this kind.
@@ -89,11 +89,4 @@ pub(crate) fn state_changed(delta: &Map<String, Value>, at: Wall) -> Kept {
     };
     // In the order of the names they are in the order of their times.
     Kept { kind: EVENT.to_owned(), name: format!("{:020}-{id}", at.0), at, value: json!(event) }
-}
-
-/// An instant as ADK writes it: seconds since 1970.
-pub(crate) fn seconds(at: Wall) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "microseconds of this century fit")]
-    let micros = at.0 as f64;
-    micros / 1e6
 }

@@ -123,6 +123,8 @@ async fn turns_are_taken_one_after_the_other_with_pieces_and_the_session_shows_t
     assert_eq!(end(&mut socket).await.1.0, 1000);
     let (_, session) = house.get(&path("s")).await;
     assert_eq!(session["state"], json!({"k": 1, "later": 2}));
+    let last = session["events"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["author"], &last["actions"]["stateDelta"]), (&json!("user"), &json!({"later": 2})));
     let of_agent: Vec<Value> =
         session["events"].as_array().unwrap().iter().filter(|event| event["author"] != "user").cloned().collect();
     assert_eq!(of_agent, [whole(&first), whole(&second)].concat());
