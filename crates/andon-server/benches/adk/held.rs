@@ -8,7 +8,7 @@ use crate::house::House;
 use crate::process::on_one_thread;
 use crate::table::{Goal, Line, median};
 
-const RUNS: usize = 500;
+const RUNS: usize = 2_000;
 /// The first ones pay for threads and tables.
 const WARM: usize = 500;
 /// How many are started at one time.
