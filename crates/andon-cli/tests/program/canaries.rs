@@ -148,7 +148,8 @@ fn no_key_that_the_server_gave_out_is_in_what_it_leaves() {
     let served = Served::start(&db, &flags);
     let made = db.run(&["keys", "create", "ada", "--scope", "run:read", "--scope", "metrics"]);
     let key = made.stdout.trim().to_owned();
-    let secret = key.rsplit('_').next().unwrap().to_owned();
+    // The secret itself may have such a mark in it.
+    let secret = key.splitn(3, '_').nth(2).unwrap().to_owned();
     assert!(key.starts_with("andon_") && secret.len() > 20, "{key}");
     let shown = [("authorization", format!("Bearer {key}")), ("x-request-id", "canary-1".to_owned())];
     let (status, runs) = served.get_with("/v1/runs", &shown);
