@@ -6,7 +6,8 @@ import sys
 import urllib.parse
 import urllib.request
 
-from browser import Browser, until
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "browser"))
+from browser import Browser, until  # noqa: E402
 
 APP = "house"
 INPUT = "textarea.chat-input-box"
