@@ -49,6 +49,7 @@ pub(crate) const NATIVE: &[Row] = &[
     (Method::GET, "/openapi.json", Need::Scope(RunRead)),
     (Method::GET, "/metrics", Need::Scope(Metrics)),
     (Method::GET, "/v1/apps", Need::Scope(RunRead)),
+    (Method::GET, "/v1/board", Feed(RunRead)),
     (Method::POST, "/v1/runs", Need::Scope(RunCreate)),
     (Method::GET, "/v1/runs", Need::Scope(RunRead)),
     (Method::GET, "/v1/runs/{run_id}", Need::Scope(RunRead)),

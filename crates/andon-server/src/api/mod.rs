@@ -2,12 +2,13 @@
 
 mod approvals;
 mod apps;
+mod board;
 pub(crate) mod cancel;
 pub(crate) mod create;
 pub(crate) mod events;
 pub(crate) mod forms;
 mod keys;
-mod line;
+pub(crate) mod line;
 mod me;
 mod operations;
 mod runs;
@@ -59,6 +60,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(approvals::decide))
         .routes(routes!(selector::cancel_many))
         .routes(routes!(line::status, line::change))
+        .routes(routes!(board::board))
         .routes(routes!(apps::list))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one, sessions::delete))
