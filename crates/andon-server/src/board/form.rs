@@ -6,7 +6,6 @@ use andon::core::progress::Phase;
 use andon::core::time::Wall;
 use andon::{CallId, Digest, Ending, Figure, Force, Reason, RunId, SessionId, State};
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::row::{Call, CallState, Row};
@@ -186,16 +185,11 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// One message of the board. Only for the description of the API.
+/// One event of the board. Only for the description of the API.
 #[derive(Debug, ToSchema)]
-#[schema(as = BoardMessage)]
+#[schema(as = BoardEvent)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct MessageForm {
-    /// What it is: `board`, `runs`, `gone`, `ready`, `second` or `line`.
-    r#type: String,
-    /// In `runs`: rows, each in the place of the one that had its number.
-    #[schema(value_type = Option<Vec<Object>>)]
-    runs: Option<Value>,
-    /// In `gone`: the numbers of rows that are there no more.
-    rows: Option<Vec<u64>>,
+    /// One message, as JSON: its `type` is `board`, `runs`, `ready`, `gone`, `second` or `line`.
+    data: String,
 }
