@@ -277,5 +277,9 @@ mod table_tests;
 mod tenant_tests;
 
 #[cfg(test)]
+#[path = "board_tests.rs"]
+mod board_tests;
+
+#[cfg(test)]
 #[path = "leave_tests.rs"]
 mod leave_tests;
