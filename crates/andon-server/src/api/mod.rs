@@ -3,6 +3,7 @@
 mod approvals;
 mod apps;
 pub(crate) mod cancel;
+mod conversation;
 pub(crate) mod create;
 pub(crate) mod events;
 pub(crate) mod forms;
@@ -53,6 +54,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(create::create, runs::list))
         .routes(routes!(runs::one))
         .routes(routes!(runs::receipt))
+        .routes(routes!(conversation::conversation))
         .routes(routes!(events::events))
         .routes(routes!(cancel::cancel_run))
         .routes(routes!(cancel::cancel_call))

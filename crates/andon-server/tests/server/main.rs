@@ -7,6 +7,7 @@ mod approvals;
 mod bad_input;
 mod busy;
 mod cancel;
+mod conversation;
 mod create;
 mod described;
 mod disconnect;
