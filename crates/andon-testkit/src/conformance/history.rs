@@ -78,7 +78,7 @@ pub(super) async fn of_much_that_was_said_before_a_run_the_latest_is_told(subjec
     }
     let (messages, truncated) = before(&subject, "run-3", usize::MAX).await.unwrap();
     assert_eq!((messages.len(), truncated), (4, false));
-    let (messages, truncated) = before(&subject, "run-3", 25_000).await.unwrap();
+    let (messages, truncated) = before(&subject, "run-3", 15_000).await.unwrap();
     assert_eq!((messages.len(), truncated), (2, true));
     assert_eq!(messages[0], "What about run-2?", "each run is told as a whole");
     assert_eq!(before(&subject, "run-3", 10).await.unwrap(), (vec![], true));
