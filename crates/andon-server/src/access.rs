@@ -24,7 +24,7 @@ use crate::scopes::Scope;
 /// What a route asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Nothing: health, and what says which server this is.
+    /// Nothing: health, what says which server this is, and the page, which asks for a key itself.
     Public,
     /// To be known. What is asked for is in the path or the body, and the route asks for its scope itself.
     Known,
@@ -73,6 +73,14 @@ pub(crate) const NATIVE: &[Row] = &[
     (Method::DELETE, "/v1/keys/{id}", Need::Scope(Admin)),
 ];
 
+/// The web page, as a program: what it shows it has to ask for, with a key.
+pub(crate) const PAGE: &[Row] = &[
+    (Method::GET, "/", Public),
+    (Method::GET, "/ui", Public),
+    (Method::GET, "/ui/", Public),
+    (Method::GET, "/ui/{*file}", Public),
+];
+
 /// ADK's dialect.
 pub(crate) const ADK: &[Row] = &[
     (Method::GET, "/health", Public),
@@ -82,8 +90,7 @@ pub(crate) const ADK: &[Row] = &[
     (Method::POST, "/run", Need::Scope(RunCreate)),
     (Method::POST, "/run_sse", Need::Scope(RunCreate)),
     (Method::GET, "/run_live", Feed(RunCreate)),
-    // The page itself, as a program: what it shows it has to ask for. The root leads to it, where it is served.
-    (Method::GET, "/", Need::Known),
+    // The page itself, as a program: what it shows it has to ask for.
     (Method::GET, "/dev-ui", Need::Known),
     (Method::GET, "/dev-ui/", Need::Known),
     (Method::GET, "/dev-ui/assets/config/runtime-config.json", Need::Known),
@@ -133,7 +140,7 @@ pub(crate) const ADK_ANY: &[(&str, Need)] = &[
 /// All of it, by path.
 static TABLE: LazyLock<HashMap<&'static str, Path>> = LazyLock::new(|| {
     let mut table: HashMap<_, Path> = HashMap::new();
-    for (method, path, need) in NATIVE.iter().chain(ADK) {
+    for (method, path, need) in NATIVE.iter().chain(PAGE).chain(ADK) {
         table.entry(*path).or_default().methods.push((method.clone(), *need));
     }
     table.extend(ADK_ANY.iter().map(|(path, need)| (*path, Path { methods: Vec::new(), any: Some(*need) })));

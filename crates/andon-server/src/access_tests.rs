@@ -29,14 +29,14 @@ fn a_ticket_is_taken_out_of_an_address_and_the_rest_stays() {
 }
 
 fn all() -> impl Iterator<Item = &'static Row> + Clone {
-    NATIVE.iter().chain(ADK)
+    NATIVE.iter().chain(PAGE).chain(ADK)
 }
 
 #[test]
-fn only_health_and_what_says_which_server_this_is_is_open_to_all() {
+fn only_health_the_page_and_what_says_which_server_this_is_is_open_to_all() {
     let open = all().filter(|(_, _, need)| *need == Public).map(|(_, path, _)| *path);
-    assert!(open.clone().all(|path| ["/healthz", "/readyz", "/health", "/version"].contains(&path)));
-    assert!(open.count() >= 2);
+    let known = ["/healthz", "/readyz", "/health", "/version", "/", "/ui", "/ui/", "/ui/{*file}"];
+    assert_eq!(open.collect::<BTreeSet<_>>(), BTreeSet::from(known));
 }
 
 #[test]
@@ -70,7 +70,8 @@ async fn served(router: &Router) -> BTreeSet<String> {
     let described: Value = serde_json::from_slice(&described.to_bytes()).unwrap();
     let native = described["paths"].as_object().unwrap().keys().cloned();
     let adk = adk::routes().into_iter().map(|(path, _)| path.to_owned());
-    native.chain(adk).chain(["/openapi.json", "/"].map(str::to_owned)).collect()
+    let page = crate::page::routes().into_iter().map(|(path, _)| path.to_owned());
+    native.chain(adk).chain(page).chain(["/openapi.json", "/"].map(str::to_owned)).collect()
 }
 
 #[tokio::test]
@@ -92,9 +93,9 @@ async fn the_table_has_every_route_that_is_served_and_no_other() {
 #[test]
 fn the_dialect_of_a_path_is_the_one_of_its_table() {
     assert!(NATIVE.iter().all(|(_, path, _)| !adk::is_adks(path)));
+    assert!(PAGE.iter().all(|(_, path, _)| !adk::is_adks(path)));
     let adks = ADK.iter().map(|(_, path, _)| *path).chain(ADK_ANY.iter().map(|(path, _)| *path));
-    // The root is nobody's: it only leads to the page.
-    assert!(adks.filter(|path| *path != "/").all(adk::is_adks));
+    assert!(adks.into_iter().all(adk::is_adks));
 }
 
 #[tokio::test]

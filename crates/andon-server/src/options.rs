@@ -74,6 +74,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Foreign origins whose pages may call it, such as `https://app.example`.
     pub origins: Vec<String>,
+    /// Serve the web page from this folder, and not the one that is in the program: to see at once what was changed in it.
+    pub web_dir: Option<PathBuf>,
     /// The folder of ADK's web page, if it is served: `google/adk/cli/browser` in the package `google-adk`.
     pub adk_ui: Option<PathBuf>,
 }
@@ -124,6 +126,7 @@ impl Default for Options {
             adk_on_disconnect: Disconnect::Cancel,
             hosts: Vec::new(),
             origins: Vec::new(),
+            web_dir: None,
             adk_ui: None,
         }
     }

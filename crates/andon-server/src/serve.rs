@@ -46,6 +46,9 @@ pub enum ServeError {
          `unzip google_adk-*.whl 'google/adk/cli/browser/*'`, and name the folder google/adk/cli/browser", .0.display()
     )]
     NoPage(PathBuf),
+    /// The web page is not in the folder that it is to be served from.
+    #[error("{} has no index.html, so the web page is not in it: name the folder web of Andon's source", .0.display())]
+    NoWebPage(PathBuf),
     /// The listener is none.
     #[error("the listener cannot be used: {0}")]
     Listener(#[from] std::io::Error),
@@ -61,6 +64,9 @@ impl Server {
         if let Some(folder) = &self.core.options.adk_ui {
             has_page(folder)?;
         }
+        if let Some(folder) = &self.core.options.web_dir {
+            has_web_page(folder)?;
+        }
         drop(self.core.spawn(accept(Arc::clone(&self.core), listener, Routers::new(self.router()))));
         Ok(Serving::new(self.clone(), address))
     }
@@ -69,6 +75,11 @@ impl Server {
 /// Whether ADK's web page is in a folder; what to do if it is not.
 pub fn has_page(folder: &Path) -> Result<(), ServeError> {
     if folder.join("index.html").is_file() { Ok(()) } else { Err(ServeError::NoPage(folder.to_owned())) }
+}
+
+/// Whether the web page is in a folder; what to do if it is not.
+pub fn has_web_page(folder: &Path) -> Result<(), ServeError> {
+    if folder.join("index.html").is_file() { Ok(()) } else { Err(ServeError::NoWebPage(folder.to_owned())) }
 }
 
 /// What is served on the usual seats, and on those that are kept for the cord.

@@ -21,6 +21,9 @@ pub(crate) struct ServeArgs {
     /// The folder of ADK's web page, to serve it at `/dev-ui/`: `google/adk/cli/browser` in the package `google-adk`.
     #[arg(long, value_name = "FOLDER", value_parser = page)]
     adk_ui: Option<PathBuf>,
+    /// Serve the web page from this folder, and not the one that is in the program: for those who work on the page.
+    #[arg(long, value_name = "FOLDER", value_parser = web_page)]
+    web_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
@@ -145,7 +148,7 @@ pub(crate) struct LimitArgs {
 impl ServeArgs {
     /// All of it as the server takes it; what is wrong if it cannot be so.
     pub(crate) fn server_options(&self) -> Result<andon_server::Options, String> {
-        let Self { ending, limits, adk_ui, .. } = self;
+        let Self { ending, limits, adk_ui, web_dir, .. } = self;
         let oidc = self.access.oidc()?;
         let auth = self.access.auth || oidc.is_some();
         let ip = self.bind.ip();
@@ -179,6 +182,7 @@ impl ServeArgs {
             adk_on_disconnect: limits.adk_on_disconnect,
             origins: limits.origins.clone(),
             adk_ui: adk_ui.clone(),
+            web_dir: web_dir.clone(),
             ..usual()
         })
     }
@@ -229,6 +233,13 @@ impl FromStr for Span {
 fn page(text: &str) -> Result<PathBuf, String> {
     let folder = PathBuf::from(text);
     andon_server::has_page(&folder).map_err(|error| error.to_string())?;
+    Ok(folder)
+}
+
+/// A folder with our own page in it.
+fn web_page(text: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from(text);
+    andon_server::has_web_page(&folder).map_err(|error| error.to_string())?;
     Ok(folder)
 }
 

@@ -24,7 +24,7 @@ mod run;
 mod sessions;
 mod story;
 mod trace;
-mod ui;
+pub(crate) mod ui;
 mod valid;
 mod words;
 
@@ -52,8 +52,6 @@ fn runs() -> Vec<Route> {
 }
 
 /// All routes.
-pub(crate) fn router(core: &Shared) -> Router<Shared> {
-    // Without a page there is nothing at the root.
-    let front = core.options.adk_ui.is_some().then(ui::front);
-    routes().into_iter().chain(front).fold(Router::new(), |router, (path, methods)| router.route(path, methods))
+pub(crate) fn router() -> Router<Shared> {
+    routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
 }

@@ -38,7 +38,7 @@ use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
 use crate::requests::{self, REQUEST_ID};
 use crate::seats::{HURRY, Reserved, keep_the_reserve};
-use crate::{Shared, adk};
+use crate::{Shared, adk, page};
 
 /// The description of the API, but for its paths.
 #[derive(OpenApi)]
@@ -84,7 +84,7 @@ pub(crate) fn router(core: &Shared) -> Router {
         std::future::ready(([(header::CONTENT_TYPE, json)], description.clone()))
     };
     let routes = routes.route("/openapi.json", get(openapi));
-    guarded(routes.merge(adk::router(core)), core)
+    guarded(routes.merge(page::router(core)).merge(adk::router()), core)
 }
 
 /// Routes, with what stands before each of them.

@@ -1,0 +1,126 @@
+// What the page asks of its server.
+//
+// 1. A key is sent in a header and in nothing else: no address, no cookie. It is kept for this tab alone, in storage that only
+//    pages of this server read.
+// 2. Whatever is refused is a `Problem` that says what is wrong and what to do. That the server does not answer is a
+//    `Problem` of status 0.
+// 3. Who asks knows whether the server is there: `link` says when it goes and when it is back.
+
+const KEY = "andon.key";
+/** Where the server's paths begin: beside the page. */
+const BASE = new URL("../", document.baseURI);
+
+/** What the server refused, or that it did not answer. */
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body?.detail ?? body?.title ?? `The server answered ${status}.`);
+    this.name = "Problem";
+    this.status = status;
+    /** The last word of its type, such as `no-such-run`. */
+    this.kind = String(body?.type ?? "").split(/[/:]/).pop();
+    this.body = body ?? {};
+  }
+  get isGone() { return this.status === 0; }
+}
+
+/** Tells of "gone", "back" and "key" (somebody has to show one). */
+export const link = new EventTarget();
+let isGone = false;
+
+/** The server answered, or did not. */
+export function heard(answered) {
+  if (answered === !isGone) return;
+  isGone = !answered;
+  link.dispatchEvent(new Event(isGone ? "gone" : "back"));
+}
+
+/** Whether the server does not answer, as far as is known. */
+export const serverIsGone = () => isGone;
+
+export const key = {
+  get: () => sessionStorage.getItem(KEY),
+  set: (text) => sessionStorage.setItem(KEY, text),
+  forget: () => sessionStorage.removeItem(KEY),
+};
+
+/** The address of a path of the server. */
+export function address(path, query) {
+  const url = new URL(path.replace(/^\//, ""), BASE);
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, String(value));
+  }
+  return url;
+}
+
+/** A part of a path. */
+export const part = encodeURIComponent;
+
+/**
+ * Asks, and gives the answer.
+ * @param {string} method
+ * @param {string} path such as "/v1/runs"
+ * @param {{query?: object, body?: unknown, signal?: AbortSignal}} [more]
+ */
+export async function call(method, path, { query, body, signal } = {}) {
+  const headers = {};
+  if (body !== undefined) headers["content-type"] = "application/json";
+  if (key.get()) headers.authorization = `Bearer ${key.get()}`;
+  let answer;
+  try {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    answer = await fetch(address(path, query), { method, headers, body: text, signal, cache: "no-store" });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    heard(false);
+    throw new Problem(0, { detail: "The server does not answer. What you did may not have arrived." });
+  }
+  heard(true);
+  const said = await answer.text();
+  const json = readable(said);
+  if (answer.ok) return json;
+  if (answer.status === 401) link.dispatchEvent(new Event("key"));
+  throw new Problem(answer.status, json);
+}
+
+function readable(text) {
+  if (!text) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { detail: text.slice(0, 500) };
+  }
+}
+
+export const get = (path, more) => call("GET", path, more);
+export const post = (path, body, more) => call("POST", path, { ...more, body });
+
+/** The address of a WebSocket, with a ticket where a key is needed: a browser can send no header with it. */
+export async function socketAddress(path, query, signal) {
+  const ticket = key.get() ? (await post("/v1/tickets", undefined, { signal })).ticket : undefined;
+  const url = address(path, { ...query, ticket });
+  url.protocol = url.protocol.replace("http", "ws");
+  return url;
+}
+
+/** Stops a run: gracefully, or `now`. */
+export const stopRun = (run, { force = "graceful", note } = {}) =>
+  post(`/v1/runs/${part(run)}/cancel`, { force, note: note ?? "the page's Stop button" });
+
+/** Stops one call of a run. */
+export const stopCall = (run, tool, { force = "graceful" } = {}) =>
+  post(`/v1/runs/${part(run)}/calls/${part(tool)}/cancel`, { force, note: "the page's Stop button" });
+
+/** Says yes or no to a call that waits, and to exactly the arguments that were shown. */
+export const decide = (run, tool, decision, digest, why) =>
+  post(`/v1/runs/${part(run)}/approvals/${part(tool)}`, { decision, digest: decision === "approve" ? digest : undefined, why });
+
+let known = null;
+/** Whom the server takes us for: `{name, tenant, user, scopes}`. */
+export async function me() {
+  known ??= await get("/v1/me");
+  return known;
+}
+/** Another key is another person. */
+export const forgetMe = () => { known = null; };
+/** Whether we may do something; without keys everybody may do everything. */
+export const may = (scope) => !known || known.scopes.includes(scope) || known.scopes.includes("admin");

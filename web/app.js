@@ -1,0 +1,197 @@
+// The frame around the views: which one is shown, who is there, and whether the server is.
+//
+// 1. One view at a time. What a view began ends with it.
+// 2. The page never looks alive when it is not: that the server is gone is said, and that it is back.
+
+import { call, forgetMe, get, key, link, me, serverIsGone } from "./api.js";
+import { announce, fill, h, styled } from "./dom.js";
+
+/** The views, by the first part of the route. Each is loaded, with its own style, when it is first shown. */
+const VIEWS = {
+  "": () => import("./board.js"),
+  chat: () => withStyle("chat.css", import("./chat.js")),
+  runs: () => import("./runs.js"),
+  run: () => withStyle("run.css", import("./run.js")),
+};
+const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
+/** How often a server that is gone is asked whether it is back. */
+const LOOK = 1500;
+/** How often the line is looked at. */
+const LINE = 10_000;
+
+const place = document.getElementById("view");
+let shown = new AbortController();
+
+/** What the address names: `#/run/r1/receipt?x=y` is `{parts: ["run", "r1", "receipt"], query}`. */
+function route() {
+  const [path, query] = location.hash.replace(/^#/, "").split("?", 2);
+  const parts = path.split("/").filter(Boolean).map(decoded);
+  return { parts, query: new URLSearchParams(query ?? "") };
+}
+
+/** A view, once its style is there: nothing is shown half dressed. */
+async function withStyle(file, view) {
+  await styled(file);
+  return view;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+async function show() {
+  shown.abort();
+  shown = new AbortController();
+  const { signal } = shown;
+  const { parts, query } = route();
+  const [name = "", ...rest] = parts;
+  for (const item of document.querySelectorAll("[data-nav]")) {
+    if (item.dataset.nav === NAMES[name]) item.setAttribute("aria-current", "page");
+    else item.removeAttribute("aria-current");
+  }
+  const load = VIEWS[name];
+  if (!load) {
+    fill(place, h("p", { class: "empty" }, "There is no such page here. ", h("a", { href: "#/" }, "Go to the board.")));
+    return;
+  }
+  try {
+    const { default: view } = await load();
+    if (signal.aborted) return;
+    fill(place);
+    await view(place, { parts: rest, query }, signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    fill(place, trouble(error));
+  }
+}
+
+/** What went wrong, with a way on. */
+function trouble(error) {
+  if (error?.status === 401) return h("p", { class: "empty" }, "A key is needed to see this.");
+  const again = h("button", { type: "button", onclick: show }, "Try again");
+  return h("div", { class: "empty", role: "alert" }, h("p", null, error?.message ?? "This did not work."), again);
+}
+
+/** The view moves the focus to itself when somebody goes there, so that a screen reader begins there. */
+function go() {
+  show();
+  place.focus({ preventScroll: true });
+  scrollTo(0, 0);
+}
+
+/* The server goes and comes back (invariant 2). */
+
+const banner = document.getElementById("banner");
+let looking = 0;
+
+function gone() {
+  fill(banner, "The server does not answer. What is shown may be old; it goes on by itself when the server is back.");
+  banner.hidden = false;
+  document.documentElement.dataset.link = "gone";
+  announce("The server does not answer.");
+  clearInterval(looking);
+  looking = setInterval(() => call("GET", "/healthz").catch(() => {}), LOOK);
+}
+
+function back() {
+  clearInterval(looking);
+  banner.hidden = true;
+  delete document.documentElement.dataset.link;
+  announce("The server is back.");
+  look();
+}
+
+/* The line, for the lamp. */
+
+async function look() {
+  if (serverIsGone() || document.hidden) return;
+  try {
+    const { state } = await get("/v1/line");
+    document.documentElement.dataset.line = state;
+    const lamp = document.getElementById("lamp");
+    lamp.title = state === "held" ? "The line is held: nothing new is begun" : "The line is open";
+  } catch { /* The next look may do better; that the server is gone is said elsewhere. */ }
+}
+
+/* Who is there. */
+
+let asking = null;
+
+/** Asks for a key, once, however many things need one. */
+function askForKey() {
+  if (asking) return;
+  const input = h("input", {
+    type: "password", id: "key", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "key-help",
+  });
+  const said = h("p", { class: "problem", role: "alert" });
+  const form = h("form", { onsubmit: (event) => { event.preventDefault(); tryKey(input, said); } },
+    h("h1", null, "A key, please"),
+    h("p", { id: "key-help" }, "This server asks for a key. It stays in this tab and is forgotten when the tab is closed. " +
+      "Make one on the server's machine with ", h("code", null, "andon keys create"), "."),
+    h("label", { for: "key" }, "Key"), input, said,
+    h("button", { class: "strong" }, "Go on"));
+  asking = h("dialog", { class: "ask", oncancel: (event) => event.preventDefault() }, form);
+  document.body.append(asking);
+  asking.showModal();
+}
+
+async function tryKey(input, said) {
+  key.set(input.value.trim());
+  forgetMe();
+  try {
+    await me();
+  } catch (error) {
+    key.forget();
+    fill(said, error.status === 401 ? "That key is not good: it is mistyped, expired or revoked." : error.message);
+    input.select();
+    return;
+  }
+  asking.remove();
+  asking = null;
+  showWho();
+  link.dispatchEvent(new Event("known"));
+  show();
+}
+
+async function showWho() {
+  const who = document.getElementById("who");
+  const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Light or dark" }, "◐");
+  let name = null;
+  if (key.get()) {
+    const { name: known } = await me().catch(() => ({ name: "" }));
+    const leave = () => { key.forget(); forgetMe(); showWho(); askForKey(); };
+    name = [h("span", { class: "name" }, known), h("button", { type: "button", class: "plain", onclick: leave }, "Forget key")];
+  }
+  fill(who, name, theme);
+}
+
+const THEME = "andon.theme";
+
+function turnTheme() {
+  const isDark = getComputedStyle(document.documentElement).getPropertyValue("color-scheme").trim() === "dark" ||
+    (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  setTheme(isDark ? "light" : "dark");
+}
+
+function setTheme(theme) {
+  if (theme !== "light" && theme !== "dark") return;
+  document.documentElement.dataset.theme = theme;
+  localStorage.setItem(THEME, theme);
+}
+
+/* Begin. */
+
+setTheme(localStorage.getItem(THEME));
+link.addEventListener("gone", gone);
+link.addEventListener("back", back);
+link.addEventListener("key", askForKey);
+link.addEventListener("line", look);
+addEventListener("hashchange", go);
+document.addEventListener("visibilitychange", look);
+setInterval(look, LINE);
+// Who we are decides what the views may offer; where no key is needed everybody is somebody.
+me().catch(() => {}).finally(() => { showWho(); show(); look(); });

@@ -1,0 +1,1 @@
+export default function view(place) { place.textContent = 'chat'; }

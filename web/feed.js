@@ -1,0 +1,145 @@
+// Live feeds over WebSockets: the past, then the present, with no gap and no repeat.
+//
+// 1. A feed goes on where it was: after a break it is asked for what stands behind the last item that was handed out.
+// 2. Items are handed out in order, all that came since the last frame together: however fast they come, the page draws at
+//    its own pace.
+// 3. WebSockets, because a browser opens few other connections to one server: with many tabs open a Stop still gets through.
+
+import { heard, link, Problem, socketAddress } from "./api.js";
+import { everyFrame } from "./dom.js";
+
+const FIRST_WAIT = 300;
+const LONGEST_WAIT = 5000;
+
+/**
+ * Follows a feed until it ends, or `signal` does.
+ * @param {string} path such as "/v1/board"
+ * @param {{
+ *   query?: object, after?: string | number,
+ *   onItems: (items: any[]) => void, onBegin?: () => void, onEnd?: (problem?: Problem) => void,
+ *   isLast?: (item: any) => boolean, signal: AbortSignal,
+ * }} how `onBegin` is told of each new connection before its first item; `isLast` knows the item behind which there is nothing.
+ *   `onEnd` is told of the end, with the problem if that is why.
+ * @returns {{send: (message: object) => boolean}} to say something to the server, if it can be said now
+ */
+export function follow(path, how) {
+  const feed = { path, how, last: how.after, wait: FIRST_WAIT, socket: null, items: [], isOver: false };
+  const hand = everyFrame(() => handOut(feed), how.signal);
+  how.signal.addEventListener("abort", () => { feed.isOver = true; feed.socket?.close(); }, { once: true });
+  connect(feed, hand);
+  return { send: (message) => say(feed, message) };
+}
+
+function say(feed, message) {
+  if (feed.socket?.readyState !== WebSocket.OPEN) return false;
+  feed.socket.send(JSON.stringify(message));
+  return true;
+}
+
+async function connect(feed, hand) {
+  const { how, path } = feed;
+  if (feed.isOver) return;
+  let url;
+  try {
+    url = await socketAddress(path, { ...how.query, after: feed.last }, how.signal);
+  } catch (error) {
+    refused(feed, hand, error);
+    return;
+  }
+  if (feed.isOver) return;
+  const socket = new WebSocket(url);
+  feed.socket = socket;
+  let isNew = true;
+  socket.onopen = () => {
+    heard(true);
+    feed.wait = FIRST_WAIT;
+  };
+  socket.onmessage = ({ data }) => {
+    const item = JSON.parse(data);
+    if (isNew) feed.items.push({ type: BEGIN });
+    isNew = false;
+    feed.items.push(item);
+    hand();
+  };
+  socket.onclose = ({ code }) => closed(feed, hand, code);
+}
+
+/** Stands before the first item of each connection. */
+const BEGIN = Symbol("begin");
+
+function handOut(feed) {
+  const { how } = feed;
+  let items = [];
+  const pass = () => {
+    if (items.length) how.onItems(items);
+    items = [];
+  };
+  const all = feed.items;
+  feed.items = [];
+  for (const item of all) {
+    if (item.type === BEGIN) {
+      pass();
+      how.onBegin?.();
+      continue;
+    }
+    items.push(item);
+    const place = item.at ?? item.seq;
+    if (place !== undefined && item.type !== "second") feed.last = place;
+    if (how.isLast?.(item)) feed.isOver = true;
+  }
+  pass();
+  if (feed.isOver && !how.signal.aborted) {
+    feed.socket?.close();
+    how.onEnd?.();
+  }
+}
+
+function closed(feed, hand, code) {
+  feed.socket = null;
+  if (feed.isOver) return;
+  // What has come is handed out first: the next connection is asked for what stands behind it (invariant 1).
+  handOut(feed);
+  if (feed.isOver) return;
+  if (code === 1008) {
+    // The key is good no more.
+    link.dispatchEvent(new Event("key"));
+    waitForKey(feed, hand);
+    return;
+  }
+  if (code !== 1000 && code !== 1001) heard(false);
+  again(feed, hand);
+}
+
+function refused(feed, hand, error) {
+  if (feed.isOver) return;
+  if (error instanceof Problem && error.status === 401) waitForKey(feed, hand);
+  else if (error instanceof Problem && (error.isGone || error.status === 429 || error.status >= 500)) again(feed, hand);
+  else {
+    feed.isOver = true;
+    feed.how.onEnd?.(error);
+  }
+}
+
+function waitForKey(feed, hand) {
+  const { signal } = feed.how;
+  link.addEventListener("known", () => connect(feed, hand), { once: true, signal });
+}
+
+function again(feed, hand) {
+  const { signal } = feed.how;
+  const wait = feed.wait * (0.75 + Math.random() / 2);
+  feed.wait = Math.min(feed.wait * 2, LONGEST_WAIT);
+  const control = new AbortController();
+  const now = () => {
+    if (control.signal.aborted) return;
+    control.abort();
+    clearTimeout(timer);
+    connect(feed, hand);
+  };
+  const timer = setTimeout(now, wait);
+  // Somebody looks, or the network is back: no need to wait.
+  const both = { signal: AbortSignal.any([control.signal, signal]) };
+  window.addEventListener("online", now, both);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) now(); }, both);
+  link.addEventListener("back", now, both);
+}

@@ -1,0 +1,106 @@
+// Times, numbers and states, in words.
+
+const whole = new Intl.NumberFormat("en");
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+
+/** A number with its thousands apart. */
+export const number = (value) => whole.format(value);
+
+/** One thing or several: `several(2, "run")` is "2 runs". */
+export const several = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+
+/** A length of time in milliseconds: "840 µs", "12 ms", "3.4 s", "2 min 05 s", "1 h 12 min". */
+export function span(ms) {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return "unknown";
+  if (ms < 1) return `${Math.max(0, Math.round(ms * 1000))} µs`;
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, "0")} s`;
+  return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")} min`;
+}
+
+/** As `span`, of microseconds. */
+export const spanUs = (us) => span(us === null || us === undefined ? null : us / 1000);
+
+/** A time of day. */
+export const timeOfDay = (wall) => clock.format(new Date(wall));
+
+/** A day and a time of day. */
+export const dayAndTime = (wall) => `${day.format(new Date(wall))}, ${clock.format(new Date(wall))}`;
+
+/** How a figure came to be known. */
+export const PROVENANCE = {
+  reported: "reported by the provider",
+  reported_running: "reported by the provider before the call was cut",
+  looked_up: "asked of the provider afterwards",
+  counted: "counted",
+  estimated: "estimated",
+  bounded: "only limits are known",
+  unknown: "unknown",
+};
+
+/** A figure in a few characters: "1,234", "≈ 1,200", "≥ 40", "40–900", "unknown". Unknown is never 0. */
+export function figure(it) {
+  if (!it) return "unknown";
+  const { value, provenance, low, high } = it;
+  if (value !== null && value !== undefined) {
+    return provenance === "estimated" ? `≈ ${number(value)}` : number(value);
+  }
+  if (known(low) && known(high)) return `${number(low)}–${number(high)}`;
+  if (known(low)) return `≥ ${number(low)}`;
+  return known(high) ? `≤ ${number(high)}` : "unknown";
+}
+
+const known = (value) => value !== null && value !== undefined;
+
+/** A figure in full, for a title: how it is known, and within which bounds. */
+export function figureInFull(it) {
+  if (!it) return PROVENANCE.unknown;
+  const { value, provenance, low, high } = it;
+  const bounds = known(low) && known(high) && low !== high ? `, between ${number(low)} and ${number(high)}` : "";
+  const only = !known(value) && known(low) && !known(high) ? `, at least ${number(low)}` : "";
+  return `${figure(it)}: ${PROVENANCE[provenance] ?? provenance}${bounds}${only}`;
+}
+
+/** Money, as far as it is known. */
+export function money(cost) {
+  if (!cost) return "";
+  const amount = (value) => new Intl.NumberFormat("en", {
+    style: "currency", currency: cost.currency, minimumFractionDigits: 2, maximumFractionDigits: value < 1 ? 5 : 2,
+  }).format(value);
+  if (known(cost.value)) return amount(cost.value);
+  if (known(cost.low) && known(cost.high)) return `${amount(cost.low)}–${amount(cost.high)}`;
+  return known(cost.low) && cost.low > 0 ? `≥ ${amount(cost.low)}` : "unknown";
+}
+
+/** What a run is doing, for people. */
+export function doing({ state, phase, outcome }) {
+  if (state === "settled") return OUTCOME[outcome?.kind] ?? "settled";
+  if (state === "running") return PHASE[phase] ?? "running";
+  return STATE[state] ?? state;
+}
+
+export const STATE = {
+  queued: "queued", running: "running", waiting: "waits for a yes", cancelling: "stopping", settled: "settled",
+};
+export const PHASE = {
+  queued: "queued", hook: "in a hook", model: "model", backoff: "waits to try again", tools: "tools",
+  waiting: "waits for a yes", between: "running",
+};
+export const OUTCOME = { completed: "completed", cancelled: "stopped", failed: "failed", lost: "lost" };
+
+/** What became of a tool call. */
+export const VERDICT = {
+  finished: "finished", never_started: "never started", cut: "cut", unknown: "cut, its effect is unknown",
+  late: "went on after the run, and then ended", leaked: "leaked: it went on after the run", detached: "goes on, as declared",
+};
+
+/** Why a run was stopped. */
+export const REASON = {
+  requested: "somebody asked", client_disconnected: "its client went away", superseded: "another prompt took its place",
+  parent: "its parent was stopped", deadline: "its time was over", budget: "its budget was used up", policy: "a rule said so",
+  approval_denied: "a person said no", operator: "the operator", shutdown: "the server shut down", owner_lost: "its process died",
+};
