@@ -19,6 +19,7 @@ mod issuer;
 mod limits;
 mod line;
 mod oidc;
+mod prices;
 mod raw;
 mod remembered;
 mod shutdown;
