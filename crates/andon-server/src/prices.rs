@@ -115,7 +115,7 @@ impl Prices {
     }
 
     /// What a run's model calls cost together, by what is billed for them. Nothing if no entry fits any of their models;
-    /// where it fits only some, the rest is unknown.
+    /// where it fits only some, the rest is unknown, and so is what a call costs that has not ended.
     pub fn of_run(&self, receipt: &Receipt) -> Option<Cost> {
         let calls = &receipt.model_calls;
         let costs: Vec<Option<Cost>> = calls.iter().map(|call| self.cost(&call.model, &call.usage.billed)).collect();
@@ -123,7 +123,10 @@ impl Prices {
             return None;
         }
         let unknown = Cost { value: None, low: None, high: None, ..self.nothing() };
-        Some(costs.iter().fold(self.nothing(), |sum, cost| sum.plus(cost.as_ref().unwrap_or(&unknown))))
+        let sum = costs.iter().fold(self.nothing(), |sum, cost| sum.plus(cost.as_ref().unwrap_or(&unknown)));
+        // A call that is open has no account of its own, and makes the run's figures unsure.
+        let accounted = calls.iter().fold(Usage::NONE, |sum, call| sum.plus(call.usage.billed));
+        Some(if accounted == receipt.usage.billed { sum } else { sum.plus(&unknown) })
     }
 
     /// The cost of nothing.

@@ -121,14 +121,19 @@ fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
     };
     let run = RunId::new("r").unwrap();
     let empty = Receipt::unknown(&run, &SessionKey::new("a", "u", "s").unwrap());
-    let of =
-        |models: &[&str]| Receipt { model_calls: models.iter().map(|model| call(model)).collect(), ..empty.clone() };
+    let of = |models: &[&str]| {
+        let model_calls: Vec<_> = models.iter().map(|model| call(model)).collect();
+        let usage = model_calls.iter().fold(Used::NONE, |sum, call| sum.plus(call.usage));
+        Receipt { model_calls, usage, ..empty.clone() }
+    };
     let total = |models: &[&str]| json!(prices().of_run(&of(models)));
     assert_eq!(total(&["claude-sonnet-4", "claude-sonnet-4"])["value"], 0.009);
     let partly = json!({"currency": "USD", "value": null, "low": 0.0045, "high": null});
     assert_eq!(total(&["claude-sonnet-4", "gpt-5"]), partly);
     assert_eq!(total(&["gpt-5"]), Value::Null);
     assert_eq!(total(&[])["value"], 0.0, "who called no model pays nothing");
+    let open = Receipt { usage: of(&["claude-sonnet-4"]).usage.plus(Used::UNKNOWN), ..of(&["claude-sonnet-4"]) };
+    assert_eq!(json!(prices().of_run(&open)), partly, "a call is open");
     let told = json!(priced(Some(&prices()), of(&["claude-sonnet-4", "gpt-5"])));
     assert_eq!((&told["cost"], &told["model_calls"][0]["cost"]["value"]), (&partly, &json!(0.0045)));
     assert!(told["model_calls"][1].get("cost").is_none());
