@@ -280,7 +280,7 @@ mod tests {
         let Args { command, serve, .. } = Args::try_parse_from([&["andon"], words].concat()).unwrap();
         match command {
             None => serve,
-            Some(Command::Serve(args)) => args,
+            Some(Command::Serve(args)) => *args,
             Some(other) => panic!("{other:?}"),
         }
     }
