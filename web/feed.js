@@ -19,8 +19,8 @@ const LONGEST_WAIT = 5000;
  *   query?: object, after?: string | number,
  *   onItems: (items: any[]) => void, onBegin?: () => void, onBreak?: () => void, onEnd?: (problem?: Problem) => void,
  *   isLast?: (item: any) => boolean, signal: AbortSignal,
- * }} how `onBegin` is told of each new connection before its first item, `onBreak` when it has gone; `isLast` knows the item behind which there is nothing.
- *   `onEnd` is told of the end, with the problem if that is why.
+ * }} how `onBegin` is told of each new connection before its first item, `onBreak` when it has gone; `isLast` knows the item
+ *   behind which there is nothing. `onEnd` is told of the end, with the problem if that is why.
  * @returns {{send: (message: object) => boolean}} to say something to the server, if it can be said now
  */
 export function follow(path, how) {
