@@ -76,6 +76,13 @@ impl House {
         run["run_id"].as_str().unwrap().to_owned()
     }
 
+    /// A run's feed, asked for with a query.
+    pub(crate) async fn feed_with(&self, run: &str, query: &str) -> Events {
+        let response = self.request(Method::GET, &format!("/v1/runs/{run}/events{query}")).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        Events { response, buffer: Vec::new(), seen: 0 }
+    }
+
     /// A run's feed, from a place in it.
     pub(crate) async fn feed(&self, run: &str, from: Option<&str>) -> Events {
         let request = self.request(Method::GET, &format!("/v1/runs/{run}/events"));

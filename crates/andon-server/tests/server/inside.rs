@@ -81,7 +81,11 @@ impl Inside {
 
     /// Opens a run's feed behind a place.
     pub(crate) async fn feed(&self, run: &str, after: Option<&str>) -> Frames {
-        let query = after.map(|after| format!("?after={after}")).unwrap_or_default();
+        self.feed_with(run, &after.map(|after| format!("?after={after}")).unwrap_or_default()).await
+    }
+
+    /// Opens a run's feed with a query.
+    pub(crate) async fn feed_with(&self, run: &str, query: &str) -> Frames {
         let response = self.send(Method::GET, &format!("/v1/runs/{run}/events{query}"), None, None).await;
         assert_eq!(response.status(), StatusCode::OK);
         Frames { body: response.into_body() }
