@@ -54,6 +54,7 @@ pub(crate) const NATIVE: &[Row] = &[
     (Method::GET, "/v1/runs", Need::Scope(RunRead)),
     (Method::GET, "/v1/runs/{run_id}", Need::Scope(RunRead)),
     (Method::GET, "/v1/runs/{run_id}/receipt", Need::Scope(RunRead)),
+    (Method::GET, "/v1/runs/{run_id}/conversation", Need::Scope(RunRead)),
     (Method::GET, "/v1/runs/{run_id}/events", Feed(RunRead)),
     (Method::POST, "/v1/runs/{run_id}/cancel", Need::Scope(RunCancel)),
     (Method::POST, "/v1/runs/{run_id}/calls/{call}/cancel", Need::Scope(RunCancel)),

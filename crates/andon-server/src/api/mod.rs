@@ -4,6 +4,7 @@ mod approvals;
 mod apps;
 mod board;
 pub(crate) mod cancel;
+mod conversation;
 pub(crate) mod create;
 pub(crate) mod events;
 pub(crate) mod forms;
@@ -54,6 +55,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(create::create, runs::list))
         .routes(routes!(runs::one))
         .routes(routes!(runs::receipt))
+        .routes(routes!(conversation::conversation))
         .routes(routes!(events::events))
         .routes(routes!(cancel::cancel_run))
         .routes(routes!(cancel::cancel_call))

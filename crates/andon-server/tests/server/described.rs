@@ -140,6 +140,7 @@ impl Checked {
     async fn look(&mut self, run: &str) {
         self.get(&format!("/v1/runs/{run}"), "/v1/runs/{run_id}").await;
         self.get(&format!("/v1/runs/{run}/receipt"), "/v1/runs/{run_id}/receipt").await;
+        self.get(&format!("/v1/runs/{run}/conversation"), "/v1/runs/{run_id}/conversation").await;
     }
 
     async fn approvals(&mut self) {
