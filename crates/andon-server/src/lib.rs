@@ -27,6 +27,7 @@ mod api;
 mod apps;
 mod auth;
 mod automatic;
+mod board;
 mod body;
 mod budget;
 mod feeds;
@@ -70,6 +71,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use apps::{App, Apps};
+pub use board::Board;
 pub use files::raise_file_limit;
 pub use keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
 pub use oidc::{Oidc, OidcError};
@@ -127,6 +129,8 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     /// What operators see. Those of runs are in it if the runtime was built with it.
     pub(crate) figures: Arc<Figures>,
+    /// All runs as rows, if the runtime was built with it.
+    pub(crate) board: Option<Arc<Board>>,
 }
 
 /// What has happened since the server began.
@@ -157,6 +161,7 @@ impl Server {
             tasks: TaskTracker::new(),
             counts: Counts::default(),
             figures: runtime.observer().unwrap_or_else(Figures::new),
+            board: runtime.observer(),
             options,
         };
         Ok(Self { core: Arc::new(core) })

@@ -5,6 +5,7 @@ mod adk;
 mod adk_sessions;
 mod approvals;
 mod bad_input;
+mod board;
 mod busy;
 mod cancel;
 mod conversation;
