@@ -60,6 +60,14 @@ export class Trace {
     Object.assign(bar, { to: at, how }, more);
   }
 
+  /** A wait that took no time was none. */
+  forgetIfNothing(group) {
+    const lane = this.groups[group][0];
+    if (lane.at(-1)?.to !== lane.at(-1)?.from) return;
+    lane.pop();
+    this.bars -= 1;
+  }
+
   mark(name, at, record, isMain, detail = "") {
     this.marks.push({ name, at, seq: record.seq, isMain, detail });
   }
@@ -84,7 +92,10 @@ const HOOKS = {
 /** What each fact means for the drawing. */
 const FOLD = {
   run_accepted: (trace, record, at) => trace.begin("waits", "queued", "queued", record, at),
-  run_started: (trace, record, at) => trace.end("queued", at, "over"),
+  run_started: (trace, record, at) => {
+    trace.end("queued", at, "over");
+    trace.forgetIfNothing("waits");
+  },
   hook_started: (trace, record, at) => {
     trace.begin("waits", `hook ${record.point}`, HOOKS[record.point] ?? "hook", record, at);
   },

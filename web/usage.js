@@ -7,7 +7,7 @@ import { h } from "./dom.js";
 import { PROVENANCE, figure, figureInFull, money, number, spanUs, timeOfDay } from "./words.js";
 import { PENDING, moneyInFull } from "./runwords.js";
 
-const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write", "Cache write"], ["output", "Output"], ["reasoning", "of it thinking"]];
+const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write", "Cache write"], ["output", "Output"], ["reasoning", "Thinking"]];
 
 /**
  * The table of a receipt's model calls.
@@ -37,7 +37,7 @@ function timesOf({ first_piece_us: first, took_us: took, pending }) {
 /** A call in two rows: what reached us, and what is charged. */
 function group(name, more, { delivered, billed }, cost, hasCost, notes) {
   const row = (what, used, isFirst) => h("tr", { "data-used": what },
-    isFirst && h("th", { scope: "rowgroup", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
+    isFirst && h("th", { scope: "rowgroup", class: "number", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
     h("th", { scope: "row" }, what),
     COLUMNS.map(([key]) => cell(used[key])),
     hasCost && h("td", { class: "right number", title: what === "billed" ? moneyInFull(cost) : null }, what === "billed" ? money(cost) : ""),
