@@ -78,7 +78,8 @@ function lanes(state, rows, window, now) {
   rows.forEach(({ group, lane, index }, row) => {
     const found = bars(lane, window, state.place, now);
     found.forEach((bar, at) => {
-      const key = `${group} ${index} ${bar.key}`;
+      // What is drawn together stands for other bars each time: its element is known by its place.
+      const key = `${group} ${index} ${bar.count > 1 ? `at ${at}` : bar.key}`;
       seen.add(key);
       merged += bar.count > 1 ? bar.count : 0;
       const room = (found[at + 1]?.x ?? state.place(window.to)) - bar.x - bar.width;

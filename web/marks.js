@@ -25,13 +25,22 @@ export function marks(all, window, place, size, zero) {
   const seen = all.filter(({ at }) => at >= window.from && at <= window.to).sort((a, b) => a.at - b.at);
   const line = (mark, y) => h("svg:line", { x1: place(mark.at), x2: place(mark.at), y1: y, y2: size.bottom, "data-mark": mark.name, "data-main": mark.isMain || null },
     h("svg:title", null, `${mark.name} at ${since(mark.at)}`));
-  const others = seen.filter(({ isMain }) => !isMain).map((mark) => line(mark, size.top - 8));
+  const others = apart(seen.filter(({ isMain }) => !isMain), place).map((mark) => line(mark, size.top - 8));
   const rest = main(seen);
   if (zero === undefined) return [...others, ...rest.map((mark) => line(mark, 20)), ...shared(rest, place, size.width)];
   return [...others, ...rest.flatMap((mark, row) => {
     const y = 14 + row * ROW;
     return [line(mark, y - 10), beside(mark, `${mark.name}${mark.at === zero ? "" : ` +${since(mark.at - zero)}`}`, y, place, size.width)];
   })];
+}
+
+/** Of marks on one pixel, the first: there are no more lines than pixels. */
+function apart(all, place) {
+  const seen = new Set();
+  return all.filter(({ at }) => {
+    const x = Math.round(place(at));
+    return !seen.has(x) && seen.add(x);
+  });
 }
 
 /** The words beside their line: behind it, or before it where there is no room. */

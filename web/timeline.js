@@ -65,7 +65,7 @@ function buttons(zoom, setWindow) {
 /** All that there is to see. */
 function whole({ trace, now }) {
   const end = trace.isSettled ? trace.latest : Math.max(now(), trace.latest);
-  const from = Math.min(0, ...trace.marks.map(({ at }) => at));
+  const from = trace.marks.reduce((least, { at }) => Math.min(least, at), 0);
   // A little air behind the last instant, so that its mark is seen.
   return { from, to: Math.max(end, 0.001) + Math.max(end - from, 0.001) * 0.02 };
 }

@@ -45,8 +45,10 @@ export class Trace {
   begin(group, key, name, record, at, more) {
     const lane = this.#free(group);
     const bar = { key, group, name, from: at, to: null, how: "open", seq: record.seq, lane, detail: "", ...more };
+    const bars = (this.groups[group][lane] ??= []);
+    bars.push(bar);
+    if (this.#busy[group][lane]) bars.overlap = true;
     this.#busy[group][lane] = bar;
-    (this.groups[group][lane] ??= []).push(bar);
     this.#open.set(key, bar);
     this.bars += 1;
     return bar;
