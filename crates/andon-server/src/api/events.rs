@@ -98,7 +98,7 @@ pub(crate) async fn events(
 }
 
 /// Whether the client asks for a WebSocket.
-fn wants_socket(headers: &HeaderMap) -> bool {
+pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {
     let asked = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
     asked.is_some_and(|asked| asked.eq_ignore_ascii_case("websocket"))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::{Agent, AgentBuilder, FeedItem, Journal, MemoryJournal, RunId, Runtime};
-use andon_server::{Options, Server, Serving};
+use andon_server::{Board, Options, Server, Serving};
 use andon_testkit::{Act, ScriptedModel};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl House {
     }
 
     pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
-        let runtime = Runtime::builder().journal(journal).build();
+        let runtime = Runtime::builder().journal(journal).observer(Board::new()).build();
         let server = Server::new(&runtime, options).await.unwrap();
         server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
