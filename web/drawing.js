@@ -25,7 +25,7 @@ const LETTER = 6.6;
  */
 export function drawing(how) {
   const layers = { axis: h("svg:g", { class: "axis" }), lanes: h("svg:g"), marks: h("svg:g", { class: "marks" }), brush: h("svg:rect", { class: "brush" }) };
-  const svg = h("svg:svg", { class: "chart", role: "group", "aria-label": how.label }, layers.axis, layers.lanes, layers.marks, layers.brush);
+  const svg = h("svg:svg", { class: "chart", role: "group", "aria-label": how.label }, layers.axis, layers.marks, layers.lanes, layers.brush);
   const element = h("div", { class: "chartbox" }, svg);
   const state = { how, svg, element, layers, known: new Map(), order: [], place: scale(0, 1, 0, 1), left: 0, top: 42 };
   keyboard(state);
