@@ -1,53 +1,65 @@
 // The bars of a lane in a window of time: where each is, and which are drawn together.
 //
 // 1. Bars come in the order of their beginnings, which is the order of the lane.
-// 2. A bar that is narrower than `NARROW` is drawn together with the one before it if that is narrow, too, and near: at most
-//    one bar every `NARROW` pixels or so.
+// 2. A bar that is narrower than `NARROW` pixels is drawn together with all that end within `TOGETHER` pixels of its beginning.
+// 3. The work depends on the pixels, not on the bars, except in a lane whose bars overlap.
 
-import { several, span } from "./words.js";
+import { span } from "./words.js";
 import { HOW, since } from "./runwords.js";
 
 const NARROW = 3;
+const TOGETHER = 8;
 /** Nothing is thinner: what happened is seen, however short it was. */
 const THINNEST = 2;
 
 /**
- * @param {import("./trace.js").Bar[]} lane
+ * @param {import("./trace.js").Bar[] & {overlap?: boolean}} lane
  * @param {{from: number, to: number}} window
- * @param {(at: number) => number} place
+ * @param {((at: number) => number) & {back: (x: number) => number}} place
  * @param {number} now where open bars end
  */
 export function bars(lane, window, place, now) {
   const found = [];
-  for (let index = firstIn(lane, window.from); index < lane.length; index += 1) {
-    const bar = lane[index];
-    if (bar.from > window.to) break;
-    const to = bar.to ?? Math.max(now, bar.from);
-    if (to < window.from) continue;
-    const x = place(Math.max(bar.from, window.from));
-    const right = place(Math.min(to, window.to));
-    const last = found.at(-1);
-    if (last && right - x < NARROW && last.isNarrow && x - (last.x + last.width) < NARROW && right - last.x < NARROW * 4) {
-      last.count += 1;
-      last.to = to;
-      last.width = Math.max(THINNEST, right - last.x);
-      if (last.how !== bar.how) last.how = "several";
-      continue;
+  let index = lane.overlap ? 0 : firstBehind(lane, (bar) => (bar.to ?? Infinity) < window.from);
+  while (index < lane.length && lane[index].from <= window.to) {
+    const bar = one(lane[index], window, place, now);
+    const next = bar.isNarrow && !lane.overlap ? together(lane, index, bar, place) : index + 1;
+    if (next > index + 1) {
+      const last = lane[next - 1];
+      Object.assign(bar, { count: next - index, to: last.to ?? now, how: "several", first: undefined });
+      bar.width = Math.max(THINNEST, place(Math.min(bar.to, window.to)) - bar.x);
     }
-    found.push({
-      ...bar, to, isOpen: bar.to === null, x, width: Math.max(THINNEST, right - x), count: 1, isNarrow: right - x < NARROW,
-      firstX: bar.first === undefined ? x : place(Math.min(Math.max(bar.from + bar.first, window.from), window.to)),
-    });
+    if (bar.to >= window.from) found.push(bar);
+    index = next;
   }
   return found;
 }
 
-/** The first bar that can be seen: those before it end before the window, as far as a lane's bars do not overlap. */
-function firstIn(lane, from) {
+/** A bar as it is drawn. */
+function one(bar, window, place, now) {
+  const to = bar.to ?? Math.max(now, bar.from);
+  const inWindow = (at) => Math.min(Math.max(at, window.from), window.to);
+  const x = place(inWindow(bar.from));
+  const wide = place(inWindow(to)) - x;
+  return {
+    ...bar, to, isOpen: bar.to === null, x, width: Math.max(THINNEST, wide), count: 1, isNarrow: wide < NARROW,
+    firstX: bar.first === undefined ? x : place(inWindow(bar.from + bar.first)),
+  };
+}
+
+/** Behind which bar those end that are drawn together with this one: found by halves, for there may be a million (invariant 3). */
+function together(lane, index, bar, place) {
+  const end = place.back(bar.x + TOGETHER);
+  const next = firstBehind(lane, ({ from, to }) => from <= end && (to ?? Infinity) <= end);
+  return Math.max(next, index + 1);
+}
+
+/** The first bar for which it is not so; it is so for all before it and for none behind it. */
+function firstBehind(lane, isBefore) {
   let [low, high] = [0, lane.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((lane[middle].to ?? Infinity) < from) low = middle + 1;
+    if (isBefore(lane[middle])) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -65,6 +77,3 @@ export function barWords(bar) {
   const detail = bar.detail && bar.detail !== bar.name ? ` (${bar.detail})` : "";
   return `${GROUP[bar.group]} ${bar.name}${detail}: began at ${since(bar.from)}, ${length}${first}; ${HOW[bar.how] ?? bar.how}`;
 }
-
-/** How many bars there are, in words. */
-export const barCount = (count) => several(count, "bar");

@@ -51,6 +51,7 @@ function shown({ model, form, request, messages }) {
     h("p", null, "What the next request to ", h("b", null, h("bdi", null, model ?? "the model")), ` carries, in ${FORM[form] ?? form} form: ${several(messages.length, "message")}.`),
     earlier, place,
     h("details", { class: "raw" }, h("summary", null, "The request, as it would be sent"),
+      h("p", { class: "small soft" }, "“<the next prompt>” stands for what will be said next."),
       h("div", { class: "bar" }, copyButton("Copy JSON", () => json)), longText(json, { label: "JSON" })),
   ];
 }

@@ -6,25 +6,28 @@
 import { h, set, write } from "./dom.js";
 import { scale, ticks } from "./axis.js";
 import { barWords, bars } from "./bars.js";
+import { markRows, marks } from "./marks.js";
 import { span } from "./words.js";
 
 const LANE = 24;
-const HEAD = 42;
 const FOOT = 22;
 const RIGHT = 14;
 const GROUPS = { waits: "waits", model: "model", tools: "tools" };
+/** How a bar ended, if that is worth a word on it. */
+const BADLY = { cut: ", cut", unknown: ", cut", failed: ", failed", lost: ", lost", leaked: ", leaked", never_started: ", never started", panicked: ", panicked" };
 /** About how wide a character is. */
 const LETTER = 6.6;
 
 /**
- * @param {{label: string, onPick?: (seq: number) => void, onDetail?: (text: string) => void,
+ * @param {{label: string, zero?: () => number, onPick?: (seq: number) => void, onDetail?: (text: string) => void,
  *   onWindow?: (window: {from: number, to: number}) => void, onZoom?: (factor: number, at: number) => void}} how
+ *   `zero` is the instant that times are counted from, if that is not the beginning of the run
  */
 export function drawing(how) {
   const layers = { axis: h("svg:g", { class: "axis" }), lanes: h("svg:g"), marks: h("svg:g", { class: "marks" }), brush: h("svg:rect", { class: "brush" }) };
-  const svg = h("svg:svg", { class: "chart", role: "group", "aria-label": how.label }, layers.axis, layers.lanes, layers.marks, layers.brush);
+  const svg = h("svg:svg", { class: "chart", role: "group", "aria-label": how.label }, layers.axis, layers.marks, layers.lanes, layers.brush);
   const element = h("div", { class: "chartbox" }, svg);
-  const state = { how, svg, element, layers, known: new Map(), order: [], place: scale(0, 1, 0, 1), left: 0 };
+  const state = { how, svg, element, layers, known: new Map(), order: [], place: scale(0, 1, 0, 1), left: 0, top: 42 };
   keyboard(state);
   pointer(state);
   return { element, draw: (trace, window, now) => draw(state, trace, window, now) };
@@ -35,25 +38,34 @@ function draw(state, trace, window, now) {
   const left = width < 560 ? 52 : 76;
   state.left = left;
   state.place = scale(window.from, window.to, left, width - RIGHT);
-  const rows = Object.entries(trace.groups).flatMap(([group, lanes]) => lanes.map((lane, index) => ({ group, lane, index })));
-  const height = HEAD + Math.max(rows.length, 1) * LANE + FOOT;
+  const rows = rowsOf(trace, window, state.how.zero === undefined ? null : now);
+  state.top = 26 + markRows(trace.marks, state.how.zero !== undefined) * 16;
+  const height = state.top + Math.max(rows.length, 1) * LANE + FOOT;
   set(state.svg, "viewBox", `0 0 ${width} ${height}`);
   set(state.svg, "width", width);
   set(state.svg, "height", height);
   axis(state, window, width, height, rows);
   const merged = lanes(state, rows, window, now);
-  marks(state.layers.marks, trace.marks, window, state.place, width, height);
+  const size = { width, top: state.top, bottom: height - FOOT };
+  state.layers.marks.replaceChildren(...marks(trace.marks, window, state.place, size, state.how.zero?.()));
   return { merged };
 }
 
-function axis({ layers, place, left }, window, width, height, rows) {
-  const found = ticks(window.from, window.to, (width - left) / 84).map(({ at, label }) => {
-    const x = place(at);
-    return h("svg:g", null, h("svg:line", { x1: x, x2: x, y1: HEAD, y2: height - FOOT }),
+/** The lanes that have something to show; in a small window only those with something in it. */
+function rowsOf({ groups }, window, now) {
+  const all = Object.entries(groups).flatMap(([group, lanes]) => lanes.map((lane, index) => ({ group, lane, index })));
+  return all.filter(({ lane }) => lane.length && (now === null || lane.some(({ from, to }) => from <= window.to && (to ?? now) >= window.from)));
+}
+
+function axis({ layers, place, left, top, how }, window, width, height, rows) {
+  const zero = how.zero?.() ?? 0;
+  const found = ticks(window.from - zero, window.to - zero, (width - left) / 84).map(({ at, label }) => {
+    const x = place(at + zero);
+    return h("svg:g", null, h("svg:line", { x1: x, x2: x, y1: top, y2: height - FOOT }),
       h("svg:text", { x, y: height - 6, "text-anchor": x > width - 40 ? "end" : "middle" }, label));
   });
-  const names = rows.filter(({ index }) => index === 0).map(({ group }) => {
-    const y = HEAD + rows.findIndex((row) => row.group === group) * LANE;
+  const names = rows.filter(({ group }, at) => rows[at - 1]?.group !== group).map(({ group }) => {
+    const y = top + rows.findIndex((row) => row.group === group) * LANE;
     return h("svg:g", { class: "name" }, h("svg:line", { x1: 0, x2: width, y1: y, y2: y }), h("svg:text", { x: 4, y: y + 16 }, GROUPS[group]));
   });
   layers.axis.replaceChildren(...found, ...names);
@@ -66,11 +78,12 @@ function lanes(state, rows, window, now) {
   rows.forEach(({ group, lane, index }, row) => {
     const found = bars(lane, window, state.place, now);
     found.forEach((bar, at) => {
-      const key = `${group} ${index} ${bar.key}`;
+      // What is drawn together stands for other bars each time: its element is known by its place.
+      const key = `${group} ${index} ${bar.count > 1 ? `at ${at}` : bar.key}`;
       seen.add(key);
       merged += bar.count > 1 ? bar.count : 0;
       const room = (found[at + 1]?.x ?? state.place(window.to)) - bar.x - bar.width;
-      show(state, key, bar, HEAD + row * LANE, room);
+      show(state, key, bar, state.top + row * LANE, room);
     });
   });
   for (const [key, element] of state.known) {
@@ -102,7 +115,7 @@ function show(state, key, bar, y, room) {
 
 /** The name within the bar, or behind it if there is room. */
 function label(text, bar, y, width, room) {
-  const long = bar.count > 1 ? `${bar.count}×` : `${bar.name} ${span(bar.to - bar.from)}`;
+  const long = bar.count > 1 ? `${bar.count}×` : `${bar.name} ${span(bar.to - bar.from)}${BADLY[bar.how] ?? ""}`;
   const fits = (words, space) => words.length * LETTER + 10 <= space;
   const short = bar.count > 1 ? long : bar.name;
   const inside = [long, short].find((words) => fits(words, width));
@@ -129,26 +142,6 @@ function rove(state) {
     const wanted = element === chosen ? "0" : "-1";
     if (element.getAttribute("tabindex") !== wanted) set(element, "tabindex", wanted);
   }
-}
-
-function marks(layer, all, window, place, width, height) {
-  const seen = all.filter(({ at }) => at >= window.from && at <= window.to).sort((a, b) => a.at - b.at);
-  const lines = seen.map(({ name, at, isMain }) => h("svg:line", { x1: place(at), x2: place(at), y1: isMain ? 20 : 32, y2: height - FOOT, "data-mark": name, "data-main": isMain || null }));
-  // Marks that would be written over each other share their words.
-  const clusters = [];
-  for (const mark of seen.filter(({ isMain }) => isMain)) {
-    const last = clusters.at(-1);
-    if (last && place(mark.at) - place(last.at(-1).at) < mark.name.length * LETTER + 76) last.push(mark);
-    else clusters.push([mark]);
-  }
-  const words = clusters.map((cluster) => {
-    const text = `${cluster.map(({ name }) => name).join(" · ")} ${span(cluster.at(-1).at)}`;
-    const x = place(cluster[0].at);
-    const half = (text.length * LETTER) / 2;
-    const middle = Math.min(Math.max(x, half + 4), width - half - 4);
-    return h("svg:text", { x: middle, y: 14, "text-anchor": "middle" }, text);
-  });
-  layer.replaceChildren(...lines, ...words);
 }
 
 function keyboard(state) {
@@ -189,7 +182,7 @@ function pointer(state) {
   svg.addEventListener("pointermove", (event) => {
     if (from === null || !how.onWindow) return;
     const [a, b] = [from, at(event)].sort((one, other) => one - other);
-    const box = { x: a, y: HEAD - 4, width: b - a, height: Math.max(0, Number(svg.getAttribute("height")) - HEAD - FOOT + 8) };
+    const box = { x: a, y: state.top - 4, width: b - a, height: Math.max(0, Number(svg.getAttribute("height")) - state.top - FOOT + 8) };
     for (const [name, value] of Object.entries(box)) set(layers.brush, name, value);
   });
   svg.addEventListener("pointerup", (event) => {

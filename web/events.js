@@ -13,7 +13,9 @@ import { KIND, main } from "./facts.js";
 import { searcher } from "./search.js";
 import { factPane } from "./factpane.js";
 
+/** How high a row is; on a narrow screen it has two lines. */
 const ROW = 30;
+const HIGH_ROW = 50;
 const TALLEST = 6_000_000;
 
 /**
@@ -27,7 +29,7 @@ export function events(log, { toolOf, onChoose, signal }) {
     class: "events", role: "listbox", tabindex: 0, "aria-label": "Events, in order. Arrow keys choose one, Enter reads its JSON.",
   }, inner);
   const pane = factPane();
-  const state = { log, toolOf, box, inner, pane, onChoose, rows: [], lines: log.lines, chosen: -1, follows: true, top: 0, drawn: 0 };
+  const state = { log, toolOf, box, inner, pane, onChoose, rows: [], lines: log.lines, chosen: -1, follows: true, drawn: 0, row: ROW };
   const draw = everyFrame(() => drawRows(state), signal);
   const search = searcher(log, (record) => `${KIND[record.type] ?? record.type} ${main(record, toolOf)}`, (lines) => {
     state.lines = lines ?? log.lines;
@@ -42,31 +44,38 @@ export function events(log, { toolOf, onChoose, signal }) {
     const index = Number(event.target.closest("[data-index]")?.dataset.index ?? -1);
     if (index >= 0) choose(state, index, draw);
   });
+  const narrow = matchMedia("(max-width: 40rem)");
+  const measure = () => {
+    state.row = narrow.matches ? HIGH_ROW : ROW;
+    draw();
+  };
+  narrow.addEventListener("change", measure, { signal });
+  measure();
   new ResizeObserver(draw).observe(box);
   const jump = (seq, isQuiet) => jumpTo(state, search, seq, draw, isQuiet);
   const element = h("div", { class: "eventpanel" }, search.element(jump), h("div", { class: "pair" }, box, pane.element));
   return { element, changed: () => { search.changed(); draw(); }, jump };
 }
 
-const heightOf = (state) => Math.min(state.lines.length * ROW, TALLEST);
+const heightOf = (state) => Math.min(state.lines.length * state.row, TALLEST);
 
 /** Which row is the first that is seen (invariant 2). */
 function firstRow(state) {
   const { box, lines } = state;
-  const total = lines.length * ROW;
-  if (total <= TALLEST) return box.scrollTop / ROW;
+  const total = lines.length * state.row;
+  if (total <= TALLEST) return box.scrollTop / state.row;
   const way = TALLEST - box.clientHeight;
-  return (Math.min(box.scrollTop / way, 1) * (total - box.clientHeight)) / ROW;
+  return (Math.min(box.scrollTop / way, 1) * (total - box.clientHeight)) / state.row;
 }
 
 /** Scrolls so that a row is seen. */
 function reveal(state, index) {
   const { box, lines } = state;
   const first = firstRow(state);
-  const seen = box.clientHeight / ROW;
+  const seen = box.clientHeight / state.row;
   if (index >= first && index + 1 <= first + seen) return;
-  const wanted = Math.max(0, index < first ? index : index + 1 - seen) * ROW;
-  const total = lines.length * ROW;
+  const wanted = Math.max(0, index < first ? index : index + 1 - seen) * state.row;
+  const total = lines.length * state.row;
   // The height may not be there yet.
   state.inner.style.height = `${heightOf(state)}px`;
   box.scrollTop = total <= TALLEST ? wanted : (wanted / (total - box.clientHeight)) * (TALLEST - box.clientHeight);
@@ -74,7 +83,7 @@ function reveal(state, index) {
 
 function followsNow(state) {
   const { box } = state;
-  state.follows = box.scrollTop + box.clientHeight >= box.scrollHeight - ROW;
+  state.follows = box.scrollTop + box.clientHeight >= box.scrollHeight - state.row;
 }
 
 function drawRows(state) {
@@ -85,13 +94,13 @@ function drawRows(state) {
   state.drawn = lines.length;
   const first = Math.max(0, firstRow(state));
   const begin = Math.floor(first);
-  const wanted = Math.max(0, Math.min(Math.ceil(box.clientHeight / ROW) + 2, lines.length - begin));
+  const wanted = Math.max(0, Math.min(Math.ceil(box.clientHeight / state.row) + 2, lines.length - begin));
   while (rows.length < wanted) rows.push(inner.appendChild(emptyRow()));
   while (rows.length > wanted) rows.pop().remove();
   // Rows stand where they are seen, wherever the scroll bar is.
-  const offset = box.scrollTop - (first - begin) * ROW;
+  const offset = box.scrollTop - (first - begin) * state.row;
   rows.forEach((row, index) => {
-    row.style.transform = `translateY(${offset + index * ROW}px)`;
+    row.style.transform = `translateY(${offset + index * state.row}px)`;
     writeRow(state, row, begin + index);
   });
   const active = rows.find((row) => row.getAttribute("aria-selected") === "true");
@@ -145,7 +154,7 @@ function keyed(state, event, draw) {
   const { lines, chosen } = state;
   if (event.ctrlKey || event.metaKey || event.altKey || !lines.length) return;
   const at = chosen < 0 ? -1 : lines.indexOf(chosen);
-  const page = Math.max(1, Math.floor(state.box.clientHeight / ROW) - 1);
+  const page = Math.max(1, Math.floor(state.box.clientHeight / state.row) - 1);
   const wanted = {
     ArrowDown: at + 1, ArrowUp: at < 0 ? lines.length - 1 : at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: lines.length - 1,
     Enter: at, " ": at,

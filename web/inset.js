@@ -11,7 +11,8 @@ const NEXT = ["requested", "delivered", "quiet", "settled"];
 
 /** @returns {{element: HTMLElement, draw: (trace: import("./trace.js").Trace, now: number) => void}} */
 export function stopInset() {
-  const chart = drawing({ label: "The stop, magnified", onDetail: (text) => write(detail, text) });
+  let asked = 0;
+  const chart = drawing({ label: "The stop, magnified: times since it was requested", zero: () => asked, onDetail: (text) => write(detail, text) });
   const detail = h("p", { class: "detail small", "aria-hidden": "true" });
   const list = h("ol", { class: "steps" });
   const element = h("section", { class: "inset", "aria-label": "The stop, magnified", hidden: true },
@@ -23,6 +24,7 @@ export function stopInset() {
       const found = NEXT.map((name) => trace.marks.find((mark) => mark.name === name)).filter(Boolean);
       element.hidden = found[0]?.name !== "requested";
       if (element.hidden) return;
+      asked = found[0].at;
       const last = trace.isSettled ? found.at(-1).at : now;
       const length = Math.max(last - found[0].at, 0.001);
       chart.draw(trace, { from: found[0].at - length * 0.06, to: last + length * 0.12 }, now);

@@ -84,7 +84,7 @@ function head(run, receipt) {
     h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
     h("p", { class: "verdict", "data-outcome": outcome?.kind ?? "open" }, outcome ? sentence(ending(outcome)) : "Not settled yet: so far"),
     definitions([
-      ["Run", h("code", null, receipt.run)],
+      ["Run", h("code", null, receipt.run), "wide"],
       ["Agent", h("bdi", null, session.app)], ["User", h("bdi", null, session.user)], ["Session", h("bdi", null, session.session)],
       ["Date", h("time", { datetime: receipt.accepted_at }, dayOf(receipt.accepted_at))],
       ["Took", `${spanUs(receipt.run_us)}${outcome ? "" : " so far"}`],
@@ -96,7 +96,7 @@ function head(run, receipt) {
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 function definitions(pairs) {
-  return h("dl", null, pairs.filter(Boolean).map(([name, what]) => h("div", null, h("dt", null, name), h("dd", null, what))));
+  return h("dl", null, pairs.filter(Boolean).map(([name, what, size]) => h("div", { class: size ?? null }, h("dt", null, name), h("dd", null, what))));
 }
 
 function stop(receipt) {

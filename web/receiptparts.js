@@ -48,6 +48,6 @@ export function addendaOf({ addenda, calls, outcome }) {
     const [words, text] = addendum(it, toolOf);
     return h("li", { value: it.number }, h("p", null, h("time", { class: "number", datetime: it.at.wall }, exactTime(it.at.wall)), ` ${words}`),
       text ? longText(text, { short: 1200 }) : null,
-      it.type === "usage_corrected" ? usageTable({ model_calls: [], usage: it.used }) : null);
+      it.type === "usage_corrected" ? usageTable({ model_calls: [{ call: it.call, model: "", usage: it.used }], usage: null }) : null);
   }));
 }

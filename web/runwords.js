@@ -93,5 +93,13 @@ export function addendum(it, toolOf) {
 /** A cost with how sure it is, for a title. */
 export const moneyInFull = (cost) => (cost ? `${money(cost)}${cost.value === null ? ", only limits are known" : ""}` : "");
 
-/** A time since the run began, short enough for a column. */
-export const since = (ms) => (ms < 0 ? `−${span(-ms)}` : ms < 10_000 && ms >= 1000 ? `${(ms / 1000).toFixed(3)} s` : span(ms));
+/** A time since the run began, to the millisecond where the run is not hours long: "840 µs", "12.4 ms", "18.074 s", "2:05.120". */
+export function since(ms) {
+  if (ms < 0) return `−${since(-ms)}`;
+  if (ms < 10) return span(ms);
+  if (ms < 1000) return `${ms.toFixed(1)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(3)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = ((ms % 60_000) / 1000).toFixed(3).padStart(6, "0");
+  return minutes < 60 ? `${minutes}:${seconds}` : `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${seconds.slice(0, 2)}`;
+}

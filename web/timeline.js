@@ -26,7 +26,10 @@ export function timeline(trace, { onPick, now, signal }) {
   const chart = drawing({
     label: "Timeline of the run. Arrow keys go from bar to bar, Enter shows the event, plus and minus zoom.",
     onPick,
-    onDetail: (text) => write(view.detail, text || hint(view)),
+    onDetail: (text) => {
+      view.pointed = text;
+      write(view.detail, text || hint(view));
+    },
     onWindow: (window) => setWindow(window),
     onZoom: (factor, at) => zoom(factor, at),
   });
@@ -62,7 +65,7 @@ function buttons(zoom, setWindow) {
 /** All that there is to see. */
 function whole({ trace, now }) {
   const end = trace.isSettled ? trace.latest : Math.max(now(), trace.latest);
-  const from = Math.min(0, ...trace.marks.map(({ at }) => at));
+  const from = trace.marks.reduce((least, { at }) => Math.min(least, at), 0);
   // A little air behind the last instant, so that its mark is seen.
   return { from, to: Math.max(end, 0.001) + Math.max(end - from, 0.001) * 0.02 };
 }
@@ -89,6 +92,7 @@ function draw(view, chart, inset, said, table) {
   ].filter(Boolean);
   write(said, notes.length ? `${notes.join("; ")}.` : "");
   said.hidden = notes.length === 0;
+  if (!view.pointed) write(view.detail, hint(view));
   inset.draw(trace, now);
   table.changed();
 }

@@ -45,8 +45,10 @@ export class Trace {
   begin(group, key, name, record, at, more) {
     const lane = this.#free(group);
     const bar = { key, group, name, from: at, to: null, how: "open", seq: record.seq, lane, detail: "", ...more };
+    const bars = (this.groups[group][lane] ??= []);
+    bars.push(bar);
+    if (this.#busy[group][lane]) bars.overlap = true;
     this.#busy[group][lane] = bar;
-    (this.groups[group][lane] ??= []).push(bar);
     this.#open.set(key, bar);
     this.bars += 1;
     return bar;
@@ -58,6 +60,14 @@ export class Trace {
     this.#open.delete(key);
     if (this.#busy[bar.group][bar.lane] === bar) this.#busy[bar.group][bar.lane] = null;
     Object.assign(bar, { to: at, how }, more);
+  }
+
+  /** A wait that took no time was none. */
+  forgetIfNothing(group) {
+    const lane = this.groups[group][0];
+    if (lane.at(-1)?.to !== lane.at(-1)?.from) return;
+    lane.pop();
+    this.bars -= 1;
   }
 
   mark(name, at, record, isMain, detail = "") {
@@ -84,7 +94,10 @@ const HOOKS = {
 /** What each fact means for the drawing. */
 const FOLD = {
   run_accepted: (trace, record, at) => trace.begin("waits", "queued", "queued", record, at),
-  run_started: (trace, record, at) => trace.end("queued", at, "over"),
+  run_started: (trace, record, at) => {
+    trace.end("queued", at, "over");
+    trace.forgetIfNothing("waits");
+  },
   hook_started: (trace, record, at) => {
     trace.begin("waits", `hook ${record.point}`, HOOKS[record.point] ?? "hook", record, at);
   },

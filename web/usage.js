@@ -7,7 +7,7 @@ import { h } from "./dom.js";
 import { PROVENANCE, figure, figureInFull, money, number, spanUs, timeOfDay } from "./words.js";
 import { PENDING, moneyInFull } from "./runwords.js";
 
-const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write", "Cache write"], ["output", "Output"], ["reasoning", "of it thinking"]];
+const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write", "Cache write"], ["output", "Output"], ["reasoning", "Thinking"]];
 
 /**
  * The table of a receipt's model calls.
@@ -18,8 +18,8 @@ export function usageTable(receipt) {
   const hasCost = Boolean(cost) || calls.some((call) => call.cost);
   const head = ["Call", "", ...COLUMNS.map(([, name]) => name), hasCost && "Cost", "How it is known"].filter((name) => name !== false);
   const bodies = calls.map((call) => group(`${call.call}`, h("bdi", null, call.model), call.usage, call.cost, hasCost, timesOf(call)));
-  const total = group("All", "", usage, cost, hasCost, calls.length ? [] : ["no model was called"]);
-  total.classList.add("total");
+  const total = usage && group("All", "", usage, cost, hasCost, calls.length ? [] : [receipt.outcome === null ? "no model call has ended" : "no model was called"]);
+  total?.classList.add("total");
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens of each model call" },
     h("table", { class: "lines usage" }, h("caption", { class: "unseen" }, "Tokens, delivered and billed"),
       h("thead", null, h("tr", null, head.map((name, at) => h("th", { scope: "col", class: at > 1 && at < 7 ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"))))),
@@ -27,6 +27,8 @@ export function usageTable(receipt) {
 }
 
 function timesOf({ first_piece_us: first, took_us: took, pending }) {
+  // A correction has only figures.
+  if (first === undefined) return [];
   return [
     `first piece ${first === null ? "never came" : `after ${spanUs(first)}`}`,
     `took ${took === null ? "an unknown time" : spanUs(took)}`,
@@ -37,7 +39,7 @@ function timesOf({ first_piece_us: first, took_us: took, pending }) {
 /** A call in two rows: what reached us, and what is charged. */
 function group(name, more, { delivered, billed }, cost, hasCost, notes) {
   const row = (what, used, isFirst) => h("tr", { "data-used": what },
-    isFirst && h("th", { scope: "rowgroup", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
+    isFirst && h("th", { scope: "rowgroup", class: "number", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
     h("th", { scope: "row" }, what),
     COLUMNS.map(([key]) => cell(used[key])),
     hasCost && h("td", { class: "right number", title: what === "billed" ? moneyInFull(cost) : null }, what === "billed" ? money(cost) : ""),
