@@ -21,6 +21,8 @@ export function newRun(id) {
     parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, stopTook: null,
     /** Where the parts of the answer in progress begin, if there is one. */
     answerFrom: null,
+    /** The calls that are not over: of thousands that a run may have made, a few. */
+    openCalls: [],
   };
 }
 
@@ -32,7 +34,7 @@ export function newRun(id) {
  */
 export function fold(run, item, now) {
   TAKE[item.type]?.(run, item, now);
-  run.state = stateOf(run);
+  if (item.type !== "delta") run.state = stateOf(run);
   return run;
 }
 
@@ -52,7 +54,7 @@ function stateOf(run) {
   if (run.outcome) return "settled";
   if (run.requests.some(({ force }) => force !== "after_turn")) return "cancelling";
   if (!run.startedAt) return "queued";
-  const stages = callsOf(run).map(({ stage }) => stage);
+  const stages = run.openCalls.map(({ stage }) => stage);
   return stages.includes("waits") && !stages.includes("runs") ? "waiting" : "running";
 }
 
@@ -96,11 +98,11 @@ const TAKE = {
     withCall(run, call, (part) => { part.stage = "runs"; part.startedAt = at; part.effect = effect; });
   },
   tool_finished(run, { call, end, result, remains, at }) {
-    withCall(run, call, (part) => closeCall(part, { verdict: end, result, remains, at }));
+    withCall(run, call, (part) => closeCall(run, part, { verdict: end, result, remains, at }));
   },
   tool_refused(run, { call, why, result, at }) {
     const last = why === "duplicate_id";
-    withCall(run, call, (part) => closeCall(part, { verdict: "never_started", why, result, at }), last);
+    withCall(run, call, (part) => closeCall(run, part, { verdict: "never_started", why, result, at }), last);
   },
   call_cancel_requested(run, { call, request }) {
     withCall(run, call, (part) => { part.requests = [...part.requests, request]; });
@@ -196,6 +198,7 @@ function takeMessage(run, { message }, now) {
   for (const said of message.parts) {
     const part = SAID[said.type]?.(said, (matches) => taken(shown, matches));
     if (part) run.parts.push(part);
+    if (part?.kind === "call") run.openCalls.push(part);
   }
   if (message.cut) {
     const last = run.parts.slice(from).findLast((part) => part.kind === "text" || part.kind === "thinking");
@@ -234,20 +237,21 @@ function settled(part, text) {
 
 function closeAnswer(run, now) {
   endThought(run.parts.at(-1), now);
-  for (const part of run.parts) if ("isOpen" in part) part.isOpen = false;
+  for (const part of run.parts.slice(run.answerFrom ?? run.parts.length)) part.isOpen = false;
   run.answerFrom = null;
 }
 
 /* Calls. */
 
 function withCall(run, id, change, isLast = false) {
-  const ofThat = (part) => part.kind === "call" && part.id === id;
-  const isOpen = (part) => ofThat(part) && part.stage !== "over";
-  const part = isLast ? run.parts.findLast(isOpen) : run.parts.find(isOpen) ?? run.parts.findLast(ofThat);
+  const isIt = (part) => part.id === id;
+  const open = isLast ? run.openCalls.findLast(isIt) : run.openCalls.find(isIt);
+  const part = open ?? run.parts.findLast((part) => part.kind === "call" && isIt(part));
   if (part) change(part);
 }
 
-function closeCall(part, { verdict, why, result, remains, at }) {
+function closeCall(run, part, { verdict, why, result, remains, at }) {
+  run.openCalls = run.openCalls.filter((open) => open !== part);
   part.stage = "over";
   part.verdict = verdict;
   part.why = why ?? null;
