@@ -62,7 +62,7 @@ export class Rows {
     return this.#isPointed || isIn || performance.now() < this.#touchedUntil || this.#scrolled > this.#top;
   }
 
-  /** Whether the rows have been scrolled away from the first. */
+  /** Goes back to the first row, if that is out of sight. */
   toTop() {
     if (this.#scrolled > this.#top) scrollTo({ top: 0 });
   }
@@ -91,7 +91,8 @@ export class Rows {
     if (this.element.hidden) return;
     this.#scrolled = scrollY;
     const under = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--under")) || 0;
-    this.#top = this.body.getBoundingClientRect().top + scrollY - under;
+    // How far it can be scrolled before the first row goes under what stays at the top.
+    this.#top = this.body.getBoundingClientRect().top + scrollY - under - this.body.previousElementSibling.offsetHeight;
     const height = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--row"));
     if (height) this.#height = height;
     const wanted = Math.ceil(innerHeight / this.#height) + 2 * SPARE;
@@ -206,8 +207,11 @@ export class Rows {
     }
   }
 
-  #stop({ entry }) {
-    pressStop(entry.id, entry.row.title || "the run", () => this.draw());
+  #stop(one) {
+    const { entry } = one;
+    // Only this row: nothing may stand between a press and its frame.
+    const changed = () => (one.entry === entry ? this.#write(one) : this.how.redraw());
+    pressStop(entry.id, entry.row.title || "the run", changed);
   }
 
   #open(entry) { location.hash = `#/run/${part(entry.id)}`; }
