@@ -66,7 +66,7 @@ function axis({ layers, place, left, top, how }, window, width, height, rows) {
   });
   const names = rows.filter(({ group }, at) => rows[at - 1]?.group !== group).map(({ group }) => {
     const y = top + rows.findIndex((row) => row.group === group) * LANE;
-    return h("svg:g", { class: "name" }, h("svg:line", { x1: 0, x2: width, y1: y, y2: y }), h("svg:text", { x: 4, y: y + 16 }, GROUPS[group]));
+    return h("svg:g", { class: "lanename" }, h("svg:line", { x1: 0, x2: width, y1: y, y2: y }), h("svg:text", { x: 4, y: y + 16 }, GROUPS[group]));
   });
   layers.axis.replaceChildren(...found, ...names);
 }
@@ -128,7 +128,7 @@ function label(text, bar, y, width, room) {
 
 function made(state, key) {
   const element = h("svg:g", { class: "piece", role: "img", tabindex: -1 },
-    h("svg:title"), h("svg:rect", { class: "body", rx: 3 }), h("svg:rect", { class: "first", rx: 3 }), h("svg:rect", { class: "edge" }), h("svg:text"));
+    h("svg:title"), h("svg:rect", { class: "barbody", rx: 3 }), h("svg:rect", { class: "first", rx: 3 }), h("svg:rect", { class: "edge" }), h("svg:text"));
   state.known.set(key, element);
   state.layers.lanes.append(element);
   return element;

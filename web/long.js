@@ -23,7 +23,7 @@ export function longText(text, { short = SHORT, label } = {}) {
     return place;
   }
   place.append(piece(text.slice(0, whole(text, short))));
-  const rest = h("button", { type: "button", class: "plain more", onclick: () => all(place, rest, text, short) }, `Show all ${size(text.length)}`);
+  const rest = h("button", { type: "button", class: "plain showall", onclick: () => all(place, rest, text, short) }, `Show all ${size(text.length)}`);
   place.append(rest);
   return place;
 }
