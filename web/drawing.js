@@ -39,7 +39,7 @@ function draw(state, trace, window, now) {
   state.left = left;
   state.place = scale(window.from, window.to, left, width - RIGHT);
   const rows = rowsOf(trace, window, state.how.zero === undefined ? null : now);
-  state.top = 26 + markRows(trace.marks, state.how.zero !== undefined) * 16;
+  state.top = 26 + markRows(trace.marks, window, state.how.zero !== undefined) * 16;
   const height = state.top + Math.max(rows.length, 1) * LANE + FOOT;
   set(state.svg, "viewBox", `0 0 ${width} ${height}`);
   set(state.svg, "width", width);

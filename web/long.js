@@ -9,7 +9,7 @@ import { size } from "./runwords.js";
 
 const SHORT = 6000;
 const PIECE = 16_000;
-const PIECES_A_FRAME = 4;
+const PIECES_A_FRAME = 2;
 
 /**
  * A text in an element.

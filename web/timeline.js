@@ -6,7 +6,7 @@
 //    elements depends on the width, not on the run.
 // 4. Every bar can be reached with the keyboard and has a name; the same is there as a table.
 
-import { announce, fill, h, write } from "./dom.js";
+import { announce, h, write } from "./dom.js";
 import { number, several } from "./words.js";
 import { since } from "./runwords.js";
 import { drawing } from "./drawing.js";
@@ -19,7 +19,7 @@ const ZOOM = 2;
 /**
  * @param {import("./trace.js").Trace} trace
  * @param {{onPick: (seq: number) => void, now: () => number, signal: AbortSignal}} how `now` is the time since the run began
- * @returns {{element: HTMLElement, changed: () => void}}
+ * @returns {{element: HTMLElement, changed: () => void, draw: () => void}} `draw` draws at once
  */
 export function timeline(trace, { onPick, now, signal }) {
   const view = { trace, window: null, now, detail: h("p", { class: "detail small", "aria-hidden": "true" }) };
@@ -52,7 +52,7 @@ export function timeline(trace, { onPick, now, signal }) {
     h("div", { class: "titlebar" }, h("h2", { id: "timeline-name" }, "Timeline"), buttons(zoom, move, setWindow)),
     chart.element, view.detail, said, inset.element, table.element);
   write(view.detail, hint(view));
-  return { element, changed: redraw };
+  return { element, changed: redraw, draw: () => draw(view, chart, inset, said, table) };
 }
 
 const hint = ({ trace }) => (trace.bars ? "Point at a bar, or go to one with the keyboard. Drag to look closer." : "Nothing yet.");
@@ -122,6 +122,3 @@ function paced(work, signal) {
     timer = setTimeout(go, Math.max(0, last + PACE - performance.now()));
   };
 }
-
-/** Nothing is known yet: as much room as will be needed. */
-export const timelineSkeleton = () => fill(h("section", { class: "card timeline skeleton", "aria-hidden": "true" }), h("h2", null, "Timeline"));
