@@ -158,7 +158,7 @@ function endWords({ outcome, requests, stopTook, startedAt, parts }) {
   const by = requests[0]?.by;
   const isAsked = outcome.reason === "requested" || outcome.reason === "operator";
   const who = isAsked ? (by ? ` by ${by}` : "") : `: ${REASON[outcome.reason] ?? outcome.reason}`;
-  const where = startedAt && parts.length ? "Stopped here" : "Stopped before it began";
+  const where = !startedAt ? "Stopped before it began" : parts.length ? "Stopped here" : "Stopped before it had said anything";
   return `${where}${who}${stopTook === null ? "" : `, ${span(stopTook)} after it was asked`}`;
 }
 
