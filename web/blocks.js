@@ -10,9 +10,11 @@ import { h } from "./dom.js";
 import { inline, revealed } from "./inline.js";
 
 /** How many characters a block has at most, about (invariant 2). */
-export const BLOCK = 16_000;
-const CODE_BLOCK = 4 * BLOCK;
+export const BLOCK = 8_000;
+const CODE_BLOCK = 8 * BLOCK;
 const DEEPEST = 8;
+/** How many rows a table has before it goes on in the next. */
+const ROWS = 200;
 
 /** Puts lines together. `hand` is given each block that is complete. */
 export class Blocks {
@@ -61,9 +63,10 @@ export class Blocks {
   /** Takes a line into the open block; what grows too long goes on in another one (invariant 2). */
   push(text, bound = BLOCK) {
     const { open } = this;
-    if (open.size + text.length > bound && open.lines.length) {
+    const isLong = open.size + text.length > bound || (open.kind === "table" && open.lines.length >= ROWS);
+    if (isLong && open.lines.length) {
       this.hand(open);
-      this.open = { ...open, lines: [], size: 0, isJoined: true };
+      this.open = { ...open, lines: [], size: 0, isJoined: true, head: undefined };
     }
     this.open.lines.push(text);
     this.open.size += text.length + 1;
@@ -172,7 +175,7 @@ function fence(bare, indent) {
   const ticks = /^(`{3,}|~{3,})/.exec(bare)?.[0];
   if (!ticks) return null;
   const info = bare.slice(ticks.length).trim();
-  return ticks[0] === "`" && info.includes("`") ? null : { kind: "fence", ticks, indent, info: info.split(/\s/, 1)[0].slice(0, 40) };
+  return ticks[0] === "`" && info.includes("`") ? null : { kind: "fence", ticks, indent, info };
 }
 
 function closesFence(text, { ticks }) {
@@ -257,7 +260,9 @@ const MAKE = {
   table({ lines, columns, head }) {
     const row = (tag) => (line) => {
       const found = cells(line);
-      return h("tr", null, columns.map((align, at) => h(tag, { class: align, dir: "auto" }, inline(found[at] ?? ""))));
+      // A row that has more cells than the table has columns keeps them.
+      const all = Array.from({ length: Math.max(columns.length, found.length) }, (_, at) => [columns[at] ?? "start", found[at] ?? ""]);
+      return h("tr", null, all.map(([align, cell]) => h(tag, { class: align, dir: "auto" }, inline(cell))));
     };
     const top = head === undefined ? null : h("thead", null, row("th")(head));
     return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table" },
