@@ -68,9 +68,10 @@ export const serverNow = () => Date.now() - (Number.isFinite(ahead) ? ahead : 0)
  * Asks, and gives the answer.
  * @param {string} method
  * @param {string} path such as "/v1/runs"
- * @param {{query?: object, body?: unknown, signal?: AbortSignal}} [more]
+ * @param {{query?: object, body?: unknown, signal?: AbortSignal, unread?: boolean}} [more] `unread` is for an answer that has
+ *   no end: only whether it is refused is of interest.
  */
-export async function call(method, path, { query, body, signal } = {}) {
+export async function call(method, path, { query, body, signal, unread } = {}) {
   const headers = {};
   if (body !== undefined) headers["content-type"] = "application/json";
   if (key.get()) headers.authorization = `Bearer ${key.get()}`;
@@ -85,6 +86,10 @@ export async function call(method, path, { query, body, signal } = {}) {
   }
   heard(true);
   compareClocks(answer.headers.get("date"));
+  if (unread && answer.ok) {
+    await answer.body?.cancel();
+    return null;
+  }
   const said = await answer.text();
   const json = readable(said);
   if (answer.ok) return json;

@@ -8,7 +8,7 @@ import { decide, Problem, serverNow, stopCall } from "./api.js";
 import { fill, h, write } from "./dom.js";
 import { forceOf, textOf } from "./fold.js";
 import { revealed } from "./inline.js";
-import { longText } from "./long.js";
+import { longText } from "./chatlong.js";
 import { pretty } from "./pretty.js";
 import { number, span, VERDICT } from "./words.js";
 

@@ -1,41 +1,69 @@
-// A text that may be long: its beginning, and all of it for who asks.
+// Texts of any length, shown as text and in pieces, so that nothing freezes.
+//
+// 1. A text beyond `SHORT` is shown in its beginning, with a button that says how much there is.
+// 2. All of it is put in piece by piece, a few each frame. A piece that nobody sees is not laid out.
+// 3. Marks that turn the direction of text stay within the text that they are in.
 
-import { h } from "./dom.js";
-import { number } from "./words.js";
+import { everyFrame, h } from "./dom.js";
+import { size } from "./runwords.js";
 
-/** How much is shown at first. */
-const SHOWN = 8_000;
-/** How much is put into the page at a time: the browser lays out what is seen of it. */
+const SHORT = 6000;
 const PIECE = 16_000;
+const PIECES_A_FRAME = 4;
 
 /**
+ * A text in an element.
  * @param {string} text
- * @param {Record<string, unknown>} [properties] of the element
- * @returns {HTMLElement}
+ * @param {{short?: number, label?: string}} [how]
  */
-export function longText(text, properties) {
-  const place = h("div", { dir: "auto", ...properties });
-  if (text.length <= SHOWN * 1.25) {
-    place.append(text);
+export function longText(text, { short = SHORT, label } = {}) {
+  const place = h("div", { class: "long", dir: "auto", "aria-label": label });
+  if (text.length <= short) {
+    place.append(piece(text));
     return place;
   }
-  const rest = text.length - SHOWN;
-  const all = h("button", { type: "button", class: "more", onclick: () => { all.remove(); append(place, text, SHOWN); } },
-    `Show all: ${number(rest)} characters more`);
-  place.append(text.slice(0, SHOWN), "…", all);
+  place.append(piece(text.slice(0, whole(text, short))));
+  const rest = h("button", { type: "button", class: "plain more", onclick: () => all(place, rest, text, short) }, `Show all ${size(text.length)}`);
+  place.append(rest);
   return place;
 }
 
-function append(place, text, from) {
-  place.childNodes[1]?.remove();
-  let at = from;
-  const some = () => {
-    const end = performance.now() + 8;
-    while (at < text.length && performance.now() < end) {
-      place.append(h("div", { class: "plain joined" }, text.slice(at, at + PIECE)));
-      at += PIECE;
+const piece = (text) => h("pre", null, text);
+
+function all(place, button, text, from) {
+  button.disabled = true;
+  let at = whole(text, from);
+  const more = everyFrame(() => {
+    if (!place.isConnected) return;
+    for (let count = 0; count < PIECES_A_FRAME && at < text.length; count += 1) {
+      const end = edge(text, at);
+      place.insertBefore(piece(text.slice(at, end)), button);
+      at = end;
     }
-    if (at < text.length && place.isConnected) requestAnimationFrame(some);
-  };
-  some();
+    if (at < text.length) {
+      button.textContent = `${Math.floor((at / text.length) * 100)} % of ${size(text.length)}…`;
+      more();
+    } else button.remove();
+  });
+  more();
+}
+
+/** Where a piece that begins here ends: at the end of a line if there is one near. */
+function edge(text, at) {
+  const end = whole(text, Math.min(at + PIECE, text.length));
+  if (end >= text.length) return text.length;
+  const line = text.lastIndexOf("\n", end - 1);
+  return line > at ? line + 1 : end;
+}
+
+/** Never between the halves of a character. */
+function whole(text, at) {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
+}
+
+/** A value as JSON for people. Marks that turn the direction of text are written out, so that it reads as it is. */
+export function pretty(value) {
+  const hidden = /[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/g;
+  return JSON.stringify(value, null, 2).replace(hidden, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
