@@ -7,7 +7,7 @@
 import { Card } from "./card.js";
 import { fill, h, write } from "./dom.js";
 import { forceOf, fold, learn, newRun, textOf, usageOf } from "./fold.js";
-import { longText } from "./chatlong.js";
+import { longText } from "./long.js";
 import { safeAddress } from "./inline.js";
 import { Markdown } from "./markdown.js";
 import { dayAndTime, figure, figureInFull, REASON, span, timeOfDay } from "./words.js";

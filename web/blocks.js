@@ -6,6 +6,7 @@
 // 3. Nothing nests deeper than `DEEPEST`: below that, text is text.
 // 4. Each block decides for itself in which direction it is written, and no mark in it reaches another.
 
+import { copyButton } from "./copy.js";
 import { h } from "./dom.js";
 import { inline, revealed } from "./inline.js";
 
@@ -262,7 +263,7 @@ const MAKE = {
       const found = cells(line);
       // A row that has more cells than the table has columns keeps them.
       const all = Array.from({ length: Math.max(columns.length, found.length) }, (_, at) => [columns[at] ?? "start", found[at] ?? ""]);
-      return h("tr", null, all.map(([align, cell]) => h(tag, { class: align, dir: "auto" }, inline(cell))));
+      return h("tr", null, all.map(([align, cell]) => h(tag, { class: `to-${align}`, dir: "auto" }, inline(cell))));
     };
     const top = head === undefined ? null : h("thead", null, row("th")(head));
     return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table" },
@@ -315,17 +316,8 @@ function itemNodes(lines, depth, isLoose) {
 /** A box with code, and a button that copies it. */
 function codeBox(text, info) {
   const code = h("code", null, revealed(text));
-  const copy = h("button", { type: "button", class: "plain copy", onclick: () => copyText(code.textContent, copy) }, "Copy");
-  return h("div", { class: "code", dir: "ltr" }, h("div", { class: "bar" }, h("span", null, info || "text"), copy),
+  const copy = copyButton("Copy", () => code.textContent);
+  copy.classList.add("plain");
+  return h("div", { class: "code", dir: "ltr" }, h("div", { class: "title" }, h("span", null, revealed(info) || "text"), copy),
     h("pre", { tabindex: "0" }, code));
-}
-
-async function copyText(text, button) {
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Not allowed";
-  }
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }

@@ -33,7 +33,7 @@ export class Composer {
     this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");
     this.problem = h("p", { class: "problem small", role: "alert" });
     this.element = h("form", { class: "composer", onsubmit: (event) => event.preventDefault() },
-      this.problem, h("div", { class: "row" }, this.input, h("div", { class: "buttons" }, this.next, this.button)));
+      this.problem, h("div", { class: "write" }, this.input, h("div", { class: "presses" }, this.next, this.button)));
     this.show();
   }
 
