@@ -72,7 +72,9 @@ export class Rows {
     const on = (target, type, work, more) => target.addEventListener(type, work, { signal, ...more });
     on(this.body, "pointerenter", ({ pointerType }) => { if (pointerType === "mouse") this.#isPointed = true; });
     on(this.body, "pointerleave", () => this.#left());
-    on(this.body, "pointerdown", () => { this.#touchedUntil = performance.now() + AFTER_TOUCH; });
+    on(this.body, "pointerdown", ({ pointerType }) => {
+      if (pointerType !== "mouse") this.#touchedUntil = performance.now() + AFTER_TOUCH;
+    });
     on(this.body, "focusin", ({ target }) => this.#entered(target));
     on(this.body, "focusout", () => setTimeout(() => this.how.redraw()));
     on(this.body, "click", (event) => this.#clicked(event));
