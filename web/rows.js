@@ -30,7 +30,8 @@ export class Rows {
   /**
    * @param {import("./look.js").Look} look
    * @param {import("./roster.js").Roster} roster
-   * @param {{mayStop: boolean, onSort: () => void, redraw: () => void, free: () => void, signal: AbortSignal}} how
+   * @param {{mayStop: boolean, fresh: HTMLElement, onSort: () => void, redraw: () => void,
+   *   free: () => void, signal: AbortSignal}} how `fresh` says how many new rows there are, `free` that the order is free again
    */
   constructor(look, roster, how) {
     this.look = look;
@@ -40,7 +41,7 @@ export class Rows {
     this.head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "body", role: "rowgroup" });
     this.element = h("div", { class: "grid", role: "grid", "aria-label": "Runs", tabindex: "-1", "data-board": true },
-      h("div", { role: "rowgroup", class: "headgroup" }, this.head), this.body);
+      h("div", { role: "rowgroup", class: "headgroup" }, this.head, how.fresh), this.body);
     this.#drawHead();
     this.#listen();
   }
@@ -54,8 +55,10 @@ export class Rows {
   /** Whether the order is to be kept (invariant 3). */
   isKept() {
     if (!this.look.shown.length) return false;
-    return this.#isPointed || performance.now() < this.#touchedUntil || this.body.contains(document.activeElement) ||
-      this.#scrolled > this.#top;
+    const focused = document.activeElement;
+    // A button that was clicked has the focus as well, and nobody is there any more.
+    const isIn = this.body.contains(focused) && focused.matches(":focus-visible");
+    return this.#isPointed || isIn || performance.now() < this.#touchedUntil || this.#scrolled > this.#top;
   }
 
   /** Whether the rows have been scrolled away from the first. */
@@ -165,7 +168,11 @@ export class Rows {
     mark(one.element, "state", stateOf(entry));
     const pressed = press(entry.id);
     const isOpen = isLive(entry) && this.how.mayStop;
-    if (one.stop.hidden === isOpen) one.stop.hidden = !isOpen;
+    if (one.stop.hidden === isOpen) {
+      // Who pressed it stays where they were.
+      if (one.stop === document.activeElement) one.element.focus({ preventScroll: true });
+      one.stop.hidden = !isOpen;
+    }
     if (!isOpen) return;
     const isStopping = (pressed && !pressed.problem) || entry.row.state === "cancelling";
     const isNow = pressed?.force === "now" || entry.row.cancel?.force === "now";
