@@ -182,7 +182,7 @@ const DRAW = {
     return { element: h("details", { class: "thinking" }, summary, body), update: () => { grow(); tick(); }, tick };
   },
   call(part, answer) {
-    const card = new Card({ runId: () => answer.id }, part);
+    const card = new Card(answer, part);
     return { element: card.element, update: () => card.update(), tick: () => card.tick() };
   },
   again(part) {
@@ -211,8 +211,7 @@ function growing(part, drawn) {
 
 function thoughtWords({ isOpen, began, took, cut }) {
   if (isOpen) return began === null ? "Thinking…" : `Thinking… ${Math.round((performance.now() - began) / 1000)} s`;
-  const how = cut ? "Thought, and was cut" : "Thought";
-  return took === null ? how : `${how}, for ${span(took)}`;
+  return `Thought${took === null ? "" : ` for ${span(took)}`}${cut ? ", and was cut" : ""}`;
 }
 
 /** Nothing foreign is loaded: an image is an address. */
