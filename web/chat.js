@@ -75,7 +75,7 @@ class Chat {
     this.talk = new Talk({
       ...about, log: this.log, onSession: (session) => this.began(session), onChange: () => this.changed(),
       onProblem: (...words) => this.composer.complain(...words), onGiveBack: (text) => this.composer.giveBack(text),
-      onSettled: () => this.settled(),
+      onEarlier: (putIn) => this.ends.hold(putIn), onSettled: () => this.settled(),
     });
     document.addEventListener("keydown", (event) => this.key(event), { signal: this.signal });
     const ticking = setInterval(() => { for (const answer of this.talk.answers) if (!answer.isOver) answer.tick(); }, SECOND);

@@ -23,7 +23,7 @@ export class Talk {
   /**
    * @param {{app: string, user: string, session: string | null, log: HTMLElement, signal: AbortSignal,
    *   onSession: (session: string) => void, onChange: () => void, onProblem: (...words: unknown[]) => void,
-   *   onGiveBack: (text: string) => void, onSettled: (answer: Answer) => void}} how
+   *   onEarlier: (putIn: () => Promise<unknown>) => void, onGiveBack: (text: string) => void, onSettled: (answer: Answer) => void}} how
    */
   constructor(how) {
     Object.assign(this, how);
@@ -88,7 +88,7 @@ export class Talk {
       const { runs, next } = await this.list(this.before);
       this.before = next;
       this.earlier.hidden = !next;
-      for (const run of runs) this.add(run, true);
+      this.onEarlier(() => Promise.all(runs.map((run) => this.add(run, true))));
     } catch (error) {
       this.onProblem(error.message);
     } finally {
