@@ -74,7 +74,11 @@ export const COLUMNS = [
   tokens("out", "Tokens out", "output"),
   {
     key: "cost", name: "Cost", isNumber: true, isDown: true, make: plain,
-    draw: ({ text }, { row }) => put(text, `${row.open && row.cost?.value ? "≥ " : ""}${money(row.cost)}`),
+    draw: ({ cell, text }, { row }) => {
+      const known = row.open && row.cost?.value === 0 ? "…" : money(row.cost);
+      put(text, row.open && row.cost?.value ? `≥ ${known}` : known);
+      title(cell, known);
+    },
     rank: ({ row }) => row.cost?.value ?? row.cost?.low ?? -1,
   },
   named("model", "Model"),
@@ -111,23 +115,18 @@ function stateParts(cell) {
   const text = document.createTextNode("");
   const lamp = h("span", { class: "state" }, text);
   const more = document.createTextNode("");
-  const yes = h("a", { class: "yes", hidden: true }, "Answer it");
-  cell.append(lamp, h("span", { class: "soft small more" }, more), yes);
-  return { cell, lamp, text, more, yes };
+  cell.append(lamp, h("span", { class: "soft small more" }, more));
+  return { cell, lamp, text, more };
 }
 
-function drawState({ cell, lamp, text, more, yes }, entry) {
+function drawState({ cell, lamp, text, more }, entry) {
   const { row, id } = entry;
   const state = stateOf(entry);
   mark(lamp, "state", state);
   mark(lamp, "outcome", row.outcome?.kind);
   put(text, doing({ ...row, state }));
-  put(more, further(row));
-  const waits = state === "waiting";
-  if (yes.hidden === waits) yes.hidden = !waits;
-  const href = `#/chat/${part(row.app)}/${part(row.session)}?user=${part(row.user)}`;
-  if (waits && yes.getAttribute("href") !== href) yes.setAttribute("href", href);
-  const problem = press(id)?.problem;
+  const problem = state === "settled" ? undefined : press(id)?.problem;
+  put(more, problem ? " not stopped" : further(row));
   title(cell, problem ? `Not stopped: ${problem}` : inFull(row, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }

@@ -6,7 +6,7 @@
 // 3. The list stays where somebody has scrolled it. At its end it follows what comes.
 // 4. JSON is made when it is opened.
 
-import { announce, everyFrame, fill, h, set, write } from "./dom.js";
+import { announce, everyFrame, h, set, write } from "./dom.js";
 import { number, several } from "./words.js";
 import { since } from "./runwords.js";
 import { KIND, main } from "./facts.js";
@@ -17,6 +17,8 @@ import { factPane } from "./factpane.js";
 const ROW = 30;
 const HIGH_ROW = 50;
 const TALLEST = 6_000_000;
+/** No screen shows more rows; a list without its style is as high as all of it. */
+const MOST = 300;
 
 /**
  * @param {import("./eventlog.js").EventLog} log
@@ -94,7 +96,7 @@ function drawRows(state) {
   state.drawn = lines.length;
   const first = Math.max(0, firstRow(state));
   const begin = Math.floor(first);
-  const wanted = Math.max(0, Math.min(Math.ceil(box.clientHeight / state.row) + 2, lines.length - begin));
+  const wanted = Math.max(0, Math.min(Math.ceil(box.clientHeight / state.row) + 2, lines.length - begin, MOST));
   while (rows.length < wanted) rows.push(inner.appendChild(emptyRow()));
   while (rows.length > wanted) rows.pop().remove();
   // Rows stand where they are seen, wherever the scroll bar is.
@@ -184,7 +186,9 @@ function choose(state, index, draw) {
 function jumpTo(state, search, seq, draw, isQuiet) {
   const place = state.log.placeOf(seq);
   if (place < 0) {
-    if (!isQuiet) announce(`There is no event ${number(seq)}.`);
+    if (isQuiet) return false;
+    state.pane.missing(number(seq));
+    announce(`There is no event ${number(seq)} in this run.`);
     return false;
   }
   let index = state.lines.indexOf(place * 2);
@@ -196,6 +200,3 @@ function jumpTo(state, search, seq, draw, isQuiet) {
   choose(state, index, draw);
   return true;
 }
-
-/** Nothing is known yet: as much room as will be needed. */
-export const eventsSkeleton = () => fill(h("div", { class: "eventpanel skeleton" }), h("p", null, "Reading the events…"));

@@ -50,7 +50,7 @@ function toolbar(id, latest) {
   });
   return h("div", { class: "toolbar noprint", role: "toolbar", "aria-label": "Receipt" },
     h("a", { class: "button", href: `#/run/${part(id)}` }, "← The run"),
-    h("span", { class: "space" }),
+    h("span", { class: "gap" }),
     h("button", { type: "button", onclick: () => print() }, "Print"),
     copyButton("Copy link", () => `${location.origin}${location.pathname}#/run/${part(id)}/receipt`), save);
 }
@@ -71,7 +71,8 @@ function body(run, receipt) {
     section("Tokens", usageTable(receipt)),
     section("Leaks", leaksOf(receipt)),
     section(`Addenda (revision ${receipt.revision})`, addendaOf(receipt)),
-    h("footer", { class: "small" }, `Folded from the run’s journal, and from nothing else. Times are in ${zone()}; durations are by a monotonic clock.`),
+    h("footer", { class: "small" },
+      `Folded from the run’s journal, and from nothing else. Times are in ${zone()}; durations are by a monotonic clock.`),
   ];
 }
 
@@ -84,7 +85,7 @@ function head(run, receipt) {
     h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
     h("p", { class: "verdict", "data-outcome": outcome?.kind ?? "open" }, outcome ? sentence(ending(outcome)) : "Not settled yet: so far"),
     definitions([
-      ["Run", h("code", null, receipt.run), "wide"],
+      ["Run", h("code", null, receipt.run), "wholerow"],
       ["Agent", h("bdi", null, session.app)], ["User", h("bdi", null, session.user)], ["Session", h("bdi", null, session.session)],
       ["Date", h("time", { datetime: receipt.accepted_at }, dayOf(receipt.accepted_at))],
       ["Took", `${spanUs(receipt.run_us)}${outcome ? "" : " so far"}`],
@@ -96,7 +97,8 @@ function head(run, receipt) {
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 function definitions(pairs) {
-  return h("dl", null, pairs.filter(Boolean).map(([name, what, size]) => h("div", { class: size ?? null }, h("dt", null, name), h("dd", null, what))));
+  const pair = ([name, what, size]) => h("div", { class: size ?? null }, h("dt", null, name), h("dd", null, what));
+  return h("dl", null, pairs.filter(Boolean).map(pair));
 }
 
 function stop(receipt) {

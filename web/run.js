@@ -18,6 +18,9 @@ import { Trace } from "./trace.js";
 import { usageTable } from "./usage.js";
 import { standing } from "./phases.js";
 
+/** How long the first events are waited for before the page is shown without them, in milliseconds. */
+const PATIENCE = 3000;
+
 /** @param {HTMLElement} place @param {{parts: string[], query: URLSearchParams}} params @param {AbortSignal} signal */
 export default async function view(place, { parts, query }, signal) {
   const [id, what] = parts;
@@ -55,16 +58,22 @@ const nothing = (words, href, way) => h("div", { class: "empty", role: "alert" }
 
 /** As much room as will be needed, so that nothing jumps. */
 function skeleton(what) {
-  return h("div", { class: "runpage skeleton", "aria-busy": "true" }, h("h1", null, what === "receipt" ? "Reading the receipt…" : "Reading the run…"),
-    what === "receipt" ? null : h("div", { class: "card ghost" }));
+  return h("div", { class: "runpage skeleton", "aria-busy": "true" },
+    h("h1", null, what === "receipt" ? "Reading the receipt…" : "Reading the run…"),
+    what === "receipt" ? null : ghost());
 }
+
+const ghost = () => h("div", { class: "card ghost" }, h("p", { class: "soft" }, "Reading the events…"));
 
 function page(place, run, wanted, signal) {
   const trace = new Trace();
   const log = new EventLog();
   const began = Date.parse(run.accepted_at);
   // The server's clock says how old an open run is; the latest event knows better if that is later.
-  const now = () => (trace.isSettled ? trace.latest : run.settled_at ? Date.parse(run.settled_at) - began : Math.max(serverNow() - began, trace.latest));
+  const now = () => {
+    if (trace.isSettled) return trace.latest;
+    return run.settled_at ? Date.parse(run.settled_at) - began : Math.max(serverNow() - began, trace.latest);
+  };
   const head = runHead(run, { now, signal });
   const list = events(log, { toolOf: (call) => trace.toolOf(call), onChoose: (seq) => remember(run.run_id, seq), signal });
   const used = h("div", null, h("p", { class: "soft" }, "Reading what was used…"));
@@ -79,12 +88,20 @@ function page(place, run, wanted, signal) {
     list.jump(seq);
   };
   const chart = timeline(trace, { onPick: pick, now, signal });
-  fill(place, h("div", { class: "runpage" }, head.element, chart.element, panels.element));
+  const rest = ghost();
+  fill(place, h("div", { class: "runpage" }, head.element, rest));
+  // The head is there at once. What is below has its size when the first events are there, and is shown then: nothing jumps.
+  const show = () => {
+    if (signal.aborted || !rest.isConnected) return;
+    rest.replaceWith(chart.element, panels.element);
+    chart.draw();
+  };
+  setTimeout(show, PATIENCE);
   document.title = `${run.title.slice(0, 60)} · Andon`;
   signal.addEventListener("abort", () => { document.title = "Andon"; }, { once: true });
   const books = account(run.run_id, (receipt) => fill(used, usageTable(receipt)), signal);
   books.first.catch((error) => { if (!signal.aborted) fill(used, h("p", { class: "problem" }, error.message)); });
-  feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick }, signal);
+  feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick, show }, signal);
 }
 
 /** Behind these the receipt says more than before. */
@@ -108,6 +125,7 @@ function feed(run, all, signal) {
     isNews ||= NEWS.has(item.type);
   };
   const after = () => {
+    all.show();
     list.changed();
     chart.changed();
     if (changes !== shown) head.changed(changes);
@@ -120,7 +138,7 @@ function feed(run, all, signal) {
       jumpTo = null;
       all.pick(seq);
     } else if (jumpTo && trace.isSettled) {
-      announce(`There is no event ${jumpTo} in this run.`);
+      list.jump(jumpTo);
       jumpTo = null;
     }
   };
