@@ -13,8 +13,8 @@ const page = () => document.scrollingElement;
  * @param {HTMLElement} content what grows
  * @param {() => string} key under which the reader's place is kept for this tab
  * @param {AbortSignal} signal
- * @returns {{button: HTMLElement, toEnd: () => void, ready: () => void, hold: (putIn: () => Promise<unknown>) => Promise<void>}} `ready`:
- *   what was there is there again. `hold`: something is put in above, and the reader stays with what they read.
+ * @returns {{button: HTMLElement, toEnd: () => void, ready: () => void, hold: (putIn: () => Promise<unknown>) => Promise<void>}}
+ *   `ready`: what was there is there again. `hold`: something is put in above, and the reader stays with what they read.
  */
 export function keepEnd(content, key, signal) {
   const place = recall(key());
