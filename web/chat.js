@@ -62,7 +62,8 @@ class Chat {
   constructor(place, about) {
     Object.assign(this, about);
     this.place = place;
-    this.log = h("div", { class: "log", role: "log", "aria-label": "Conversation" });
+    // Beginnings and ends are announced; nobody wants to hear each word as it comes, over what they are reading.
+    this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation" });
     this.empty = h("div", { class: "empty" });
     this.sessions = h("aside", { class: "sessions", id: "sessions", "aria-label": "Sessions" });
     this.drawer = h("button", { type: "button", class: "plain drawer", "aria-controls": "sessions", "aria-expanded": "false",
