@@ -154,7 +154,7 @@ export class Answer {
 function endWords({ outcome, requests, stopTook, startedAt, parts, isTextLost }) {
   if (outcome.kind === "failed") return `It failed: ${outcome.message}`;
   const kept = isTextLost ? "What was on record is kept; the last words that were shown were not." : "What was shown is kept.";
-  if (outcome.kind === "lost") return `The server went down in the middle of this. ${kept}`;
+  if (outcome.kind === "lost") return `Lost: the server went down in the middle of this. ${kept}`;
   if (outcome.kind === "completed") return COMPLETED[outcome.stop] ?? "";
   const by = requests[0]?.by;
   const isAsked = outcome.reason === "requested" || outcome.reason === "operator";
