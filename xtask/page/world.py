@@ -63,8 +63,11 @@ class World:
         return self.requests
 
     def addresses(self):
-        """Every address that was asked for in this case."""
-        sent = [it["request"]["url"] for method, it in self.crossed() if method == "Network.requestWillBeSent"]
+        """Every address that was asked for in this case. What the policy keeps from being asked is not."""
+        crossed = self.crossed()
+        kept = {it["requestId"] for method, it in crossed if method == "Network.loadingFailed" and it.get("blockedReason") == "csp"}
+        asked = [it for method, it in crossed if method == "Network.requestWillBeSent" and it["requestId"] not in kept]
+        sent = [it["request"]["url"] for it in asked]
         return sent + [it["url"] for method, it in self.crossed() if method == "Network.webSocketCreated"]
 
     def run(self, function):
