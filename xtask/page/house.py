@@ -17,7 +17,7 @@ from browser import until
 # The app of each folder. All but `practice`, which is in the program, ask the provider of the suite.
 AGENTS = {
     "teller": "",
-    "worker": "tools:\n  - name: shell\n",
+    "worker": "tools:\n  - name: shell\n  - name: read_file\n    args: {folder: notes}\n",
     "careful": "tools:\n  - name: shell\n    args: {needs_approval: true}\n",
 }
 
@@ -30,7 +30,8 @@ class House:
         self.program, self.provider, self.flags, self.web, self.key = program, provider, flags, web, key
         for app, tools in AGENTS.items():
             place = self.folder / "agents" / app
-            place.mkdir(parents=True)
+            (place / "notes").mkdir(parents=True)
+            (place / "notes" / "note.txt").write_text("Buy milk.")
             text = f"name: {app}\nmodel: openai/stand-in\ndescription: Says what it is told.\ninstruction: Say it.\n{tools}"
             (place / "root_agent.yaml").write_text(text)
         self.process = None
