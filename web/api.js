@@ -59,9 +59,10 @@ export const part = encodeURIComponent;
  * Asks, and gives the answer.
  * @param {string} method
  * @param {string} path such as "/v1/runs"
- * @param {{query?: object, body?: unknown, signal?: AbortSignal}} [more]
+ * @param {{query?: object, body?: unknown, signal?: AbortSignal, unread?: boolean}} [more] `unread` is for an answer that has
+ *   no end: only whether it is refused is of interest.
  */
-export async function call(method, path, { query, body, signal } = {}) {
+export async function call(method, path, { query, body, signal, unread } = {}) {
   const headers = {};
   if (body !== undefined) headers["content-type"] = "application/json";
   if (key.get()) headers.authorization = `Bearer ${key.get()}`;
@@ -75,6 +76,10 @@ export async function call(method, path, { query, body, signal } = {}) {
     throw new Problem(0, { detail: "The server does not answer. What you did may not have arrived." });
   }
   heard(true);
+  if (unread && answer.ok) {
+    await answer.body?.cancel();
+    return null;
+  }
   const said = await answer.text();
   const json = readable(said);
   if (answer.ok) return json;

@@ -3,9 +3,10 @@
 // 1. A feed goes on where it was: after a break it is asked for what stands behind the last item that was handed out.
 // 2. Items are handed out in order, all that came since the last frame together: however fast they come, the page draws at
 //    its own pace.
-// 3. WebSockets, because a browser opens few other connections to one server: with many tabs open a Stop still gets through.
+// 3. One that is refused says why, and is not asked for for ever.
+// 4. WebSockets, because a browser opens few other connections to one server: with many tabs open a Stop still gets through.
 
-import { heard, link, Problem, socketAddress } from "./api.js";
+import { call, heard, link, Problem, socketAddress } from "./api.js";
 import { everyFrame } from "./dom.js";
 
 const FIRST_WAIT = 300;
@@ -16,10 +17,10 @@ const LONGEST_WAIT = 5000;
  * @param {string} path such as "/v1/board"
  * @param {{
  *   query?: object, after?: string | number,
- *   onItems: (items: any[]) => void, onBegin?: () => void, onEnd?: (problem?: Problem) => void,
+ *   onItems: (items: any[]) => void, onBegin?: () => void, onBreak?: () => void, onEnd?: (problem?: Problem) => void,
  *   isLast?: (item: any) => boolean, signal: AbortSignal,
- * }} how `onBegin` is told of each new connection before its first item; `isLast` knows the item behind which there is nothing.
- *   `onEnd` is told of the end, with the problem if that is why.
+ * }} how `onBegin` is told of each new connection before its first item, `onBreak` when it has gone; `isLast` knows the item
+ *   behind which there is nothing. `onEnd` is told of the end, with the problem if that is why.
  * @returns {{send: (message: object) => boolean}} to say something to the server, if it can be said now
  */
 export function follow(path, how) {
@@ -50,7 +51,9 @@ async function connect(feed, hand) {
   const socket = new WebSocket(url);
   feed.socket = socket;
   let isNew = true;
+  let isOpen = false;
   socket.onopen = () => {
+    isOpen = true;
     heard(true);
     feed.wait = FIRST_WAIT;
   };
@@ -61,7 +64,20 @@ async function connect(feed, hand) {
     feed.items.push(item);
     hand();
   };
-  socket.onclose = ({ code }) => closed(feed, hand, code);
+  socket.onclose = ({ code }) => (isOpen ? closed(feed, hand, code) : notTaken(feed, hand));
+}
+
+/** A WebSocket does not say why it was refused. The same feed without one does (invariant 3). */
+async function notTaken(feed, hand) {
+  const { how, path } = feed;
+  feed.socket = null;
+  if (feed.isOver) return;
+  try {
+    await call("GET", path, { query: { ...how.query, after: feed.last }, signal: how.signal, unread: true });
+    again(feed, hand);
+  } catch (error) {
+    refused(feed, hand, error);
+  }
 }
 
 /** Stands before the first item of each connection. */
@@ -95,11 +111,13 @@ function handOut(feed) {
 }
 
 function closed(feed, hand, code) {
+  const { how } = feed;
   feed.socket = null;
   if (feed.isOver) return;
   // What has come is handed out first: the next connection is asked for what stands behind it (invariant 1).
   handOut(feed);
   if (feed.isOver) return;
+  how.onBreak?.();
   if (code === 1008) {
     // The key is good no more.
     link.dispatchEvent(new Event("key"));

@@ -15,6 +15,7 @@ mod input;
 mod interrupt;
 mod keys;
 mod names;
+mod prices;
 mod records;
 mod run_once;
 mod serve;

@@ -14,10 +14,11 @@ mod plain;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Answer, Meter, Model, Request};
+use andon::{Answer, Meter, Model, Rendering, Request};
 use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, StalledStreamProtectionConfig};
 use aws_smithy_types::retry::RetryConfig;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::cut::Drain;
@@ -73,6 +74,19 @@ impl Bedrock {
         Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), drain: DRAIN, meter }
     }
 
+    /// What a call says.
+    fn body(&self, request: &Request) -> Value {
+        let prompt = request.prompt();
+        render::bedrock::body(&Ask {
+            provider: "bedrock",
+            model: &self.model,
+            instructions: request.instructions.as_deref(),
+            prompt: &prompt,
+            tools: &request.tools,
+            settings: &self.settings,
+        })
+    }
+
     /// The same, by a configuration of one's own. Its retries and its protection against stalls are switched off.
     #[must_use]
     pub fn with_config(self, config: Builder) -> Self {
@@ -93,20 +107,15 @@ impl Model for Bedrock {
     }
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
-        let prompt = request.prompt();
-        let ask = Ask {
-            provider: "bedrock",
-            model: &self.model,
-            instructions: request.instructions.as_deref(),
-            prompt: &prompt,
-            tools: &request.tools,
-            settings: &self.settings,
-        };
-        let body = render::bedrock::body(&ask).to_string();
+        let body = self.body(&request).to_string();
         Box::new(answer::Open::new(Arc::clone(&self.access), Arc::clone(&self.model), body, self.drain))
     }
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {
         Some(Arc::clone(&self.meter) as Arc<dyn Meter>)
+    }
+
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        Some(Rendering::new("bedrock", self.body(request)))
     }
 }

@@ -14,7 +14,7 @@ mod setup;
 use std::fmt;
 use std::sync::Arc;
 
-use andon::{Answer, Message, Meter, Model, ModelError, Request};
+use andon::{Answer, Message, Meter, Model, ModelError, Rendering, Request};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
@@ -73,6 +73,12 @@ impl Inner {
             && self.settings.extra.get("background") == Some(&Value::Bool(true))
     }
 
+    /// What a call says, and in which form.
+    fn rendering(&self, request: &Request) -> Rendering {
+        let dialect = self.facts.dialect;
+        Rendering::new(dialect.form(), dialect.body(&self.ask(request, &request.prompt())))
+    }
+
     /// A request with a JSON body.
     pub(crate) fn post(&self, url: Url, body: &Value) -> Result<Sending, ModelError> {
         let mut request = self.request(Method::POST, url);
@@ -110,8 +116,7 @@ impl Model for HttpModel {
     fn call(&self, request: Request) -> Box<dyn Answer> {
         let inner = &self.inner;
         let dialect = inner.facts.dialect;
-        let prompt = request.prompt();
-        let mut sent = inner.post(inner.url.clone(), &dialect.body(&inner.ask(&request, &prompt)));
+        let mut sent = inner.post(inner.url.clone(), &inner.rendering(&request).body);
         if let Ok(sent) = &mut sent {
             sent.request.headers_mut().insert(ACCEPT, HeaderValue::from_static(dialect.accept()));
         }
@@ -121,6 +126,10 @@ impl Model for HttpModel {
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {
         Some(Arc::clone(&self.meter))
+    }
+
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        Some(self.inner.rendering(request))
     }
 }
 

@@ -26,7 +26,7 @@ use andon::core::message::{Message, Role};
 use andon::core::outcome::ModelStop;
 use andon::core::usage::Usage;
 use andon::{Agent, Answer, FnTool, Model, ModelError, Request, Runtime, ToolError};
-use andon_server::{Options, Server};
+use andon_server::{Board, Options, Server};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -113,7 +113,7 @@ fn slow_async() -> FnTool {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = Runtime::builder().build();
+    let runtime = Runtime::builder().observer(Board::new()).build();
     let options = Options { adk_ui: std::env::args_os().nth(1).map(Into::into), ..Options::default() };
     let server = Server::new(&runtime, options).await?;
     let agent = Agent::builder().name("house").model(Obedient).instructions("Do what you are told.").tool(slow_async());

@@ -5,7 +5,7 @@
 use std::error::Error;
 
 use andon::{Agent, Practice, Runtime};
-use andon_server::{Options, Server};
+use andon_server::{Board, Options, Server};
 use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let runtime = Runtime::builder().build();
+    let runtime = Runtime::builder().observer(Board::new()).build();
     let server = Server::new(&runtime, Options::default()).await?;
     let agent = Agent::builder().name("practice").model(Practice::new()).runtime(&runtime).build()?;
     server.apps().put(agent, Some("tells stories".to_owned()));

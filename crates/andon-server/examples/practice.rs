@@ -8,13 +8,13 @@
 use std::io::Read as _;
 
 use andon::{Agent, Practice, Runtime};
-use andon_server::{Options, Server};
+use andon_server::{Board, Options, Server};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = Runtime::builder().build();
+    let runtime = Runtime::builder().observer(Board::new()).build();
     let server = Server::new(&runtime, Options::default()).await?;
     let agent = Agent::builder().name("practice").model(Practice::instant()).runtime(&runtime).build()?;
     server.apps().put(agent, Some("Makes something up, and costs nothing.".to_owned()));

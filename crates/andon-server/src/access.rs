@@ -49,10 +49,12 @@ pub(crate) const NATIVE: &[Row] = &[
     (Method::GET, "/openapi.json", Need::Scope(RunRead)),
     (Method::GET, "/metrics", Need::Scope(Metrics)),
     (Method::GET, "/v1/apps", Need::Scope(RunRead)),
+    (Method::GET, "/v1/board", Feed(RunRead)),
     (Method::POST, "/v1/runs", Need::Scope(RunCreate)),
     (Method::GET, "/v1/runs", Need::Scope(RunRead)),
     (Method::GET, "/v1/runs/{run_id}", Need::Scope(RunRead)),
     (Method::GET, "/v1/runs/{run_id}/receipt", Need::Scope(RunRead)),
+    (Method::GET, "/v1/runs/{run_id}/conversation", Need::Scope(RunRead)),
     (Method::GET, "/v1/runs/{run_id}/events", Feed(RunRead)),
     (Method::POST, "/v1/runs/{run_id}/cancel", Need::Scope(RunCancel)),
     (Method::POST, "/v1/runs/{run_id}/calls/{call}/cancel", Need::Scope(RunCancel)),
@@ -274,6 +276,10 @@ mod table_tests;
 #[cfg(test)]
 #[path = "tenant_tests.rs"]
 mod tenant_tests;
+
+#[cfg(test)]
+#[path = "board_tests.rs"]
+mod board_tests;
 
 #[cfg(test)]
 #[path = "leave_tests.rs"]

@@ -7,6 +7,8 @@
 //!    that has not arrived is either seen by the run as it starts, or sees the run.
 //! 2. Cancelling never waits for this lock longer than it takes to start one run, and is never refused by it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use andon::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, StartError};
 use parking_lot::Mutex;
 
@@ -20,6 +22,8 @@ use crate::tombstones::{Full, Tombstone, Tombstones};
 /// Who may begin.
 pub(crate) struct Admission {
     state: Mutex<State>,
+    /// How often a hold was made or opened.
+    changes: AtomicU64,
     /// What was found on record and could not be read.
     warnings: Vec<String>,
 }
@@ -53,7 +57,8 @@ impl Admission {
     pub(crate) async fn read(runtime: &Runtime) -> Result<Self, JournalError> {
         let line = Line::read(runtime.shelf()).await?;
         let (tombstones, warnings) = Tombstones::read(runtime.shelf()).await?;
-        Ok(Self { state: Mutex::new(State { line, tombstones, draining: false }), warnings })
+        let state = Mutex::new(State { line, tombstones, draining: false });
+        Ok(Self { state, changes: AtomicU64::new(0), warnings })
     }
 
     /// What was found on record and could not be read.
@@ -111,12 +116,21 @@ impl Admission {
 
     /// Holds the line: when this returns, nothing that it is on is let in.
     pub(crate) fn hold(&self, runtime: &Runtime, hold: Hold) -> Result<Append, TooManyHolds> {
-        self.state.lock().line.hold(hold, runtime.shelf())
+        let held = self.state.lock().line.hold(hold, runtime.shelf());
+        self.changes.fetch_add(1, Ordering::Release);
+        held
     }
 
     /// Takes one hold away, if it is there.
     pub(crate) fn open(&self, runtime: &Runtime, scope: &Scope) -> Append {
-        self.state.lock().line.open(scope, runtime.shelf())
+        let opened = self.state.lock().line.open(scope, runtime.shelf());
+        self.changes.fetch_add(1, Ordering::Release);
+        opened
+    }
+
+    /// How often a hold was made or opened: who finds another number than before looks at the holds again.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     pub(crate) fn holds(&self) -> Vec<Hold> {

@@ -27,6 +27,7 @@ mod api;
 mod apps;
 mod auth;
 mod automatic;
+mod board;
 mod body;
 mod budget;
 mod feeds;
@@ -43,6 +44,7 @@ mod options;
 mod page;
 mod path;
 mod presence;
+mod prices;
 mod principal;
 mod problem;
 mod query;
@@ -69,10 +71,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use apps::{App, Apps};
+pub use board::Board;
 pub use files::raise_file_limit;
 pub use keys::{KeyError, KeyInfo, Keys, NewKey, NewlyMade};
 pub use oidc::{Oidc, OidcError};
 pub use options::{Disconnect, Options};
+pub use prices::{Cost, ModelPrice, Price, PriceError, Prices};
 pub use scopes::{NoSuchScope, Scope, Scopes};
 pub use secret::{NoRandom, Secret};
 pub use serve::{ServeError, has_page, has_web_page};
@@ -125,6 +129,8 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     /// What operators see. Those of runs are in it if the runtime was built with it.
     pub(crate) figures: Arc<Figures>,
+    /// All runs as rows, if the runtime was built with it.
+    pub(crate) board: Option<Arc<Board>>,
 }
 
 /// What has happened since the server began.
@@ -155,6 +161,7 @@ impl Server {
             tasks: TaskTracker::new(),
             counts: Counts::default(),
             figures: runtime.observer().unwrap_or_else(Figures::new),
+            board: runtime.observer(),
             options,
         };
         Ok(Self { core: Arc::new(core) })

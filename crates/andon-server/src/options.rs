@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::oidc::Oidc;
+use crate::prices::Prices;
 
 /// What a server allows, and how long it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct Options {
     pub oidc: Option<Oidc>,
     /// What losing the client of a run does that came in ADK's dialect, whose Stop button is a closed connection.
     pub adk_on_disconnect: Disconnect,
+    /// What models cost, if it is to be told.
+    pub prices: Option<Prices>,
     /// Names that this server answers to, beside those of the machine itself.
     pub hosts: Vec<String>,
     /// Foreign origins whose pages may call it, such as `https://app.example`.
@@ -124,6 +127,7 @@ impl Default for Options {
             auth: false,
             oidc: None,
             adk_on_disconnect: Disconnect::Cancel,
+            prices: None,
             hosts: Vec::new(),
             origins: Vec::new(),
             web_dir: None,

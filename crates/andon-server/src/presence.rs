@@ -7,6 +7,7 @@
 //!
 //! 1. Only who may stop a run is missed: a reader that may not neither keeps a run nor stops it by going away.
 //! 2. Whose key or token is good no more was sent away, and has not gone away: the run goes on.
+//! 3. Who reads aside is not there, as far as the run knows: it neither keeps a run nor stops one by going away.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -176,11 +177,16 @@ impl Alone {
 /// Somebody who watches a run.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    /// Nothing if it is not missed (invariant 1).
+    /// Nothing if it is not missed (invariants 1 and 3).
     watched: Option<(Presence, RunId, Leave)>,
 }
 
 impl Watcher {
+    /// Somebody who reads aside (invariant 3).
+    pub(crate) fn aside() -> Self {
+        Self { watched: None }
+    }
+
     /// It goes because it was sent away, and may come back: if nobody else is there, the run is as one that nobody has
     /// watched yet.
     pub(crate) fn leave_in_peace(&self) {

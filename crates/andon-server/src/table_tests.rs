@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 
 use super::{ADK, ADK_ANY, NATIVE, Need};
 use crate::scopes::Scope;
-use crate::{NewKey, Options, Server};
+use crate::{Board, NewKey, Options, Server};
 
 pub(super) const RUNS: [&str; 3] = ["run:create", "run:read", "run:cancel"];
 
@@ -34,7 +34,8 @@ pub(super) type Answer = (StatusCode, Value);
 
 impl World {
     pub(super) async fn new() -> Self {
-        let runtime = Runtime::builder().one_lane().clock(Arc::new(TestClock::new())).build();
+        let clock = Arc::new(TestClock::new());
+        let runtime = Runtime::builder().one_lane().observer(Board::new()).clock(clock).build();
         let options = Options { auth: true, adk_ui: Some("page".into()), ..Options::default() };
         let server = Server::new(&runtime, options).await.unwrap();
         let model = ScriptedModel::new(std::iter::repeat_with(|| vec![Act::text("Once"), Act::Silence]).take(50));

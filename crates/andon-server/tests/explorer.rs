@@ -300,7 +300,7 @@ macro_rules! explored {
             fn boxed(world: World) -> Play {
                 Box::pin($play(world))
             }
-            let report = explore(&Script { name: $name, settles_within: $within, disk: $disk, play: boxed });
+            let report = explore(&Script { name: $name, settles_within: $within, disk: $disk, observer: None, play: boxed });
             let violations: Vec<String> = report.violations.into_iter().filter(|told| !is_meant(told)).collect();
             assert_eq!(violations, Vec::<String>::new());
             assert!(report.points > 100, "only {} points", report.points);

@@ -10,7 +10,7 @@ use andon::core::event::{Epoch, Learnt};
 use andon::core::id::{RunId, SessionKey};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
-use andon::{Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, Sessions, Shelf, Stored};
+use andon::{Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, Requested, Sessions, Shelf, Stored};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -231,6 +231,11 @@ impl Journal for SqliteJournal {
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let session = session.clone();
         self.readers.ask(move |connection| rows::history(connection, &session))
+    }
+
+    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
+        let run = run.clone();
+        self.readers.ask(move |connection| rows::said_before(connection, &run, most))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {

@@ -9,8 +9,8 @@ use andon::core::id::{RunId, SessionKey};
 use andon::core::message::Message;
 use andon::core::time::Stamp;
 use andon::{
-    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, MemoryJournal, Probe, Requested, Sessions, Shelf,
-    Stored,
+    Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, MemoryJournal, Probe, Requested, Sessions,
+    Shelf, Stored,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -180,6 +180,10 @@ impl Journal for TestJournal {
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         self.inner.memory.history(session)
+    }
+
+    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
+        self.inner.memory.said_before(run, most)
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {

@@ -35,7 +35,7 @@ macro_rules! script {
         fn boxed(world: World) -> Play {
             Box::pin($play(world))
         }
-        Script { name: $name, settles_within: $settles_within, disk: $disk, play: boxed }
+        Script { name: $name, settles_within: $settles_within, disk: $disk, observer: None, play: boxed }
     }};
 }
 

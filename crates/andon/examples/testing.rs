@@ -71,7 +71,13 @@ fn every_stop() -> Result<(), Error> {
         })
     }
     // A stop may take as long as the tool's grace, which is two seconds unless the tool says otherwise.
-    let script = Script { name: "look a word up", settles_within: Duration::from_millis(2_100), disk: None, play };
+    let script = Script {
+        name: "look a word up",
+        settles_within: Duration::from_millis(2_100),
+        disk: None,
+        observer: None,
+        play,
+    };
     let report = explore(&script);
     println!("every stop: {} points, {} violations", report.points, report.violations.len());
     assert!(report.points > 0);

@@ -37,6 +37,11 @@ pub trait Journal: Send + Sync + 'static {
     /// A session's history: the messages of all its runs that started and have settled, in the order in which they started.
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>>;
 
+    /// What was said in a run's session before it: as [`history`](Self::history), by the runs that started before this one, or,
+    /// if this one never did, were accepted before it. Of more than about `most` bytes only the latest runs, each as a
+    /// whole. Nothing if the run is unknown.
+    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>>;
+
     /// The runs that have no outcome.
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>>;
 
@@ -53,6 +58,35 @@ pub trait Journal: Send + Sync + 'static {
 
     /// What is kept that belongs to no session.
     fn shelf(&self) -> &dyn Shelf;
+}
+
+/// What was said before a run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Earlier {
+    /// The messages, the oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// There was more, said before these, that is left out.
+    pub truncated: bool,
+}
+
+impl Earlier {
+    /// Puts what runs have said in order: they come with the latest first, each with how many bytes it takes.
+    pub fn collect<E>(
+        runs: impl IntoIterator<Item = Result<(usize, Vec<Arc<Message>>), E>>,
+        most: usize,
+    ) -> Result<Self, E> {
+        let (mut kept, mut bytes, mut truncated) = (Vec::new(), 0_usize, false);
+        for run in runs {
+            let (size, messages) = run?;
+            bytes = bytes.saturating_add(size);
+            if bytes > most {
+                truncated = true;
+                break;
+            }
+            kept.push(messages);
+        }
+        Ok(Self { messages: kept.into_iter().rev().flatten().collect(), truncated })
+    }
 }
 
 /// What became of a cancel request that was left for a run.

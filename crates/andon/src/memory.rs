@@ -2,7 +2,7 @@
 
 mod sessions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::future::ready;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use andon_core::progress::Progress;
 use andon_core::time::{Stamp, Wall};
 use serde_json::Value;
 
-use crate::journal::{Append, Batch, Journal, JournalError, Requested, Stored};
+use crate::journal::{Append, Batch, Earlier, Journal, JournalError, Requested, Stored};
 use crate::sessions::{Kept, Sessions, StateChange, StateMap};
 use crate::shelf::Shelf;
 use crate::sync::{HashMap, Mutex};
@@ -93,6 +93,27 @@ impl State {
             stored.failed = stored.failed.max(Some(epoch));
         }
         result
+    }
+
+    fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
+        let Some(session) = self.runs.get(run).and_then(|run| session_of(&run.stored)) else { return Ok(None) };
+        let started = self.sessions.get(session).map_or(&[][..], |session| &session.started);
+        let earlier: Vec<&RunId> = match started.iter().position(|other| other == run) {
+            Some(place) => started.iter().take(place).collect(),
+            None => {
+                let came: HashSet<&RunId> = self.order.iter().take_while(|other| *other != run).collect();
+                started.iter().filter(|other| came.contains(other)).collect()
+            }
+        };
+        let settled = earlier.into_iter().rev().filter_map(|run| self.runs.get(run)).filter(|run| run.settled);
+        let said = settled.map(|run| {
+            let progress = Progress::fold(&run.stored.entries);
+            let messages = progress.map_err(|error| JournalError::Unreadable(error.to_string()))?.messages().to_vec();
+            // What cannot be written down takes no room.
+            let size = |message: &Arc<Message>| serde_json::to_string(message).map_or(0, |text| text.len());
+            Ok((messages.iter().map(size).sum(), messages))
+        });
+        Earlier::collect(said, most).map(Some)
     }
 
     fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {
@@ -246,6 +267,10 @@ impl Journal for MemoryJournal {
         let messages = stored.map(|run| Progress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
         let history = messages.collect::<Result<Vec<_>, _>>().map(|runs| runs.concat());
         Box::pin(ready(history.map_err(|error| JournalError::Unreadable(error.to_string()))))
+    }
+
+    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
+        Box::pin(ready(self.state.lock().said_before(run, most)))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {

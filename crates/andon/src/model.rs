@@ -12,6 +12,7 @@ use andon_core::outcome::FailureKind;
 use andon_core::prompt::prompt;
 use andon_core::usage::{Pending, Usage, Used};
 
+use crate::rendering::Rendering;
 use crate::tool::{BoxFuture, ToolSpec};
 
 /// A language model.
@@ -29,6 +30,13 @@ pub trait Model: Send + Sync + 'static {
     fn meter(&self) -> Option<Arc<dyn Meter>> {
         None
     }
+
+    /// What [`call`](Model::call) would send for this request, made by the same code and without a secret: for people to look
+    /// at. Nothing is sent. Nothing if the model has no form of its own to show.
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        let _ = request;
+        None
+    }
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
@@ -42,6 +50,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {
         (**self).meter()
+    }
+
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        (**self).rendering(request)
     }
 }
 

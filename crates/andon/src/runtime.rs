@@ -20,7 +20,7 @@ use crate::door::{Door, Lanes};
 use crate::export::{self, ImportError, Imported};
 use crate::feed::{Cursor, Feed};
 use crate::flusher::Flusher;
-use crate::journal::{Journal, JournalError, Requested};
+use crate::journal::{Earlier, Journal, JournalError, Requested};
 use crate::live::Live;
 use crate::log::Log;
 use crate::memory::MemoryJournal;
@@ -217,6 +217,12 @@ impl Runtime {
             Some(history) => Ok(history),
             None => self.core.journal.history(&session.key).await,
         }
+    }
+
+    /// What was said in a run's session before it, by runs that have settled; of more than about `most` bytes only the latest
+    /// runs. Nothing if the run is not on record.
+    pub async fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
+        self.core.journal.said_before(run, most).await
     }
 
     /// A session's state, with what it shares with others (`app:`, `user:`); nothing if there is no such session.

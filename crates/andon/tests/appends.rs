@@ -40,6 +40,10 @@ impl Journal for CountingJournal {
         if self.history_hangs { Box::pin(std::future::pending()) } else { self.memory.history(session) }
     }
 
+    fn said_before(&self, run: &andon::RunId, most: usize) -> BoxFuture<Result<Option<andon::Earlier>, JournalError>> {
+        self.memory.said_before(run, most)
+    }
+
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
         self.memory.unsettled()
     }

@@ -76,6 +76,10 @@ impl Journal for Hiccup {
         self.journal.history(session)
     }
 
+    fn said_before(&self, run: &andon::RunId, most: usize) -> BoxFuture<Result<Option<andon::Earlier>, JournalError>> {
+        self.journal.said_before(run, most)
+    }
+
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
         self.journal.unsettled()
     }

@@ -492,6 +492,10 @@ impl Journal for Late {
         })
     }
 
+    fn said_before(&self, run: &andon::RunId, most: usize) -> BoxFuture<Result<Option<andon::Earlier>, JournalError>> {
+        self.journal.said_before(run, most)
+    }
+
     fn unsettled(&self) -> BoxFuture<Result<Vec<andon::RunId>, JournalError>> {
         self.journal.unsettled()
     }

@@ -88,7 +88,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Serve agents over HTTP, to be started, watched and stopped from anywhere on this machine.
     #[command(after_help = format!("{SERVE_EXAMPLES}\n\n{EXIT_CODES}"))]
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Talk to an agent in the terminal.
     #[command(after_help = format!("{CHAT_EXAMPLES}\n\n{EXIT_CODES}"))]
     Chat(ChatArgs),

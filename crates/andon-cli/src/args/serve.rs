@@ -9,6 +9,7 @@ use std::time::Duration;
 use andon_server::{Disconnect, Oidc, ServeError};
 
 use super::{DbArgs, Options, TelemetryArgs};
+use crate::prices;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
@@ -24,6 +25,9 @@ pub(crate) struct ServeArgs {
     /// Serve the web page from this folder, and not the one that is in the program: for those who work on the page.
     #[arg(long, value_name = "FOLDER", value_parser = web_page)]
     web_dir: Option<PathBuf>,
+    /// A YAML file with what models cost: receipts then tell what runs cost. docs/usage.md shows one.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    prices: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
@@ -163,6 +167,7 @@ impl ServeArgs {
         Ok(andon_server::Options {
             auth,
             oidc,
+            prices: self.prices.as_deref().map(prices::read).transpose()?,
             drain: ending.drain.0,
             settle: ending.settle.0,
             max_runs: limits.max_runs,
@@ -275,7 +280,7 @@ mod tests {
         let Args { command, serve, .. } = Args::try_parse_from([&["andon"], words].concat()).unwrap();
         match command {
             None => serve,
-            Some(Command::Serve(args)) => args,
+            Some(Command::Serve(args)) => *args,
             Some(other) => panic!("{other:?}"),
         }
     }

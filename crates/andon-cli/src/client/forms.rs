@@ -40,6 +40,15 @@ pub(super) struct Me {
     pub(super) user: String,
 }
 
+/// What a run cost, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Cost {
+    pub(crate) currency: String,
+    pub(crate) value: Option<f64>,
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
+}
+
 /// All keys.
 #[derive(Debug, Deserialize)]
 pub(super) struct KeyList {

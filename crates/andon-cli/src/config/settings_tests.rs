@@ -20,7 +20,7 @@ fn args(text: &str, words: &[&str]) -> Args {
 fn serve(text: &str, words: &[&str]) -> ServeArgs {
     let Args { command, serve, .. } = args(text, words);
     match command {
-        Some(Chosen::Serve(args)) => args,
+        Some(Chosen::Serve(args)) => *args,
         None => serve,
         Some(other) => panic!("{other:?}"),
     }

@@ -21,6 +21,7 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
     let apps = served(server);
     let mut lines = vec![
         format!("{bold}Andon{bold:#} is at {bold}{url}{bold:#}, and records in {}.", db.shown()),
+        "Open that in a browser to see what runs, to talk to an agent, and to stop it.".to_owned(),
         format!("It serves {}. All that it can be asked is in {url}/openapi.json.", apps.join(", ")),
         String::new(),
     ];

@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use andon::Runtime;
-use andon_server::{Secret, Server, raise_file_limit};
+use andon_server::{Board, Secret, Server, raise_file_limit};
 use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -96,7 +96,8 @@ impl Ready {
         // Every connection is an open file. Where there are few the server says what it can do with them.
         let _ = raise_file_limit();
         let db = Db::named(&args.db)?;
-        let (runtime, address) = db.open_to_serve("andon serve", telemetry.watch(Runtime::builder()))?;
+        let (runtime, address) =
+            db.open_to_serve("andon serve", telemetry.watch(Runtime::builder().observer(Board::new())))?;
         let listener = listen(args.bind).await?;
         let server = Server::new(&runtime, options).await.context("the line cannot be read")?;
         for warning in server.warnings() {

@@ -1,6 +1,11 @@
 //! Figures for people: how many, how it is known, and how long.
 
+use std::fmt::Display;
+
 use andon::{Figure, Provenance, Usage};
+
+use super::plain;
+use crate::client::forms::Cost;
 
 /// A number of tokens and how it is known. What is unknown is called so, and never 0.
 pub(super) fn figure(figure: &Figure) -> String {
@@ -17,13 +22,25 @@ pub(super) fn figure(figure: &Figure) -> String {
 
 const UNKNOWN: &str = "unknown";
 
-fn bounds(low: Option<u64>, high: Option<u64>) -> Option<String> {
-    match (low, high) {
+fn bounds<N: Display + Default + PartialEq>(low: Option<N>, high: Option<N>) -> Option<String> {
+    match (low.filter(|low| high.is_some() || *low != N::default()), high) {
         // At least nothing says nothing.
-        (None | Some(0), None) => None,
+        (None, None) => None,
         (Some(low), None) => Some(format!("at least {low}")),
         (None, Some(high)) => Some(format!("at most {high}")),
         (Some(low), Some(high)) => Some(format!("{low} to {high}")),
+    }
+}
+
+/// An amount of money, or the bounds that it lies in.
+pub(super) fn cost(cost: &Cost) -> String {
+    let currency = plain(&cost.currency);
+    match (cost.value, bounds(cost.low, cost.high)) {
+        (Some(value), _) if cost.low == cost.value && cost.high == cost.value => format!("{value} {currency}"),
+        (Some(value), Some(bounds)) => format!("{value} {currency} ({bounds})"),
+        (Some(value), None) => format!("{value} {currency}"),
+        (None, Some(bounds)) => format!("{bounds} {currency}"),
+        (None, None) => UNKNOWN.to_owned(),
     }
 }
 
@@ -115,6 +132,16 @@ mod tests {
         assert_eq!(figure(&bounded), "at least 7");
         let estimate = Figure { value: Some(5), provenance: Provenance::Estimated, low: Some(4), high: Some(6) };
         assert_eq!(figure(&estimate), "5 (estimated, 4 to 6)");
+    }
+
+    #[test]
+    fn a_cost_says_what_is_known_of_it() {
+        let shown = |value, low, high| cost(&Cost { currency: "USD".into(), value, low, high });
+        assert_eq!(shown(Some(0.000_000_3), Some(0.000_000_3), Some(0.000_000_3)), "0.0000003 USD");
+        assert_eq!(shown(Some(0.5), Some(0.25), Some(1.0)), "0.5 USD (0.25 to 1)");
+        assert_eq!(shown(None, Some(0.25), None), "at least 0.25 USD");
+        assert_eq!(shown(None, Some(0.0), Some(0.75)), "0 to 0.75 USD");
+        assert_eq!(shown(None, Some(0.0), None), "unknown");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use andon::core::receipt::CallAccount;
 use andon::core::usage::{Awaited, Pending};
 use andon::{Ending, Message, Outcome, Receipt, Verdict};
 
+use crate::client::forms::Cost;
+
 use super::{Style, figures, recovered::session_shown, when};
 
 /// One line: how it ended, how long it took, what it used.
@@ -36,7 +38,7 @@ pub(crate) fn full(outcome: &Outcome) -> String {
 }
 
 /// As [`full`], of a run that somebody asks about later: which it was, and when.
-pub(crate) fn later(receipt: &Receipt, answer: Option<&Message>, heading_if_open: &str) -> String {
+pub(crate) fn later(receipt: &Receipt, cost: Option<&Cost>, answer: Option<&Message>, heading_if_open: &str) -> String {
     let ended = receipt.outcome.as_ref().map(|ending| heading(ending, receipt));
     let heading = ended.unwrap_or_else(|| heading_if_open.to_owned());
     let mut rows = Rows(format!("{heading}\n"));
@@ -44,6 +46,9 @@ pub(crate) fn later(receipt: &Receipt, answer: Option<&Message>, heading_if_open
     rows.add("session", &session_shown(&receipt.session));
     rows.add("began", &format!("{} UTC", when::utc(receipt.accepted_at)));
     rows.account(receipt, answer);
+    if let Some(cost) = cost {
+        rows.add("cost", &figures::cost(cost));
+    }
     rows.0
 }
 

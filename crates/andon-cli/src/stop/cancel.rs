@@ -169,7 +169,7 @@ fn tell_one(cancelled: &Cancelled, args: &CancelArgs) -> anyhow::Result<()> {
     }
     write(&format!("{}\n", told::one(cancelled)))?;
     if let Some(receipt) = cancelled.receipt.as_deref().filter(|_| args.wait) {
-        write(&receipt::later(receipt, None, ""))?;
+        write(&receipt::later(receipt, None, None, ""))?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ mod kill;
 mod line;
 mod models;
 mod moving;
+mod prices;
 mod proxy;
 mod queued;
 mod run;

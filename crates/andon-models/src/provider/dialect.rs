@@ -101,6 +101,17 @@ impl Dialect {
         address
     }
 
+    /// The name of the form of its bodies.
+    pub(crate) fn form(self) -> &'static str {
+        match self {
+            Self::OpenAiChat | Self::Azure => "openai_chat",
+            Self::OpenAiResponses => "openai_responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+        }
+    }
+
     pub(crate) fn body(self, ask: &Ask<'_>) -> Value {
         match self {
             Self::OpenAiChat | Self::Azure => render::openai_chat::body(ask),

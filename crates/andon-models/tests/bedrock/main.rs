@@ -223,6 +223,17 @@ async fn nothing_happens_before_the_answer_is_polled() {
 }
 
 #[tokio::test]
+async fn what_is_shown_is_what_is_sent_without_a_secret() {
+    let server = Server::start(Script::Stream(vec![ending()])).await;
+    let model = model(&server);
+    let shown = model.rendering(&request()).unwrap();
+    all(&mut *model.call(request())).await;
+    let sent: Value = serde_json::from_str(&server.request().1).unwrap();
+    assert_eq!((&*shown.form, &shown.body), ("bedrock", &sent));
+    assert!(!shown.body.to_string().contains("canary"));
+}
+
+#[tokio::test]
 async fn it_is_found_by_its_name_and_has_a_meter() {
     let model = andon_models::by_name("bedrock/amazon.nova-pro-v1:0").unwrap();
     assert_eq!(model.name(), "bedrock/amazon.nova-pro-v1:0");

@@ -11,3 +11,4 @@ mod many;
 mod proxies;
 mod refusals;
 mod secrets;
+mod shown;

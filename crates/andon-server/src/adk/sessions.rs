@@ -26,7 +26,7 @@ use super::valid::{self, Fields, noted};
 use super::{Route, cancel, import, story};
 use crate::Shared;
 use crate::api::create::is_a_cancel;
-use crate::api::sessions::may_delete;
+use crate::api::sessions::{forget, may_delete};
 use crate::json::Json;
 use crate::path::Path;
 use crate::principal::Principal;
@@ -231,10 +231,9 @@ async fn delete(
 ) -> Result<Json<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     may_delete(&core, &principal, &key).await?;
-    let runtime = core.runtime.clone();
     let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
     // Begun, it is brought to its end, whether the client waits or not.
-    let deleting = core.spawn(async move { runtime.delete_session(&key, cancel).await });
+    let deleting = core.spawn(forget(Shared::clone(&core), key, cancel));
     match deleting.await {
         Ok(Ok(_)) => Ok(Json(Value::Null)),
         Ok(Err(error)) => Err(error.into()),

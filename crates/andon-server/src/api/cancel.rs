@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::json::Json;
 use andon::core::time::Wall;
-use andon::{CallId, Cancel, Ending, JournalError, Reason, Receipt, Reply, ReplyKind, Run, RunId, State as RunState};
+use andon::{CallId, Cancel, Ending, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -23,6 +23,7 @@ use crate::admission::{Remembered, forget_when_on_record};
 use crate::body::OptionalBody;
 use crate::idle::FOR_EVER;
 use crate::path::Path;
+use crate::prices::{Priced, priced};
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::seats::MayWait;
@@ -88,7 +89,7 @@ pub(crate) struct Cancelled {
     /// The account of its end, if it was waited for.
     #[schema(value_type = Option<ReceiptForm>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) receipt: Option<Box<Receipt>>,
+    pub(crate) receipt: Option<Priced>,
 }
 
 /// Stop a run.
@@ -274,7 +275,7 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
     }
     let mut told = told(&run, &reply);
     if wait && told.state == RunState::Settled {
-        told.receipt = run.receipt().map(Box::new);
+        told.receipt = run.receipt().map(|receipt| priced(core.options.prices.as_ref(), receipt));
     }
     let is_over = !reply.is_stopping() || (wait && told.state == RunState::Settled);
     let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };

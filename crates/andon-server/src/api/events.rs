@@ -25,13 +25,17 @@ use crate::query::Query;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Where a feed begins.
+/// Where a feed begins, and whether its reader counts.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct From {
     /// Behind this id, as `Last-Event-ID` says it, for clients that cannot send headers.
     after: Option<String>,
+    /// The reader looks on: the run's `on_disconnect` counts neither its coming nor its going.
+    #[serde(default)]
+    #[param(required = false)]
+    aside: bool,
 }
 
 /// One event of a feed. Only for the description of the API.
@@ -83,6 +87,7 @@ pub(crate) async fn events(
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
     }
     let wanted = Wanted::new(&core, &principal, run.session(), &headers, from.after.as_deref())?;
+    let wanted = if from.aside { wanted.aside() } else { wanted };
     if !wants_socket(&headers) {
         return Ok(feed(&core, &run, wanted));
     }
@@ -93,7 +98,7 @@ pub(crate) async fn events(
 }
 
 /// Whether the client asks for a WebSocket.
-fn wants_socket(headers: &HeaderMap) -> bool {
+pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {
     let asked = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
     asked.is_some_and(|asked| asked.eq_ignore_ascii_case("websocket"))
 }
@@ -129,6 +134,11 @@ impl Wanted {
         let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user);
         let leave = Leave::new(principal, &core.runtime);
         Ok(Self { from, place: place?, leave, watcher: None })
+    }
+
+    /// Its reader only looks on.
+    fn aside(self) -> Self {
+        Self { watcher: Some(Watcher::aside()), ..self }
     }
 
     /// The run is there: it knows of its reader from now on, also of one who goes before the feed is given out.

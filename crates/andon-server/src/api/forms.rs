@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::prices::CostForm;
 use crate::principal::Principal;
 use crate::problem::Problem;
 use crate::scopes::Scope;
@@ -295,6 +296,9 @@ pub(crate) struct ReceiptForm {
     /// The tokens of all model calls, each figure with its provenance and bounds.
     #[schema(value_type = Object)]
     usage: Value,
+    /// What the model calls cost, by what is billed, if the server has prices for them. Each of `model_calls` has its own.
+    #[schema(value_type = Option<CostForm>)]
+    cost: Option<CostForm>,
     /// Microseconds to the first piece.
     first_piece_us: Option<u64>,
     /// What went on after the run, by name.

@@ -2,12 +2,14 @@
 
 mod approvals;
 mod apps;
+mod board;
 pub(crate) mod cancel;
+mod conversation;
 pub(crate) mod create;
 pub(crate) mod events;
 pub(crate) mod forms;
 mod keys;
-mod line;
+pub(crate) mod line;
 mod me;
 mod operations;
 mod runs;
@@ -53,12 +55,14 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(create::create, runs::list))
         .routes(routes!(runs::one))
         .routes(routes!(runs::receipt))
+        .routes(routes!(conversation::conversation))
         .routes(routes!(events::events))
         .routes(routes!(cancel::cancel_run))
         .routes(routes!(cancel::cancel_call))
         .routes(routes!(approvals::decide))
         .routes(routes!(selector::cancel_many))
         .routes(routes!(line::status, line::change))
+        .routes(routes!(board::board))
         .routes(routes!(apps::list))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::one, sessions::delete))

@@ -1,7 +1,7 @@
 //! `GET /v1/runs`: what runs, and what ran.
 
 use crate::json::Json;
-use andon::{Receipt, Run, RunFilter, RunId, State as RunState};
+use andon::{Run, RunFilter, RunId, State as RunState};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::{IdForm, ReceiptForm, RunView, StateForm};
 use crate::Shared;
 use crate::path::Path;
+use crate::prices::{Priced, priced};
 use crate::principal::{Listed, Principal};
 use crate::problem::{Problem, ProblemForm};
 use crate::query::{Query, limit};
@@ -142,9 +143,10 @@ pub(crate) async fn receipt(
     State(core): State<Shared>,
     principal: Principal,
     Path(run): Path<String>,
-) -> Result<Json<Receipt>, Problem> {
+) -> Result<Json<Priced>, Problem> {
     let run = find(&core, &principal, &run).await?;
-    run.receipt().map(Json).ok_or_else(unknown)
+    let receipt = run.receipt().ok_or_else(unknown)?;
+    Ok(Json(priced(core.options.prices.as_ref(), receipt)))
 }
 
 /// What is said of a run that is not there, and of one that is somebody else's.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::json::Json;
 use andon::core::time::Wall;
-use andon::{Cancel, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
+use andon::{Cancel, JournalError, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -194,16 +194,24 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let key = key(&principal, &name)?;
     may_delete(&core, &principal, &key).await?;
-    let runtime = core.runtime.clone();
     let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
     // Begun, it is brought to its end, whether the client waits or not.
-    let deleting = core.spawn(async move { runtime.delete_session(&key, cancel).await });
+    let deleting = core.spawn(forget(Shared::clone(&core), key, cancel));
     match deleting.await {
         Ok(Ok(true)) => Ok(StatusCode::NO_CONTENT),
         Ok(Ok(false)) => Err(unknown()),
         Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(Problem::unavailable("journal", "the session was not deleted: try again")),
     }
+}
+
+/// Deletes a session, and takes its runs off the board.
+pub(crate) async fn forget(core: Shared, key: SessionKey, cancel: Cancel) -> Result<bool, JournalError> {
+    let was_there = core.runtime.delete_session(&key, cancel).await?;
+    if let Some(board) = &core.board {
+        board.forget(&key);
+    }
+    Ok(was_there)
 }
 
 /// Who deletes a session stops what runs in it, and so may do both.

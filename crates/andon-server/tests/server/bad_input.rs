@@ -108,9 +108,14 @@ async fn ids_that_are_none_are_refused_in_bodies_and_in_paths() {
         ("a/b", 404, "no-such-path"),
         ("../../etc/passwd", 404, "no-such-path"),
     ] {
-        for (method, behind) in
-            [("GET", ""), ("GET", "/receipt"), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/calls/c/cancel")]
-        {
+        for (method, behind) in [
+            ("GET", ""),
+            ("GET", "/receipt"),
+            ("GET", "/conversation"),
+            ("GET", "/events"),
+            ("POST", "/cancel"),
+            ("POST", "/calls/c/cancel"),
+        ] {
             let line = format!("{method} /v1/runs/{bad}{behind}");
             let answer = house.ask(&line, &["host: localhost"], "").await;
             // What has more parts may be another path.

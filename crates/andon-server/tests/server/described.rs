@@ -140,6 +140,7 @@ impl Checked {
     async fn look(&mut self, run: &str) {
         self.get(&format!("/v1/runs/{run}"), "/v1/runs/{run_id}").await;
         self.get(&format!("/v1/runs/{run}/receipt"), "/v1/runs/{run_id}/receipt").await;
+        self.get(&format!("/v1/runs/{run}/conversation"), "/v1/runs/{run_id}/conversation").await;
     }
 
     async fn approvals(&mut self) {
@@ -214,6 +215,22 @@ impl Checked {
         self.description.check("POST /v1/runs", response).await;
     }
 
+    /// The board has no end: what there is at its beginning is checked.
+    async fn board(&mut self) {
+        let mut response = self.house.request(Method::GET, "/v1/board").send().await.unwrap();
+        let form = self.description.form("GET /v1/board", response.status().as_u16(), Some("text/event-stream")).unwrap();
+        let mut text = String::new();
+        while !text.contains(r#"{"type":"ready"}"#) {
+            text += std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap();
+        }
+        for block in text.split_terminator("\n\n") {
+            let event = json!({"data": block.strip_prefix("data: ").unwrap()});
+            self.description.assert_valid("GET /v1/board", &form, &event);
+        }
+        self.description.answered.insert("GET /v1/board".to_owned());
+        self.get("/v1/board?after=1", "/v1/board").await;
+    }
+
     async fn access(&mut self) {
         let (keys, one) = ("/v1/keys", "/v1/keys/{id}");
         let new = json!({"name": "ada", "scopes": ["run:read"], "expires_at": "2999-01-01T00:00:00Z"});
@@ -264,6 +281,7 @@ async fn every_call_is_answered_in_the_form_that_is_described() {
     checked.stops().await;
     checked.line().await;
     checked.feeds().await;
+    checked.board().await;
     checked.sessions().await;
     checked.access().await;
     checked.rest().await;

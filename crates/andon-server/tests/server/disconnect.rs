@@ -12,8 +12,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::house::{House, agent, endless};
+use crate::house::{Events, House, agent, endless};
 use crate::inside::{Frames, Inside, order, reason};
+use crate::socket::Socket;
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -245,4 +246,86 @@ async fn a_start_that_is_refused_is_no_reader_of_the_run_that_has_its_id() {
     drop(response);
     sleep(LONG).await;
     assert!(is_alive(&run));
+}
+
+/// A reader of a run's feed, over either transport, that has seen something.
+enum Reader {
+    Sse(Events),
+    Socket(Box<Socket>),
+}
+
+impl Reader {
+    async fn open(house: &House, transport: &str, run: &str, query: &str) -> Self {
+        if transport == "websocket" {
+            let (mut socket, _) = crate::socket::open(house, run, query).await.unwrap();
+            crate::socket::until(&mut socket, "delta").await;
+            return Self::Socket(Box::new(socket));
+        }
+        let mut events = house.feed_with(run, query).await;
+        events.until_type("delta").await;
+        Self::Sse(events)
+    }
+
+    /// It goes, and the server has noticed.
+    async fn leave(self, house: &House, feeds_left: usize) {
+        match self {
+            Self::Sse(events) => drop(events),
+            Self::Socket(socket) => drop(socket),
+        }
+        let noticed = async {
+            while open_feeds(house).await != feeds_left {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(10), noticed).await.expect("nobody notices that a reader went");
+    }
+}
+
+/// How many feeds are open, as operators are told.
+async fn open_feeds(house: &House) -> usize {
+    let (_, text) = house.get("/metrics").await;
+    let line = text.as_str().unwrap().lines().find(|line| line.starts_with("andon_feeds_open ")).unwrap().to_owned();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_reader_aside_comes_and_goes_and_the_run_neither_stops_nor_is_kept() {
+    let house = House::silent().await;
+    for (looks_on, counts) in [("sse", "websocket"), ("websocket", "sse"), ("sse", "sse"), ("websocket", "websocket")] {
+        let run = house.start(json!({"on_disconnect": "cancel"})).await;
+        let aside = Reader::open(&house, looks_on, &run, "?aside=true").await;
+        aside.leave(&house, 0).await;
+        let counted = Reader::open(&house, counts, &run, "?aside=false").await;
+        let aside = Reader::open(&house, looks_on, &run, "?aside=true").await;
+        aside.leave(&house, 1).await;
+        let kept = Reader::open(&house, looks_on, &run, "?after=1&aside=true").await;
+        let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
+        assert_eq!(view["state"], "running", "{looks_on} aside of {counts}");
+        drop(counted);
+        assert_eq!(house.settled(&run).await["reason"], "client_disconnected", "{looks_on} aside of {counts}");
+        kept.leave(&house, 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_aside_does_not_count_as_somebody_who_came_back() {
+    let (inside, run, feed) = watched(json!({"cancel_after_ms": 1000})).await;
+    drop(feed);
+    let left = Instant::now();
+    let mut aside = inside.feed_with(run.id().as_str(), "?aside=true").await;
+    aside.until_type("delta").await;
+    assert_eq!(reason(&run).await, "client_disconnected");
+    assert_eq!(left.elapsed().as_secs(), 1);
+    let end = aside.rest().await;
+    assert_eq!(end.last().unwrap().json["type"], "run_settled");
+}
+
+#[tokio::test]
+async fn what_aside_is_has_to_be_said_clearly() {
+    let house = House::silent().await;
+    let run = house.start(json!({})).await;
+    for wrong in ["aside=yes", "aside=1", "aside=", "aside", "beside=true"] {
+        let (status, problem) = house.get(&format!("/v1/runs/{run}/events?{wrong}")).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}: {problem}");
+    }
 }

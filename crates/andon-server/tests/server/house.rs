@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::{Agent, AgentBuilder, FeedItem, Journal, MemoryJournal, RunId, Runtime};
-use andon_server::{Options, Server, Serving};
+use andon_server::{Board, Options, Server, Serving};
 use andon_testkit::{Act, ScriptedModel};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl House {
     }
 
     pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
-        let runtime = Runtime::builder().journal(journal).build();
+        let runtime = Runtime::builder().journal(journal).observer(Board::new()).build();
         let server = Server::new(&runtime, options).await.unwrap();
         server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
@@ -74,6 +74,13 @@ impl House {
         let (status, run) = self.post("/v1/runs", body).await;
         assert_eq!(status, StatusCode::CREATED, "{run}");
         run["run_id"].as_str().unwrap().to_owned()
+    }
+
+    /// A run's feed, asked for with a query.
+    pub(crate) async fn feed_with(&self, run: &str, query: &str) -> Events {
+        let response = self.request(Method::GET, &format!("/v1/runs/{run}/events{query}")).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        Events { response, buffer: Vec::new(), seen: 0 }
     }
 
     /// A run's feed, from a place in it.

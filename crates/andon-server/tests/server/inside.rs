@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime, TestClock};
-use andon_server::{Options, Server};
+use andon_server::{Board, Options, Server};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -32,7 +32,12 @@ impl Inside {
     /// One whose app has this name.
     pub(crate) async fn with_app(journal: Arc<dyn Journal>, options: Options, name: &str, app: AgentBuilder) -> Self {
         // Everything is on the test's own thread and clock: while anything has work, time stands still.
-        let runtime = Runtime::builder().journal(journal).one_lane().clock(Arc::new(TestClock::new())).build();
+        let runtime = Runtime::builder()
+            .journal(journal)
+            .observer(Board::new())
+            .one_lane()
+            .clock(Arc::new(TestClock::new()))
+            .build();
         let server = Server::new(&runtime, options).await.unwrap();
         server.apps().put(app.name(name).runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
@@ -81,7 +86,11 @@ impl Inside {
 
     /// Opens a run's feed behind a place.
     pub(crate) async fn feed(&self, run: &str, after: Option<&str>) -> Frames {
-        let query = after.map(|after| format!("?after={after}")).unwrap_or_default();
+        self.feed_with(run, &after.map(|after| format!("?after={after}")).unwrap_or_default()).await
+    }
+
+    /// Opens a run's feed with a query.
+    pub(crate) async fn feed_with(&self, run: &str, query: &str) -> Frames {
         let response = self.send(Method::GET, &format!("/v1/runs/{run}/events{query}"), None, None).await;
         assert_eq!(response.status(), StatusCode::OK);
         Frames { body: response.into_body() }

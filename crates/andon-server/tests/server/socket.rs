@@ -54,7 +54,7 @@ async fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
     }
 }
 
-async fn until(socket: &mut Socket, kind: &str) -> Value {
+pub(crate) async fn until(socket: &mut Socket, kind: &str) -> Value {
     loop {
         let item = next(socket).await.unwrap();
         if item["type"] == kind {

@@ -23,7 +23,7 @@ type Play = Pin<Box<dyn Future<Output = ()>>>;
 const SETTLES_WITHIN: Duration = Duration::from_millis(1_500);
 
 pub(crate) fn all() -> Vec<Script> {
-    let script = |name, play| Script { name, settles_within: SETTLES_WITHIN, disk: None, play };
+    let script = |name, play| Script { name, settles_within: SETTLES_WITHIN, disk: None, observer: None, play };
     vec![script("an MCP call that hears its cancel", kind), script("an MCP call that does not", deaf)]
 }
 

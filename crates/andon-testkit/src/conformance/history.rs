@@ -55,6 +55,42 @@ pub(super) async fn history_keeps_its_order_when_the_journal_is_opened_again(sub
     assert_eq!(history(&subject).await, said, "a run that started later stands behind");
 }
 
+pub(super) async fn what_was_said_before_a_run_is_what_those_said_that_started_before_it(subject: Subject) {
+    told(&subject).await;
+    let (early, late) = (["What about early?", "early is fine"], ["What about late?", "late is fine"]);
+    let both = [early, late].concat();
+    let whole = [("early", vec![]), ("open", early.to_vec()), ("late", early.to_vec())];
+    // Who never started stands where it was accepted.
+    let never_started = [("queued", both.clone()), ("never", both)];
+    for (run, expected) in whole.into_iter().chain(never_started) {
+        let earlier = before(&subject, run, usize::MAX).await.unwrap();
+        assert_eq!(earlier, (expected.into_iter().map(str::to_owned).collect(), false), "before {run}");
+    }
+    assert_eq!(before(&subject, "nobody", usize::MAX).await, None);
+    let subject = subject.opened_again();
+    assert_eq!(before(&subject, "late", usize::MAX).await.unwrap().0, early);
+}
+
+pub(super) async fn of_much_that_was_said_before_a_run_the_latest_is_told(subject: Subject) {
+    for number in 1..=3 {
+        let mut story = Story::new(&format!("run-{number}"));
+        story.write_whole(&subject, &"word ".repeat(2_000)).await;
+    }
+    let (messages, truncated) = before(&subject, "run-3", usize::MAX).await.unwrap();
+    assert_eq!((messages.len(), truncated), (4, false));
+    let (messages, truncated) = before(&subject, "run-3", 15_000).await.unwrap();
+    assert_eq!((messages.len(), truncated), (2, true));
+    assert_eq!(messages[0], "What about run-2?", "each run is told as a whole");
+    assert_eq!(before(&subject, "run-3", 10).await.unwrap(), (vec![], true));
+}
+
+/// What was said before a run, and whether something is left out.
+async fn before(subject: &Subject, run: &str, most: usize) -> Option<(Vec<String>, bool)> {
+    let run = andon::RunId::new(run).unwrap();
+    let earlier = subject.journal().said_before(&run, most).await.unwrap()?;
+    Some((earlier.messages.iter().map(|message| message.text()).collect(), earlier.truncated))
+}
+
 pub(super) async fn unsettled_runs_are_those_without_an_end_in_the_order_in_which_they_came(subject: Subject) {
     told(&subject).await;
     let ids = |runs: Vec<andon::RunId>| runs.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -125,6 +125,8 @@ cases! {
     history: [
         history_is_what_settled_runs_said_in_the_order_in_which_they_started,
         history_keeps_its_order_when_the_journal_is_opened_again,
+        what_was_said_before_a_run_is_what_those_said_that_started_before_it,
+        of_much_that_was_said_before_a_run_the_latest_is_told,
         unsettled_runs_are_those_without_an_end_in_the_order_in_which_they_came,
     ],
     state: [

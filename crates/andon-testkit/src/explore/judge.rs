@@ -67,7 +67,7 @@ fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
 /// Plays the script until it ends or the curtain falls, and lets what runs on come to rest.
 async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
     let mode = plan.stop.map(|(_, mode)| mode);
-    let world = World::new(Arc::new(Director::new(plan)), script.disk);
+    let world = World::new(Arc::new(Director::new(plan)), script);
     let mut violations = Vec::new();
     {
         let play = (script.play)(world.clone());
@@ -388,7 +388,7 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Stage 
     let mut stage = Stage::default();
     let broken = &mut stage.violations;
     let journal = TestJournal::new(world.journal.durable(), None);
-    let next = runtime(&journal, None, Some(&world.witness), 2);
+    let next = runtime(&journal, None, script.observers(&world.witness), 2);
     let requests = requested(&journal.durable());
     let died_with = last_facts(&journal.durable());
     let going_on = vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];

@@ -16,13 +16,17 @@ mod world;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
+
+use andon::Observer;
 
 pub use mode::Mode;
 pub use world::World;
 
 use director::Plan;
 use panics::{unwatch_panics, watch_panics};
+use witness::Witness;
 
 /// A script: what happens when nobody interferes.
 pub struct Script {
@@ -32,8 +36,18 @@ pub struct Script {
     pub settles_within: Duration,
     /// How long each append takes.
     pub disk: Option<Duration>,
+    /// Makes one more observer for each process of the script, the one after a crash included.
+    pub observer: Option<fn() -> Arc<dyn Observer>>,
     /// Plays it.
     pub play: fn(World) -> Pin<Box<dyn Future<Output = ()>>>,
+}
+
+impl Script {
+    /// Who is told of what happens in one of its processes.
+    fn observers(&self, witness: &Witness) -> Vec<Arc<dyn Observer>> {
+        let witness: Arc<dyn Observer> = Arc::new(witness.clone());
+        std::iter::once(witness).chain(self.observer.map(|make| make())).collect()
+    }
 }
 
 /// What exploring a script found.

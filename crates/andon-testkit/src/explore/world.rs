@@ -2,16 +2,16 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use andon::core::event::Event;
 use andon::{
-    Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Probe, Prompt, Record, Run, RunId, Runtime, StartError,
-    TestClock,
+    Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Observer, Probe, Prompt, Record, Run, RunId, Runtime,
+    RuntimeBuilder, StartError, TestClock,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::Script;
 use super::director::Director;
 use super::witness::Witness;
 use crate::journal::TestJournal;
@@ -43,14 +43,14 @@ pub(super) struct Seen {
 }
 
 impl World {
-    pub(super) fn new(director: Arc<Director>, disk: Option<Duration>) -> Self {
+    pub(super) fn new(director: Arc<Director>, script: &Script) -> Self {
         let probe = Arc::clone(&director) as Arc<dyn Probe>;
-        let journal = match disk {
+        let journal = match script.disk {
             None => TestJournal::new(MemoryJournal::new(), Some(Arc::clone(&probe))),
             Some(delay) => TestJournal::slow(Some(Arc::clone(&probe)), delay),
         };
         let witness = Witness::default();
-        let runtime = runtime(&journal, Some(Arc::clone(&probe)), Some(&witness), 1);
+        let runtime = runtime(&journal, Some(Arc::clone(&probe)), script.observers(&witness), 1);
         let tools = ToolLog::watching(journal.clone(), probe);
         director.watch(&journal, &tools);
         Self { director, journal, runtime, witness, tools, seen: Arc::default() }
@@ -101,7 +101,7 @@ impl World {
     /// Lets an earlier process leave something behind: it plays unseen, on the same journal, and then dies.
     pub async fn earlier<F: Future<Output = ()>>(&self, play: impl FnOnce(Runtime) -> F) {
         self.director.off();
-        play(runtime(&self.journal, None, None, EARLIER)).await;
+        play(runtime(&self.journal, None, Vec::new(), EARLIER)).await;
         self.director.on();
     }
 
@@ -172,17 +172,14 @@ pub(super) fn is_earlier(run: &RunId, record: &Record) -> bool {
 pub(super) fn runtime(
     journal: &TestJournal,
     probe: Option<Arc<dyn Probe>>,
-    witness: Option<&Witness>,
+    observers: Vec<Arc<dyn Observer>>,
     seed: u64,
 ) -> Runtime {
     let clock = if seed == 2 { TestClock::a_day_later() } else { TestClock::new() };
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).clock(Arc::new(clock));
     // Few places for threads, so that a script can fill them.
     let builder = builder.one_lane().seed(seed).blocking_tools(2, 8);
-    let builder = match witness {
-        Some(witness) => builder.observer(Arc::new(witness.clone())),
-        None => builder,
-    };
+    let builder = observers.into_iter().fold(builder, RuntimeBuilder::observer);
     match probe {
         Some(probe) => builder.probe(probe).build(),
         None => builder.build(),

@@ -120,6 +120,10 @@ impl Journal for HeldJournal {
         self.durable.history(session)
     }
 
+    fn said_before(&self, run: &andon::RunId, most: usize) -> BoxFuture<Result<Option<andon::Earlier>, JournalError>> {
+        self.durable.said_before(run, most)
+    }
+
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
         self.durable.unsettled()
     }

@@ -1,0 +1,69 @@
+//! What a model would be sent, as people are shown it, is what it is sent.
+
+use std::sync::Arc;
+
+use andon::core::cancel::Reason;
+use andon::core::message::{Cut, ResultStatus};
+use andon::{CallId, Message, Model, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
+use andon_models::Settings;
+use andon_testkit::provider::{BadProvider, Dialect, Protocol, Script};
+use serde_json::json;
+
+use crate::common::{CANARY, all, builder, model_of, request};
+
+/// A conversation with a tool, a thought and an answer that was stopped.
+fn asked() -> Request {
+    let id = CallId::new("call_1").unwrap();
+    let thought = Part::Thinking { text: "The weather, then.".into(), signature: None };
+    let call =
+        Part::ToolCall(ToolCall { id: id.clone(), name: "weather".into(), arguments: "{\"city\":\"Lund\"}".into() });
+    let result = Part::ToolResult(ToolResult::text(id, ResultStatus::Ok, "Rain"));
+    let message = |role, parts, cut| Arc::new(Message { role, parts, cut });
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    Request {
+        history: vec![
+            Arc::new(Message::user("Weather?")),
+            message(Role::Assistant, vec![thought, call], None),
+            message(Role::Tool, vec![result], None),
+            message(Role::Assistant, vec![Part::text("It rai")], Some(Cut::Cancelled(Reason::Requested))),
+            Arc::new(Message::user("Go on.")),
+        ],
+        tools: Arc::from([Arc::new(ToolSpec::new("weather", "Looks out of the window.", schema))]),
+        ..request()
+    }
+}
+
+#[tokio::test]
+async fn what_is_shown_is_what_is_sent_in_every_form_and_has_no_key_in_it() {
+    let forms = ["anthropic", "openai_chat", "openai_responses", "gemini", "ollama"];
+    for (dialect, form) in Dialect::ALL.into_iter().zip(forms) {
+        let provider = BadProvider::start(Protocol::Http1).await;
+        provider.answer(Script::json(400, &json!({"error": {"message": "no"}})));
+        let extra = json!({"seed": 7}).as_object().unwrap().clone();
+        let settings = Settings { max_output: Some(99), extra, ..Settings::default() };
+        let model = Arc::new(model_of(&provider, Protocol::Http1, builder(dialect).settings(settings)));
+        // A shared model is shown as the model that it is.
+        let shown = Model::rendering(&model, &asked()).unwrap();
+        all(&mut model.call(asked())).await;
+        let sent = provider.all_seen()[0].json();
+        assert_eq!((&*shown.form, &shown.body), (form, &sent));
+        let text = shown.body.to_string();
+        for part in
+            ["Be brief.", "Lund", "Rain", "It rai", "was stopped by the user", "Looks out", "Go on.", "\"seed\":7"]
+        {
+            assert!(text.contains(part), "{form} lacks {part}: {text}");
+        }
+        assert!(!text.contains(CANARY), "{form} shows the key");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_sent_for_what_is_only_shown() {
+    let provider = BadProvider::start(Protocol::Http1).await;
+    for dialect in Dialect::ALL {
+        let model = model_of(&provider, Protocol::Http1, builder(dialect));
+        model.rendering(&asked()).unwrap();
+    }
+    tokio::task::yield_now().await;
+    assert_eq!(provider.connections(), 0);
+}

@@ -1,0 +1,105 @@
+//! A row against the run's own account, after every fact of every script of the explorer, stopped and killed at its points.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use andon::core::event::Addendum;
+use andon::core::progress::Progress;
+use andon::{JournalError, Observer, Receipt, Record, RunId, Seen, SeenLater, SessionKey, State};
+use andon_testkit::explore::{Mode, Script, explore_modes};
+use andon_testkit::scripts;
+use parking_lot::Mutex;
+
+use super::row::Row;
+use super::rows::Rows;
+
+/// Keeps rows, and compares each with what the run's facts say. What it finds wrong it says by a panic, which the explorer
+/// reports.
+#[derive(Default)]
+struct Agrees {
+    rows: Mutex<Rows>,
+    learnt: Mutex<HashMap<RunId, Vec<Addendum>>>,
+}
+
+impl Observer for Agrees {
+    fn fact(&self, seen: &Seen<'_>) {
+        let mut rows = self.rows.lock();
+        rows.fact(seen);
+        let facts: Vec<Arc<Record>> = seen.past.iter().chain([seen.record]).cloned().collect();
+        let row = rows.get(seen.run).expect("a run that is told of has a row");
+        let learnt = self.learnt.lock().get(seen.run).cloned().unwrap_or_default();
+        check_progress(row, &facts);
+        check_receipt(row, &facts, learnt);
+        check_progress(&Row::new(row.n, &facts).unwrap(), &facts);
+    }
+
+    fn addendum(&self, learnt: &SeenLater<'_>) {
+        self.learnt.lock().entry(learnt.run.clone()).or_default().push(learnt.addendum.clone());
+        let mut rows = self.rows.lock();
+        rows.addendum(learnt);
+        let row = rows.get(learnt.run);
+        if let Some(row) = row.filter(|row| row.seq == learnt.facts.len() as u64) {
+            check_receipt(row, learnt.facts, learnt.earlier.iter().chain([learnt.addendum]).cloned().collect());
+        }
+    }
+
+    fn broken_off(&self, run: &RunId, _: &SessionKey, _: &JournalError) {
+        let mut rows = self.rows.lock();
+        rows.leave(run);
+        assert!(rows.get(run).is_none());
+    }
+}
+
+fn check_progress(row: &Row, facts: &[Arc<Record>]) {
+    let entries: Vec<_> = facts.iter().map(|fact| andon::core::event::Entry::Fact(Arc::clone(fact))).collect();
+    let progress = Progress::fold(&entries).unwrap();
+    let kinds: Vec<_> = facts.iter().map(|fact| fact.event.kind()).collect();
+    assert_eq!(row.state(), progress.state(), "the state behind {kinds:?}");
+    if progress.state() != State::Settled {
+        assert_eq!(row.phase(), progress.phase(), "the phase behind {kinds:?}");
+    }
+    assert_eq!(row.end().map(|(outcome, _)| outcome), progress.ending());
+}
+
+fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>) {
+    let known_late = learnt.iter().any(|addendum| {
+        let is_late = matches!(&addendum.what, andon::core::event::Learnt::LateResult { .. });
+        is_late && row.state() != State::Settled
+    });
+    let receipt = Receipt::fold(facts, learnt).unwrap();
+    let billed = receipt.usage.billed;
+    if !row.is_counting() {
+        let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
+        assert_eq!((row.tokens.input, row.tokens.output), (input, billed.output));
+    }
+    assert_eq!(row.took_us(), receipt.took.settled_us);
+    let cancel = row.cancel.as_ref();
+    assert_eq!(cancel.map(|cancel| cancel.requested_at), receipt.requested_at);
+    assert_eq!(cancel.and_then(|cancel| cancel.by.clone()), receipt.by);
+    assert_eq!(cancel.map(|cancel| (cancel.reason, cancel.force)), receipt.reason.zip(receipt.force));
+    // What ended late before it was shown that it had been given up is right once that is shown.
+    if !known_late {
+        assert_eq!(row.leaked(), receipt.leaked.len() as u64);
+    }
+}
+
+fn explored(modes: &[Mode]) {
+    let mut points = 0;
+    for script in scripts::all() {
+        let script = Script { observer: Some(|| Arc::new(Agrees::default())), ..script };
+        let report = explore_modes(&script, modes, 3);
+        assert_eq!(report.violations, Vec::<String>::new());
+        points += report.points;
+    }
+    assert!(points > 1_000, "{points} points");
+}
+
+#[test]
+fn a_row_agrees_with_its_run_after_every_fact_wherever_it_is_stopped() {
+    explored(&[Mode::Harden, Mode::PanicTool, Mode::PanicHook]);
+}
+
+#[test]
+fn a_row_agrees_with_its_run_after_every_fact_wherever_its_process_dies() {
+    explored(&[Mode::PullThenCrash]);
+}

@@ -1,0 +1,359 @@
+//! One run as the board shows it, folded from its facts.
+//!
+//! # Invariants
+//!
+//! 1. State and phase are those of [`Progress`](andon::core::progress::Progress), after every fact.
+//! 2. A fact is folded once, whoever brings it: by the observer, or out of the run's own log.
+//! 3. A row keeps nothing of what was said but its title; what is open is dropped when it is closed.
+
+use std::sync::Arc;
+
+use andon::core::event::{Accepted, Approval, HookEnd, Learnt, Remains, Seq, ToolEnd};
+use andon::core::progress::Phase;
+use andon::core::time::Wall;
+use andon::{
+    CallId, Digest, Ending, Event, Figure, Force, Message, Reason, Receipt, Record, RunId, SeenLater, SessionKey,
+    State, Usage, title,
+};
+
+/// One run.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// What it is called on the board.
+    pub(crate) n: u64,
+    pub(crate) run: RunId,
+    pub(crate) session: SessionKey,
+    pub(crate) title: Arc<str>,
+    pub(crate) accepted_at: Wall,
+    /// The last fact that is folded in.
+    pub(crate) seq: Seq,
+    life: Life,
+    is_in_hook: bool,
+    is_in_backoff: bool,
+    open_model: Option<OpenModel>,
+    /// The last model that was called.
+    pub(crate) model: Option<Arc<str>>,
+    /// The calls of the turn that are not closed.
+    calls: Vec<Call>,
+    pub(crate) cancel: Option<Cancel>,
+    /// How many pieces were accepted, when somebody looked last.
+    pub(crate) pieces: u64,
+    pub(crate) tokens: Tokens,
+    leaked: i64,
+    /// Calls whose late end was told before it was shown that they had been given up.
+    early: Vec<CallId>,
+}
+
+#[derive(Debug, Clone)]
+enum Life {
+    Queued,
+    Running,
+    Settled { outcome: Arc<Ending>, at: Wall, took_us: Option<u64> },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenModel {
+    number: u32,
+    accounted: bool,
+}
+
+/// A call that is not closed.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) id: CallId,
+    pub(crate) tool: Arc<str>,
+    pub(crate) state: CallState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallState {
+    Ready,
+    /// It waits for a person's yes, to arguments with this digest.
+    Waiting(Option<Digest>),
+    Denied,
+    Running,
+}
+
+/// A stop that was asked for: the first one, with the hardest force.
+#[derive(Debug, Clone)]
+pub(crate) struct Cancel {
+    pub(crate) requested_at: Wall,
+    pub(crate) by: Option<Arc<str>>,
+    pub(crate) reason: Reason,
+    pub(crate) force: Force,
+    /// Its instant on the clock of this epoch.
+    mono_us: u64,
+    epoch: u32,
+}
+
+/// What the provider will charge for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tokens {
+    /// What was read, with what came from a cache or went into one.
+    pub(crate) input: Figure,
+    pub(crate) output: Figure,
+}
+
+impl Tokens {
+    const NONE: Self = Self { input: Figure::reported(0), output: Figure::reported(0) };
+
+    fn of(billed: &Usage) -> Self {
+        let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
+        Self { input, output: billed.output }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { input: self.input.plus(other.input), output: self.output.plus(other.output) }
+    }
+}
+
+impl Row {
+    /// The row of a run with these facts; nothing if they do not begin with its acceptance.
+    pub(crate) fn new(n: u64, facts: &[Arc<Record>]) -> Option<Self> {
+        let (first, rest) = facts.split_first()?;
+        let Event::RunAccepted { accepted } = &first.event else { return None };
+        let mut row = Self::accepted(n, accepted, first);
+        rest.iter().for_each(|record| row.fold(record));
+        Some(row)
+    }
+
+    fn accepted(n: u64, accepted: &Accepted, record: &Record) -> Self {
+        Self {
+            n,
+            run: accepted.run.clone(),
+            session: accepted.session.clone(),
+            title: title(&accepted.input).into(),
+            accepted_at: record.at.wall,
+            seq: record.seq,
+            life: Life::Queued,
+            is_in_hook: false,
+            is_in_backoff: false,
+            open_model: None,
+            model: None,
+            calls: Vec::new(),
+            cancel: None,
+            pieces: 0,
+            tokens: Tokens::NONE,
+            leaked: 0,
+            early: Vec::new(),
+        }
+    }
+
+    /// Takes in a fact, and before it those that were missed.
+    pub(crate) fn catch_up(&mut self, past: &[Arc<Record>], record: &Record) {
+        let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
+        for missed in past.get(known..).unwrap_or_default() {
+            self.fold(missed);
+        }
+        self.fold(record);
+    }
+
+    fn fold(&mut self, record: &Record) {
+        if record.seq <= self.seq {
+            return; // Invariant 2.
+        }
+        self.seq = record.seq;
+        match &record.event {
+            Event::RunAccepted { .. }
+            | Event::CallCancelRequested { .. }
+            | Event::RunQuieted
+            | Event::GraceEnded { .. } => {}
+            Event::RunStarted => self.life = Life::Running,
+            Event::HookStarted { .. } => self.is_in_hook = true,
+            Event::HookFinished { end, .. } => {
+                self.is_in_hook = false;
+                self.leaked += i64::from(*end == HookEnd::Leaked);
+            }
+            Event::ModelStarted { call, model } => {
+                self.open_model = Some(OpenModel { number: *call, accounted: false });
+                self.model = Some(Arc::clone(model));
+            }
+            Event::Message { message } => self.answered(message),
+            Event::Usage { call, used, .. } => self.used(*call, &used.billed),
+            Event::ModelFinished { .. } => self.open_model = None,
+            Event::BackoffStarted { .. } => self.is_in_backoff = true,
+            Event::BackoffFinished => self.is_in_backoff = false,
+            Event::ApprovalRequested { call, arguments } => self.turn(call, CallState::Waiting(*arguments)),
+            Event::ApprovalResolved { call, verdict } => self.turn(call, decided(verdict)),
+            Event::ToolStarted { call, .. } => self.turn(call, CallState::Running),
+            Event::ToolFinished { call, end, remains, .. } => self.finished(call, *end, remains.as_deref()),
+            Event::ToolRefused { call, .. } => self.close(call),
+            Event::CancelRequested { request, .. } => self.cancelled(request, record.epoch),
+            Event::RunSettled { outcome } => self.settle(outcome, record),
+        }
+    }
+
+    fn answered(&mut self, message: &Message) {
+        let ready = |call: &andon::ToolCall| Call {
+            id: call.id.clone(),
+            tool: call.name.as_str().into(),
+            state: CallState::Ready,
+        };
+        self.calls = message.calls().map(ready).collect();
+    }
+
+    fn used(&mut self, call: u32, billed: &Usage) {
+        self.tokens = self.tokens.plus(Tokens::of(billed));
+        if let Some(open) = self.open_model.as_mut().filter(|open| open.number == call) {
+            open.accounted = true;
+        }
+    }
+
+    fn turn(&mut self, id: &CallId, state: CallState) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) {
+            call.state = state;
+        }
+    }
+
+    fn finished(&mut self, id: &CallId, end: ToolEnd, remains: Option<&Remains>) {
+        self.close(id);
+        self.leaked += left(remains);
+        if end == ToolEnd::Leaked {
+            // It may have ended meanwhile, and that was told first.
+            match self.early.iter().position(|early| early == id) {
+                Some(place) => drop(self.early.swap_remove(place)),
+                None => self.leaked += 1,
+            }
+        }
+    }
+
+    fn close(&mut self, id: &CallId) {
+        self.calls.retain(|call| call.id != *id);
+    }
+
+    /// The first reason stays, and the force only rises.
+    fn cancelled(&mut self, request: &andon::core::cancel::CancelRequest, epoch: u32) {
+        match &mut self.cancel {
+            Some(cancel) => cancel.force = cancel.force.max(request.force),
+            None => {
+                self.cancel = Some(Cancel {
+                    requested_at: request.requested_at.wall,
+                    by: request.by.clone(),
+                    reason: request.reason,
+                    force: request.force,
+                    mono_us: request.requested_at.mono_us,
+                    epoch,
+                });
+            }
+        }
+    }
+
+    fn settle(&mut self, outcome: &Arc<Ending>, record: &Record) {
+        let of_one_clock = self.cancel.as_ref().filter(|cancel| cancel.epoch == record.epoch);
+        let took_us = of_one_clock.map(|cancel| record.at.mono_us.saturating_sub(cancel.mono_us));
+        self.life = Life::Settled { outcome: Arc::clone(outcome), at: record.at.wall, took_us };
+        // Nothing is open any more (invariant 3). An unreadable journal is settled whatever its facts say.
+        (self.open_model, self.is_in_hook, self.is_in_backoff) = (None, false, false);
+        (self.calls, self.early) = (Vec::new(), Vec::new());
+    }
+
+    /// Takes in what was learnt behind the facts.
+    pub(crate) fn learn(&mut self, learnt: &SeenLater<'_>) {
+        match &learnt.addendum.what {
+            Learnt::LateResult { call, remains, .. } => self.ended_late(learnt.facts, call, remains.as_deref()),
+            Learnt::UsageCorrected { .. } => self.correct(learnt),
+            Learnt::CompensationStarted { .. } | Learnt::CompensationFinished { .. } | Learnt::Undelivered { .. } => {}
+        }
+    }
+
+    fn ended_late(&mut self, facts: &[Arc<Record>], call: &CallId, remains: Option<&Remains>) {
+        self.leaked += left(remains);
+        let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
+        let folded = facts.get(..known.min(facts.len())).unwrap_or_default();
+        let end = folded.iter().rev().find_map(|record| match &record.event {
+            Event::ToolFinished { call: of, end, .. } if of == call => Some(*end),
+            _ => None,
+        });
+        match end {
+            Some(ToolEnd::Leaked) => self.leaked -= 1,
+            Some(_) => {}
+            None => self.early.push(call.clone()),
+        }
+    }
+
+    /// A figure of one call is another now. That is rare, so the sum is made anew.
+    fn correct(&mut self, learnt: &SeenLater<'_>) {
+        let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
+        let folded = learnt.facts.iter().take(known);
+        let addenda = learnt.earlier.iter().chain([learnt.addendum]).cloned();
+        let Some(receipt) = Receipt::fold(folded, addenda) else { return };
+        let calls = receipt.model_calls.iter();
+        self.tokens = calls.fold(Tokens::NONE, |sum, call| sum.plus(Tokens::of(&call.usage.billed)));
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        matches!(self.life, Life::Settled { .. })
+    }
+
+    /// Where it stands (invariant 1).
+    pub(crate) fn state(&self) -> State {
+        match (&self.life, &self.cancel) {
+            (Life::Settled { .. }, _) => State::Settled,
+            (_, Some(_)) => State::Cancelling,
+            (Life::Queued, None) => State::Queued,
+            (Life::Running, None) if self.phase() == Phase::Waiting => State::Waiting,
+            (Life::Running, None) => State::Running,
+        }
+    }
+
+    /// What it is doing (invariant 1).
+    pub(crate) fn phase(&self) -> Phase {
+        let has = |which: fn(CallState) -> bool| self.calls.iter().any(|call| which(call.state));
+        if matches!(self.life, Life::Queued) {
+            Phase::Queued
+        } else if self.is_in_hook {
+            Phase::Hook
+        } else if self.is_in_backoff {
+            Phase::Backoff
+        } else if self.open_model.is_some() {
+            Phase::Model
+        } else if has(|state| matches!(state, CallState::Running | CallState::Ready)) {
+            Phase::Tools
+        } else if has(|state| matches!(state, CallState::Waiting(_))) {
+            Phase::Waiting
+        } else {
+            Phase::Between
+        }
+    }
+
+    /// How it ended, and when.
+    pub(crate) fn end(&self) -> Option<(&Arc<Ending>, Wall)> {
+        match &self.life {
+            Life::Settled { outcome, at, .. } => Some((outcome, *at)),
+            Life::Queued | Life::Running => None,
+        }
+    }
+
+    /// Microseconds from the request to stop until it had settled, if one clock told both.
+    pub(crate) fn took_us(&self) -> Option<u64> {
+        match &self.life {
+            Life::Settled { took_us, .. } => *took_us,
+            Life::Queued | Life::Running => None,
+        }
+    }
+
+    /// Whether a model call is open whose tokens are not counted yet.
+    pub(crate) fn is_counting(&self) -> bool {
+        self.open_model.is_some_and(|open| !open.accounted)
+    }
+
+    pub(crate) fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// How much it has left behind that still goes on.
+    pub(crate) fn leaked(&self) -> u64 {
+        u64::try_from(self.leaked).unwrap_or(0)
+    }
+}
+
+fn decided(verdict: &Approval) -> CallState {
+    match verdict {
+        Approval::Approved { .. } => CallState::Ready,
+        Approval::Denied { .. } | Approval::Closed => CallState::Denied,
+    }
+}
+
+fn left(remains: Option<&Remains>) -> i64 {
+    remains.map_or(0, |remains| i64::try_from(remains.leaked.len()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,257 @@
+//! What happened in each of the last seconds: to all runs, to those of each tenant, and to those of each user.
+//!
+//! # Invariants
+//!
+//! 1. Nobody is told of runs that are not its own business: every figure is counted for each [`Whose`] alone.
+//! 2. However many users there are, no more than [`MOST`] tallies are kept. Where that is not enough, the history of tenants
+//!    and users is shorter; that of all is not.
+//! 3. Seconds in which nothing happened take no room.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use andon::SessionKey;
+
+use crate::principal::Principal;
+use crate::scopes::Scope;
+
+/// How many seconds are kept.
+pub(crate) const HISTORY: u64 = 300;
+
+/// How many tallies are kept, in all seconds together.
+const MOST: usize = 50_000;
+
+/// How many stops of one second are looked at for their median.
+const SAMPLES: usize = 10_000;
+
+/// Whose runs are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Whose {
+    All,
+    /// Those of a tenant.
+    Tenant(Arc<str>),
+    /// Those of a tenant's user.
+    User(Arc<str>, Arc<str>),
+}
+
+impl Whose {
+    /// Those that a principal reaches.
+    pub(crate) fn of(principal: &Principal) -> Self {
+        let tenant = Arc::clone(&principal.tenant);
+        match &principal.user {
+            _ if principal.allows(Scope::Admin) => Self::All,
+            Some(user) if !principal.is_anybody() => Self::User(tenant, Arc::clone(user)),
+            _ => Self::Tenant(tenant),
+        }
+    }
+
+    fn all_of(session: &SessionKey) -> [Self; 3] {
+        let tenant = || Arc::clone(&session.tenant);
+        [Self::All, Self::Tenant(tenant()), Self::User(tenant(), Arc::clone(&session.user))]
+    }
+}
+
+/// What happened to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It was accepted.
+    Begun,
+    /// It was accepted earlier, and is on the board now.
+    Joined,
+    /// It has settled.
+    Settled,
+    /// It was stopped and has settled, this many microseconds after the request if that can be told.
+    Cancelled(Option<u64>),
+    /// It left the board without having settled.
+    Left,
+}
+
+/// What happened in one second to some runs.
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    begun: u64,
+    settled: u64,
+    cancelled: u64,
+    /// By how many more are live.
+    growth: i64,
+    slowest: Option<u64>,
+    /// What stops took, while the second is open.
+    took: Vec<u64>,
+    /// Their median, once it is closed.
+    median: Option<u64>,
+}
+
+impl Tally {
+    fn count(&mut self, change: Change) {
+        match change {
+            Change::Begun => (self.begun, self.growth) = (self.begun + 1, self.growth + 1),
+            Change::Joined => self.growth += 1,
+            Change::Settled => (self.settled, self.growth) = (self.settled + 1, self.growth - 1),
+            Change::Cancelled(took) => {
+                self.count(Change::Settled);
+                self.cancelled += 1;
+                if let Some(took) = took {
+                    self.sample(took);
+                }
+            }
+            Change::Left => self.growth -= 1,
+        }
+    }
+
+    fn sample(&mut self, took: u64) {
+        self.slowest = self.slowest.max(Some(took));
+        let place = usize::try_from(self.cancelled).unwrap_or_default() % SAMPLES;
+        match self.took.get_mut(place).filter(|_| self.cancelled > SAMPLES as u64) {
+            Some(old) => *old = took,
+            None => self.took.push(took),
+        }
+    }
+
+    fn close(&mut self) {
+        let mut took = std::mem::take(&mut self.took);
+        took.sort_unstable();
+        self.median = took.get(took.len().saturating_sub(1) / 2).copied();
+    }
+}
+
+/// One second, as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Its number since the clock's zero.
+    pub(crate) index: u64,
+    /// How many were live at its end.
+    pub(crate) live: u64,
+    pub(crate) begun: u64,
+    pub(crate) settled: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) median_us: Option<u64>,
+    pub(crate) slowest_us: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Second {
+    index: u64,
+    tallies: HashMap<Whose, Tally>,
+}
+
+/// The last seconds.
+#[derive(Debug, Default)]
+pub(crate) struct Seconds {
+    /// When it began; nothing before anything was looked at.
+    began: Option<u64>,
+    /// The second in which it is.
+    open: Second,
+    /// Those behind it in which something happened, the oldest first.
+    past: VecDeque<Second>,
+    /// Tallies in `past`.
+    kept: usize,
+    /// The first second of which the tallies of tenants and users are whole.
+    whole_since: u64,
+    /// How many runs are live.
+    live: HashMap<Whose, u64>,
+}
+
+impl Seconds {
+    /// It is this second now; says whether it is another than before.
+    pub(crate) fn advance(&mut self, index: u64) -> bool {
+        let is_first = self.began.is_none();
+        self.began.get_or_insert(index);
+        if is_first {
+            self.open.index = index;
+        }
+        if index <= self.open.index {
+            return is_first;
+        }
+        let mut closed = std::mem::replace(&mut self.open, Second { index, tallies: HashMap::new() });
+        if !closed.tallies.is_empty() {
+            closed.tallies.values_mut().for_each(Tally::close);
+            self.kept += closed.tallies.len();
+            self.past.push_back(closed);
+        }
+        while self.past.front().is_some_and(|oldest| oldest.index + HISTORY < index) {
+            self.kept -= self.past.pop_front().map_or(0, |oldest| oldest.tallies.len());
+        }
+        self.shed();
+        true
+    }
+
+    /// Keeps no more than there may be (invariant 2).
+    fn shed(&mut self) {
+        for second in &mut self.past {
+            if self.kept <= MOST {
+                return;
+            }
+            let before = second.tallies.len();
+            second.tallies.retain(|whose, _| *whose == Whose::All);
+            second.tallies.shrink_to_fit();
+            self.kept -= before - second.tallies.len();
+            self.whole_since = second.index + 1;
+        }
+    }
+
+    /// Something happened to a run, now.
+    pub(crate) fn count(&mut self, session: &SessionKey, change: Change) {
+        for whose in Whose::all_of(session) {
+            self.count_live(&whose, change);
+            let tallies = &mut self.open.tallies;
+            if tallies.len() >= MOST && !tallies.contains_key(&whose) {
+                self.whole_since = self.open.index + 1;
+                continue;
+            }
+            tallies.entry(whose).or_default().count(change);
+        }
+    }
+
+    fn count_live(&mut self, whose: &Whose, change: Change) {
+        match (change, self.live.get_mut(whose)) {
+            (Change::Begun | Change::Joined, Some(live)) => *live += 1,
+            (Change::Begun | Change::Joined, None) => drop(self.live.insert(whose.clone(), 1)),
+            (_, Some(live)) if *live > 1 => *live -= 1,
+            (_, _) => drop(self.live.remove(whose)),
+        }
+    }
+
+    /// How many are live now.
+    pub(crate) fn live(&self, whose: &Whose) -> u64 {
+        self.live.get(whose).copied().unwrap_or(0)
+    }
+
+    /// The second in which it is.
+    pub(crate) fn now(&self) -> u64 {
+        self.open.index
+    }
+
+    /// The closed seconds from this one on, the oldest first.
+    pub(crate) fn since(&self, whose: &Whose, from: u64) -> Vec<Told> {
+        let now = self.open.index;
+        let whole = if *whose == Whose::All { 0 } else { self.whole_since };
+        let first = from.max(now.saturating_sub(HISTORY)).max(whole).max(self.began.unwrap_or(now));
+        let growth = |second: &Second| second.tallies.get(whose).map_or(0, |tally| tally.growth);
+        // What is live at the end of a second is what is live now without what came behind it.
+        let mut live = i64::try_from(self.live(whose)).unwrap_or(i64::MAX) - growth(&self.open);
+        let mut busy = self.past.iter().rev().peekable();
+        let mut told = Vec::new();
+        for index in (first..now).rev() {
+            let second = busy.next_if(|second| second.index == index);
+            let tally = second.and_then(|second| second.tallies.get(whose));
+            told.push(tell(index, live, tally));
+            live -= second.map_or(0, growth);
+        }
+        told.reverse();
+        told
+    }
+}
+
+fn tell(index: u64, live: i64, tally: Option<&Tally>) -> Told {
+    let quiet = Tally::default();
+    let tally = tally.unwrap_or(&quiet);
+    Told {
+        index,
+        live: u64::try_from(live).unwrap_or(0),
+        begun: tally.begun,
+        settled: tally.settled,
+        cancelled: tally.cancelled,
+        median_us: tally.median,
+        slowest_us: tally.slowest,
+    }
+}

@@ -1,0 +1,142 @@
+//! What tokens cost.
+
+use andon::core::usage::Used;
+use andon::{Provenance, RunId, SessionKey};
+use serde_json::json;
+
+use super::*;
+
+fn price(text: &str) -> Price {
+    text.parse().unwrap()
+}
+
+fn model_price(input: &str, output: &str) -> ModelPrice {
+    ModelPrice { input: price(input), cache_read: price("0.3"), cache_write: price("3.75"), output: price(output) }
+}
+
+fn prices() -> Prices {
+    let usual = Prices::new("USD").unwrap().with("claude-sonnet-*", model_price("3", "15")).unwrap();
+    usual.with("free", model_price("0", "0")).unwrap()
+}
+
+fn told(model: &str, usage: &Usage) -> Value {
+    json!(prices().cost(model, usage))
+}
+
+fn bounded(low: Option<u64>, high: Option<u64>) -> Figure {
+    Figure { value: None, provenance: Provenance::Bounded, low, high }
+}
+
+#[test]
+fn what_is_known_is_multiplied_and_nothing_is_rounded() {
+    let usage =
+        Usage { cache_read: Figure::reported(10), cache_write: Figure::reported(4), ..Usage::reported(1000, 7) };
+    let cost = told("claude-sonnet-4-5", &usage);
+    assert_eq!(cost, json!({"currency": "USD", "value": 0.003123, "low": 0.003123, "high": 0.003123}));
+    assert_eq!(cost["value"].to_string(), "0.003123");
+    let one = told("claude-sonnet-4-5", &Usage { cache_read: Figure::reported(1), ..Usage::NONE });
+    assert_eq!(one["value"], 0.000_000_3, "one token is not nothing");
+    let third = Prices::new("EUR").unwrap().with("*", model_price("0.1", "0.2")).unwrap();
+    let cost = third.cost("x", &Usage::reported(1_000_000, 1_000_000)).unwrap();
+    assert_eq!(json!(cost)["value"].to_string(), "0.3", "a tenth and two tenths");
+    let sum = (0..1000).fold(third.nothing(), |sum, _| sum.plus(&cost));
+    assert_eq!(json!(sum)["value"].to_string(), "300.0");
+}
+
+#[test]
+fn what_is_unknown_gives_no_value_and_the_bounds_that_are_known() {
+    let cut = Usage { output: bounded(Some(100), None), ..Usage::reported(1000, 0) };
+    assert_eq!(told("claude-sonnet-4", &cut), json!({"currency": "USD", "value": null, "low": 0.0045, "high": null}));
+    let limited = Usage { output: bounded(None, Some(1000)), ..Usage::reported(1000, 0) };
+    assert_eq!(
+        told("claude-sonnet-4", &limited),
+        json!({"currency": "USD", "value": null, "low": 0.003, "high": 0.018})
+    );
+    let nothing = Usage { ..Usage::UNKNOWN };
+    let cost = told("claude-sonnet-4", &nothing);
+    assert_eq!((&cost["value"], &cost["high"]), (&Value::Null, &Value::Null));
+    let estimate = Figure { value: Some(50), provenance: Provenance::Estimated, low: Some(40), high: Some(80) };
+    let cost = told("claude-sonnet-4", &Usage { output: estimate, ..Usage::NONE });
+    assert_eq!(cost, json!({"currency": "USD", "value": 0.00075, "low": 0.0006, "high": 0.0012}));
+}
+
+#[test]
+fn what_is_free_costs_nothing_however_much_there_was() {
+    let cost =
+        told("free", &Usage { cache_read: Figure::reported(0), cache_write: Figure::reported(0), ..Usage::UNKNOWN });
+    assert_eq!(cost, json!({"currency": "USD", "value": 0.0, "low": 0.0, "high": 0.0}));
+}
+
+#[test]
+fn the_longest_name_that_fits_counts_with_or_without_its_provider() {
+    let names = ["*", "claude-*", "claude-sonnet-*", "claude-sonnet-4", "anthropic/claude-*", "router/x/y", "openai/*"];
+    let list = names
+        .iter()
+        .enumerate()
+        .try_fold(Prices::new("USD").unwrap(), |list, (at, name)| list.with(name, model_price(&at.to_string(), "0")));
+    let list = list.unwrap();
+    let found = |model: &str| {
+        let micros = list.find(model).unwrap().input.micros;
+        names[usize::try_from(micros / 1_000_000).unwrap()]
+    };
+    assert_eq!(found("claude-opus-4"), "claude-*");
+    assert_eq!(found("claude-sonnet-5"), "claude-sonnet-*");
+    assert_eq!(found("claude-sonnet-4"), "claude-sonnet-4", "the whole name, of two that are equally long");
+    assert_eq!(found("anthropic/claude-opus-4"), "anthropic/claude-*");
+    assert_eq!(found("router/anthropic/claude-opus-4"), "anthropic/claude-*");
+    assert_eq!(found("router/x/y"), "router/x/y");
+    assert_eq!(found("openai/gpt-5"), "openai/*");
+    assert_eq!(found("notclaude-4"), "*", "a name begins where a part does");
+    assert_eq!(prices().cost("gpt-5", &Usage::NONE), None);
+    assert_eq!(prices().cost("free-of-charge", &Usage::NONE), None, "only with `*` it stands for more");
+}
+
+#[test]
+fn what_is_no_price_name_or_currency_is_refused() {
+    for wrong in ["", "-1", "NaN", "inf", "1e3", "0.0000001", "1.", ".5", "1,5", "99999999999999999999"] {
+        assert_eq!(wrong.parse::<Price>(), Err(PriceError::BadPrice), "{wrong:?}");
+    }
+    assert_eq!(price("0.000001"), Price { micros: 1 });
+    for wrong in ["", "a*b", "**", "*a"] {
+        assert_eq!(
+            Prices::new("USD").unwrap().with(wrong, model_price("1", "1")),
+            Err(PriceError::BadName),
+            "{wrong:?}"
+        );
+    }
+    for wrong in ["", "usd", "US", "DOLLAR", "€"] {
+        assert_eq!(Prices::new(wrong), Err(PriceError::BadCurrency), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
+    let call = |model: &str| andon::core::receipt::ModelAccount {
+        call: 1,
+        model: model.into(),
+        usage: Used { delivered: Usage::NONE, billed: Usage::reported(1000, 100) },
+        first_piece_us: None,
+        took_us: None,
+        pending: None,
+    };
+    let run = RunId::new("r").unwrap();
+    let empty = Receipt::unknown(&run, &SessionKey::new("a", "u", "s").unwrap());
+    let of = |models: &[&str]| {
+        let model_calls: Vec<_> = models.iter().map(|model| call(model)).collect();
+        let usage = model_calls.iter().fold(Used::NONE, |sum, call| sum.plus(call.usage));
+        Receipt { model_calls, usage, ..empty.clone() }
+    };
+    let total = |models: &[&str]| json!(prices().of_run(&of(models)));
+    assert_eq!(total(&["claude-sonnet-4", "claude-sonnet-4"])["value"], 0.009);
+    let partly = json!({"currency": "USD", "value": null, "low": 0.0045, "high": null});
+    assert_eq!(total(&["claude-sonnet-4", "gpt-5"]), partly);
+    assert_eq!(total(&["gpt-5"]), Value::Null);
+    assert_eq!(total(&[])["value"], 0.0, "who called no model pays nothing");
+    let open = Receipt { usage: of(&["claude-sonnet-4"]).usage.plus(Used::UNKNOWN), ..of(&["claude-sonnet-4"]) };
+    assert_eq!(json!(prices().of_run(&open)), partly, "a call is open");
+    let told = json!(priced(Some(&prices()), of(&["claude-sonnet-4", "gpt-5"])));
+    assert_eq!((&told["cost"], &told["model_calls"][0]["cost"]["value"]), (&partly, &json!(0.0045)));
+    assert!(told["model_calls"][1].get("cost").is_none());
+    let plain = of(&["claude-sonnet-4"]);
+    assert_eq!(json!(priced(None, plain.clone())), json!(plain), "without prices it is the receipt as it is");
+}

@@ -1,0 +1,177 @@
+//! A conversation as its model is going to see it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::{Agent, AgentBuilder, Cancel, MemoryJournal, Rendering, Run};
+use andon_server::Options;
+use andon_testkit::tools::{ToolLog, quick, slow};
+use andon_testkit::{Act, ScriptedModel};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::house::endless;
+use crate::inside::Inside;
+
+const NEXT: &str = "<the next prompt>";
+
+fn answer(text: &str) -> Vec<Act> {
+    vec![Act::text(text), Act::end()]
+}
+
+/// An answer that asks for tools.
+fn asks(tools: &[&str]) -> Vec<Act> {
+    let calls = tools.iter().enumerate().flat_map(|(index, tool)| Act::call(index, &format!("c-{tool}"), tool, "{}"));
+    [Act::text("Let me see.")].into_iter().chain(calls).chain([Act::tool_use()]).collect()
+}
+
+/// A server whose app has a model that can be asked what it was asked, and tools.
+async fn world(answers: impl IntoIterator<Item = Vec<Act>>) -> (Inside, ScriptedModel) {
+    let model = ScriptedModel::new(answers);
+    let log = ToolLog::new();
+    let tools = [quick("look", &log), slow("search", Duration::from_secs(3600), &log)];
+    let shop = Agent::builder().model(model.clone()).instructions("Be brief.").tools(tools);
+    (Inside::new(shop).await, model)
+}
+
+async fn shown(inside: &Inside, run: &str) -> Value {
+    let (status, shown) = inside.get(&format!("/v1/runs/{run}/conversation")).await;
+    assert_eq!(status, StatusCode::OK, "{shown}");
+    shown
+}
+
+/// What the model was really asked last.
+fn asked(model: &ScriptedModel) -> Value {
+    Rendering::plain(model.requests().last().unwrap()).body
+}
+
+/// The texts of the stored messages.
+fn texts(shown: &Value) -> Vec<String> {
+    let messages = shown["messages"].as_array().unwrap().iter();
+    messages.map(|message| message["parts"][0]["text"].as_str().unwrap_or("-").to_owned()).collect()
+}
+
+async fn begun(inside: &Inside, id: &str, more: Value) -> Run {
+    let mut order = json!({"run_id": id, "session": "s"});
+    order.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let run = inside.start(order).await;
+    let mut feed = inside.feed(id, None).await;
+    feed.until_type("delta").await;
+    run
+}
+
+async fn stopped(run: &Run) {
+    run.cancel(Cancel::graceful());
+    run.outcome().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_stopped_in_mid_answer_shows_what_the_model_is_told_next() {
+    let (inside, model) = world([answer("Hello."), endless(), answer("Well.")]).await;
+    begun(&inside, "one", json!({})).await.outcome().await;
+    stopped(&begun(&inside, "two", json!({"input": "Tell me."})).await).await;
+    let before = shown(&inside, "two").await;
+    assert_eq!(texts(&before), ["hello", "Hello.", "Tell me.", "Once upon a time"]);
+    assert_eq!(before["messages"][3]["cut"], json!({"by": "cancelled", "reason": "requested"}));
+    assert_eq!(before["open"], json!([{"what": "prompt", "text": NEXT}]));
+    assert!(before["request"].to_string().contains("stopped by the user"), "{before}");
+    begun(&inside, "three", json!({"input": NEXT})).await.outcome().await;
+    assert_eq!(before["request"], asked(&model), "what was shown is what came");
+    assert_eq!((before["form"].as_str(), before["truncated"].as_bool()), (Some("andon"), Some(false)));
+    assert_eq!(before["model"].as_str(), Some(andon::Model::name(&model)));
+    assert_eq!(before["request"]["instructions"], "Be brief.");
+    assert_eq!(shown(&inside, "two").await, before, "what later runs said is not in it");
+    assert_eq!(texts(&shown(&inside, "one").await), ["hello", "Hello."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_stopped_in_mid_tool_shows_what_the_model_is_told_next() {
+    let (inside, model) = world([asks(&["look", "search"]), answer("Well.")]).await;
+    let run = begun(&inside, "one", json!({})).await;
+    inside.feed("one", None).await.until_type("tool_started").await;
+    let running = shown(&inside, "one").await;
+    assert_eq!(running["messages"].as_array().unwrap().len(), 2);
+    let open = running["open"].as_array().unwrap();
+    assert_eq!(open.last().unwrap(), &json!({"what": "result", "call": "c-search", "text": "<no result yet>"}));
+    assert_eq!(running["request"]["messages"][2]["role"], "tool");
+    stopped(&run).await;
+    let before = shown(&inside, "one").await;
+    assert_eq!(before["messages"].as_array().unwrap().len(), 3, "{before}");
+    begun(&inside, "two", json!({"input": NEXT})).await.outcome().await;
+    assert_eq!(before["request"], asked(&model));
+    assert_eq!(shown(&inside, "one").await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_in_progress_shows_the_request_that_its_model_is_answering() {
+    let (inside, model) = world([answer("Hello."), endless()]).await;
+    begun(&inside, "one", json!({})).await.outcome().await;
+    let run = begun(&inside, "two", json!({"input": "Tell me."})).await;
+    let now = shown(&inside, "two").await;
+    assert_eq!(now["request"], asked(&model));
+    assert_eq!((texts(&now), now["open"].is_null()), (vec!["hello".into(), "Hello.".into(), "Tell me.".into()], true));
+    let queued = json!({"run_id": "three", "session": "s", "input": "And then?", "when_busy": "queue"});
+    inside.start(queued).await;
+    let waiting = shown(&inside, "three").await;
+    assert_eq!(texts(&waiting), ["hello", "Hello."], "a run that has not settled is nobody's history");
+    assert_eq!(waiting["request"]["messages"].as_array().unwrap().last().unwrap()["parts"][0]["text"], "And then?");
+    stopped(&run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_app_a_conversation_is_shown_as_it_is_stored() {
+    let (inside, model) = world([answer("Hello.")]).await;
+    begun(&inside, "one", json!({})).await.outcome().await;
+    let served = shown(&inside, "one").await;
+    for refused in [true, false] {
+        match refused {
+            true => inside.server.apps().refuse("shop", "it is broken"),
+            false => inside.server.apps().remove("shop"),
+        }
+        let bare = shown(&inside, "one").await;
+        assert_eq!((bare["form"].as_str(), &bare["messages"]), (Some("andon"), &served["messages"]));
+        assert_eq!(bare["request"], json!({"messages": served["request"]["messages"]}));
+        assert_eq!(bare["model"].as_str(), Some(andon::Model::name(&model)), "the one that was asked");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_very_long_conversation_the_end_is_shown_and_it_is_said_that_there_was_more() {
+    let (inside, _) = world((0..10).map(|number| answer(&format!("Answer {number}.")))).await;
+    for number in 0..10 {
+        let input = format!("{number}: {}", "word ".repeat(200_000));
+        begun(&inside, &format!("r-{number}"), json!({"input": input})).await.outcome().await;
+    }
+    let last = shown(&inside, "r-9").await;
+    let said = texts(&last);
+    assert_eq!((last["truncated"].as_bool(), said.last().map(String::as_str)), (Some(true), Some("Answer 9.")));
+    assert!((8..=18).contains(&said.len()) && said[0].contains("word"), "{} messages", said.len());
+    assert_eq!(shown(&inside, "r-1").await["truncated"], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_not_there_has_no_conversation() {
+    let (inside, _) = world([]).await;
+    let (status, problem) = inside.get("/v1/runs/nobody/conversation").await;
+    assert_eq!(
+        (status, problem["type"].as_str()),
+        (StatusCode::NOT_FOUND, inside.get("/v1/runs/nobody").await.1["type"].as_str())
+    );
+}
+
+#[tokio::test]
+async fn it_is_shown_in_the_form_of_the_models_provider() {
+    use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
+    let provider = BadProvider::start(Protocol::Http1).await;
+    let dialect = Dialect::Anthropic;
+    provider.always(Script::reply(dialect, &Reply::text(["Once", " more."])));
+    let model = dialect.adapter("claude-x").base_url(provider.base_url()).key("sk-canary").build().unwrap();
+    let shop: AgentBuilder = Agent::builder().model(model).instructions("Be brief.");
+    let inside = Inside::build(Arc::new(MemoryJournal::new()), Options::default(), shop).await;
+    begun(&inside, "one", json!({})).await.outcome().await;
+    let before = shown(&inside, "one").await;
+    assert_eq!((before["form"].as_str(), before["model"].as_str()), (Some("anthropic"), Some("anthropic/claude-x")));
+    begun(&inside, "two", json!({"input": NEXT})).await.outcome().await;
+    assert_eq!(before["request"], provider.all_seen()[1].json());
+    assert!(!before.to_string().contains("canary"));
+}

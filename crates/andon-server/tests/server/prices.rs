@@ -1,0 +1,54 @@
+//! What runs cost, as receipts tell it.
+
+use std::sync::Arc;
+
+use andon::MemoryJournal;
+use andon_server::{ModelPrice, Options, Price, Prices};
+use andon_testkit::Act;
+use serde_json::{Value, json};
+
+use crate::house::{House, agent};
+
+/// A list by which everything costs a unit for a thousand tokens.
+fn prices() -> Prices {
+    let price: Price = "1000".parse().unwrap();
+    let all = ModelPrice { input: price, cache_read: price, cache_write: price, output: price };
+    Prices::new("EUR").unwrap().with("*", all).unwrap()
+}
+
+async fn house(prices: Option<Prices>) -> House {
+    let answers = [
+        vec![Act::text("Done."), Act::usage(1500, 500), Act::end()],
+        vec![Act::text("Once upon a time"), Act::Silence],
+    ];
+    let options = Options { prices, ..Options::default() };
+    House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await
+}
+
+#[tokio::test]
+async fn a_receipt_tells_what_the_run_and_each_call_cost_and_so_does_a_cancel_that_waits() {
+    let house = house(Some(prices())).await;
+    let run = house.start(json!({})).await;
+    house.settled(&run).await;
+    let (_, receipt) = house.get(&format!("/v1/runs/{run}/receipt")).await;
+    let two = json!({"currency": "EUR", "value": 2.0, "low": 2.0, "high": 2.0});
+    assert_eq!((&receipt["cost"], &receipt["model_calls"][0]["cost"]), (&two, &two));
+
+    let run = house.start(json!({})).await;
+    house.feed(&run, None).await.until_type("delta").await;
+    let (_, open) = house.get(&format!("/v1/runs/{run}/receipt")).await;
+    assert_eq!(open["cost"]["value"], Value::Null, "a call that is open has not told what it uses: {open}");
+    let (_, told) = house.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
+    let (_, receipt) = house.get(&format!("/v1/runs/{run}/receipt")).await;
+    assert_eq!(told["receipt"]["cost"], receipt["cost"]);
+    assert_eq!((&receipt["cost"]["currency"], &receipt["cost"]["high"]), (&json!("EUR"), &Value::Null), "{receipt}");
+}
+
+#[tokio::test]
+async fn without_prices_a_receipt_is_what_it_was() {
+    let house = house(None).await;
+    let run = house.start(json!({})).await;
+    let plain = house.settled(&run).await;
+    let (_, receipt) = house.get(&format!("/v1/runs/{run}/receipt")).await;
+    assert_eq!(receipt, plain);
+}

@@ -1,0 +1,108 @@
+// Which runs are shown, and in which order.
+//
+// 1. What is asked for stands in the address, so that it can be linked.
+// 2. While the order is kept (somebody points at the rows, or is in them) no run changes its place: what was aimed at is what
+//    is hit. What came meanwhile is counted, and shown when the order is free again.
+// 3. A run that settles stays for a while where it was.
+
+import { COLUMNS } from "./columns.js";
+import { isLive } from "./roster.js";
+
+/** How long a settled run stays among those that are live, in milliseconds. */
+const LINGER = 30_000;
+const NAMES = ["app", "user", "state", "text"];
+
+export class Look {
+  /** @type {Record<string, string>} */
+  filter = {};
+  column = "began";
+  isDown = true;
+  /** @type {import("./roster.js").Entry[]} */
+  shown = [];
+  /** How many would be shown besides, if the order were not kept. */
+  fresh = 0;
+  #round = 0;
+
+  /** @param {URLSearchParams} query */
+  constructor(query) {
+    for (const name of NAMES) this.filter[name] = query.get(name) ?? "";
+    const sort = query.get("sort") ?? "";
+    const column = COLUMNS.find(({ key }) => key === sort.replace(/^-/, ""));
+    if (column) [this.column, this.isDown] = [column.key, sort.startsWith("-")];
+  }
+
+  /** Whether anything is left out. */
+  get isNarrow() { return NAMES.some((name) => this.filter[name] !== ""); }
+
+  /** Whether exactly these are all runs of an app, a user, or both (and so a selector of the server can name them). */
+  get isSelector() { return this.isNarrow && !this.filter.state && !this.filter.text; }
+
+  /** As it stands in the address (invariant 1). */
+  address() {
+    const query = new URLSearchParams();
+    for (const name of NAMES) if (this.filter[name]) query.set(name, this.filter[name]);
+    if (this.column !== "began" || !this.isDown) query.set("sort", (this.isDown ? "-" : "") + this.column);
+    const text = query.toString();
+    return text ? `#/?${text}` : "#/";
+  }
+
+  /** Sorts by a column; by the same one again the other way round. */
+  sortBy(key) {
+    const column = COLUMNS.find((one) => one.key === key);
+    this.isDown = key === this.column ? !this.isDown : column.isDown === true;
+    this.column = key;
+  }
+
+  /** Whether a run is one of those that were asked for, whatever its state. */
+  isMeant({ row }) {
+    const { app, user, text } = this.filter;
+    if (app && row.app !== app) return false;
+    if (user && row.user !== user) return false;
+    if (!text) return true;
+    const wanted = text.toLowerCase();
+    return [row.title, row.session, row.run_id, row.user].some((said) => said?.toLowerCase().includes(wanted));
+  }
+
+  #isShown(entry, now) {
+    const { state } = this.filter;
+    if (state && entry.row.state !== state) return false;
+    if (!state && !isLive(entry) && now - entry.ended > LINGER) return false;
+    return this.isMeant(entry);
+  }
+
+  /** The live runs that are asked for: what "stop these" means. */
+  meant(roster) {
+    const { state } = this.filter;
+    return roster.live().filter((entry) => (!state || entry.row.state === state) && this.isMeant(entry));
+  }
+
+  /** Looks again. With `isKept` the order stays (invariant 2). */
+  update(roster, isKept) {
+    const now = roster.now();
+    if (isKept) {
+      this.fresh = 0;
+      for (const entry of roster.entries.values()) {
+        if (entry.round !== this.#round && this.#isShown(entry, now)) this.fresh += 1;
+      }
+      return;
+    }
+    const column = COLUMNS.find(({ key }) => key === this.column);
+    const found = [];
+    for (const entry of roster.entries.values()) if (this.#isShown(entry, now)) found.push(entry);
+    this.shown = sorted(found, column, this.isDown, roster);
+    this.#round += 1;
+    this.fresh = 0;
+    for (const entry of found) entry.round = this.#round;
+  }
+}
+
+/** Sorts, those of the same rank the newest first. */
+function sorted(entries, column, isDown, roster) {
+  const ranks = new Map(entries.map((entry) => [entry, column.rank(entry, roster)]));
+  const sign = isDown ? -1 : 1;
+  return entries.sort((a, b) => {
+    const [one, other] = [ranks.get(a), ranks.get(b)];
+    if (one !== other) return one < other ? -sign : sign;
+    return b.began - a.began || b.row.n - a.row.n;
+  });
+}
