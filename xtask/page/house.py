@@ -14,25 +14,25 @@ import urllib.request
 
 from browser import until
 
-# The app of each folder. All but `practice`, which is in the program, ask the provider of the suite.
+# The app of each folder: its model and its tools. `practice` is in the program, the others ask the provider of the suite.
 AGENTS = {
-    "teller": "",
-    "worker": "tools:\n  - name: shell\n  - name: read_file\n    args: {folder: notes}\n",
-    "careful": "tools:\n  - name: shell\n    args: {needs_approval: true}\n",
+    "teller": ("openai/stand-in", ""),
+    "worker": ("openai/stand-in", "tools:\n  - name: shell\n  - name: read_file\n    args: {folder: notes}\n"),
+    "careful": ("openai/stand-in", "tools:\n  - name: shell\n    args: {needs_approval: true}\n"),
 }
 
 
 class House:
     """A server that serves the page, until `end`."""
 
-    def __init__(self, program, provider, *flags, web=None, key=None):
+    def __init__(self, program, provider, *flags, web=None, agents=AGENTS):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="andon-page-"))
-        self.program, self.provider, self.flags, self.web, self.key = program, provider, flags, web, key
-        for app, tools in AGENTS.items():
+        self.program, self.provider, self.flags, self.web = program, provider, flags, web
+        for app, (model, tools) in agents.items():
             place = self.folder / "agents" / app
             (place / "notes").mkdir(parents=True)
             (place / "notes" / "note.txt").write_text("Buy milk.")
-            text = f"name: {app}\nmodel: openai/stand-in\ndescription: Says what it is told.\ninstruction: Say it.\n{tools}"
+            text = f"name: {app}\nmodel: {model}\ndescription: Says what it is told.\ninstruction: Say it.\n{tools}"
             (place / "root_agent.yaml").write_text(text)
         self.process = None
         self.url = "http://127.0.0.1:0"

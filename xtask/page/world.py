@@ -44,9 +44,9 @@ class World:
             self.shared = self.new_house()
         return self.shared
 
-    def new_house(self, *flags):
+    def new_house(self, *flags, **how):
         """A server of a case's own."""
-        house = House(self.program, self.provider, *flags, web=self.web)
+        house = House(self.program, self.provider, *flags, web=self.web, **how)
         self.houses.append(house)
         return house
 

@@ -52,6 +52,21 @@ WIDE = """
 """
 
 
+# How each element is dressed, by its place in the page.
+DRESS = """
+  const kept = ['display', 'position', 'padding', 'margin', 'fontSize', 'fontFamily', 'fontWeight', 'lineHeight', 'color', 'backgroundColor',
+    'border', 'borderRadius', 'alignItems', 'justifyContent', 'gap', 'flex', 'textAlign', 'overflow', 'maxWidth', 'minWidth', 'zIndex', 'top'];
+  const found = {};
+  const walk = (e, path) => {
+    const style = getComputedStyle(e);
+    found[`${path}.${e.className?.baseVal ?? e.className}`] = kept.map((name) => style[name]).join('; ');
+    [...e.children].slice(0, 12).forEach((child, i) => walk(child, `${path}>${child.tagName.toLowerCase()}:${i}`));
+  };
+  walk(document.querySelector('main'), 'main');
+  return found;
+"""
+
+
 def furnished(world):
     """A house in which there is something to see on every view; gives the views, each with what is waited for."""
     house = world.house()
@@ -94,6 +109,8 @@ def each_view(world, look):
 def legible(theme):
     def look(person, name):
         person.picture(f"{name}-{theme}")
+        wide, out = person.ask(WIDE)
+        assert wide <= 0, f"{name} is {wide} px too wide: {out}"
         looked, bad = person.ask(CONTRAST)
         assert looked > 5, f"only {looked} texts on {name}"
         return bad
@@ -141,3 +158,28 @@ def light_and_dark_can_be_chosen_and_stay(world):
     until("it is still dark", lambda: scheme() == "dark")
     person.press("button", "Light or dark")
     until("it is light again", lambda: scheme() == "light")
+
+
+@case
+def the_style_of_one_view_does_not_touch_another(world):
+    person = world.person()
+    views = furnished(world)
+    wrong = {}
+    for name, (route, wanted) in views.items():
+        # Fresh, with its own style alone; and again, when all the others have been there.
+        world.browser.open("about:blank")
+        person.open(route)
+        person.wait_for(wanted)
+        before = person.ask(DRESS)
+        for other, found in views.values():
+            person.ask("location.hash = arguments[0]", other)
+            person.wait_for(found)
+        person.ask("location.hash = arguments[0]", route)
+        person.wait_for(wanted)
+        after = person.ask(DRESS)
+        # What is not there at the moment is dressed when it comes.
+        both = [path for path in before if path in after and not {before[path][:5], after[path][:5]} & {"none;"}]
+        changed = [f"{path}: {before[path]} -> {after[path]}" for path in both if before[path] != after[path]]
+        if changed:
+            wrong[name] = changed
+    assert not wrong, "\n".join(f"{name}: {len(changed)} elements, such as {changed[0]}" for name, changed in wrong.items())
