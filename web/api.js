@@ -55,6 +55,15 @@ export function address(path, query) {
 /** A part of a path. */
 export const part = encodeURIComponent;
 
+let ahead = Infinity;
+/** Notes how far this clock is ahead of the server's, which says whole seconds: the least that was seen is the nearest. */
+function compareClocks(date) {
+  const gap = Date.now() - Date.parse(date);
+  if (Number.isFinite(gap)) ahead = Math.min(ahead, gap);
+}
+/** What the server's clock says now, in milliseconds since 1970, within about a second. */
+export const serverNow = () => Date.now() - (Number.isFinite(ahead) ? ahead : 0);
+
 /**
  * Asks, and gives the answer.
  * @param {string} method
@@ -76,6 +85,7 @@ export async function call(method, path, { query, body, signal, unread } = {}) {
     throw new Problem(0, { detail: "The server does not answer. What you did may not have arrived." });
   }
   heard(true);
+  compareClocks(answer.headers.get("date"));
   if (unread && answer.ok) {
     await answer.body?.cancel();
     return null;

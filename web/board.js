@@ -25,11 +25,11 @@ export default function view(place, { query }, signal) {
   const chart = strip();
   const empty = h("div", { class: "empty" });
   const fresh = h("button", { type: "button", class: "fresh", hidden: true, "data-fresh": true });
-  const these = h("button", { type: "button", class: "stop", hidden: true, "data-these": true });
+  const these = h("button", { type: "button", class: "stop these", hidden: true, "data-these": true });
   const board = { place, roster, look, chart, empty, fresh, these, signal, needsOrder: true, ordered: 0, waits: 0 };
   board.draw = everyFrame(() => drawAll(board), signal);
   board.rows = new Rows(look, roster, {
-    mayStop: may("run:cancel"), signal, redraw: board.draw,
+    mayStop: may("run:cancel"), fresh, signal, redraw: board.draw,
     onSort: () => changed(board), free: () => { board.needsOrder = true; board.draw(); },
   });
   board.controls = controls(look, roster, () => changed(board));
@@ -39,13 +39,17 @@ export default function view(place, { query }, signal) {
     if (!signal.aborted) stopThese(look, roster, signal, board.draw);
   });
   board.rows.element.hidden = true;
-  board.bar = h("div", { class: "bar" }, lineBar(roster, signal), cord(roster, signal));
-  board.upper = h("div", { class: "upper" }, chart.element, board.controls.element, h("div", { class: "asides" }, these, fresh));
-  fill(place, h("div", { class: "board" }, h("h1", { class: "unseen" }, "The board"), board.bar, board.upper, empty, board.rows.element));
+  const line = lineBar(roster, signal);
+  board.bar = h("div", { class: "bar" }, line.state, cord(roster, signal));
+  board.controls.element.lastElementChild.append(these);
+  board.upper = h("div", { class: "upper" }, line.holds, chart.element, board.controls.element);
+  const name = h("h1", { class: "unseen" }, "The board");
+  fill(place, h("div", { class: "board" }, name, board.bar, board.upper, empty, board.rows.element));
   measured(board);
   roster.watch((changes) => heard(board, changes), signal);
   follow("/v1/board", {
-    signal, onItems: (items) => roster.apply(items), onBreak: () => roster.broke(), onEnd: (problem) => { if (problem) refused(board, problem); },
+    signal, onItems: (items) => roster.apply(items), onBreak: () => roster.broke(),
+    onEnd: (problem) => { if (problem) refused(board, problem); },
   });
 }
 
@@ -64,14 +68,14 @@ function measured(board) {
 
 /** Something came. */
 function heard(board, changes) {
-  const { roster, look, chart } = board;
+  const { roster, chart } = board;
   if (changes.has("rows") || changes.has("ready") || changes.has("second")) board.needsOrder = true;
   if (changes.has("second") || changes.has("ready")) {
     chart.draw(roster.past, roster.now());
     board.controls.update();
   }
   if (changes.has("old")) board.place.firstElementChild.classList.toggle("old", roster.isOld);
-  if (changes.has("rows")) board.rows.showColumns(columnsOf(roster, look));
+  if (changes.has("rows")) board.rows.showColumns(columnsOf(roster));
   board.draw();
 }
 
@@ -107,9 +111,12 @@ function drawAll(board) {
   rows.offerTab();
   fresh.hidden = look.fresh === 0;
   write(fresh, `${number(look.fresh)} new`);
-  const meant = look.isNarrow && may("run:cancel") ? look.meant(roster).length : 0;
-  these.hidden = meant === 0;
-  write(these, `Stop these ${number(meant)}…`);
+  these.hidden = !look.isNarrow || !may("run:cancel");
+  if (!these.hidden) {
+    const { length } = look.meant(roster);
+    these.disabled = length === 0;
+    write(these, `Stop these ${number(length)}…`);
+  }
   showEmpty(board);
 }
 
@@ -147,8 +154,9 @@ function showEmpty(board) {
 function nothingRuns() {
   const url = address("/v1/runs");
   const line = `curl ${url} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
-  return [h("p", null, "Nothing runs now. ", h("a", { href: "#/chat" }, "Talk to an agent"), ", see ", h("a", { href: "#/runs" }, "what ran"), ", or begin a run from a terminal:"),
-    h("pre", { class: "command" }, line)];
+  const to = (href, text) => h("a", { href }, text);
+  const ways = [to("#/chat", "Talk to an agent"), ", see ", to("#/runs", "what ran"), ", or begin a run from a terminal:"];
+  return [h("p", null, "Nothing runs now. ", ways), h("pre", { class: "command" }, line)];
 }
 
 /** The feed was refused for good. */

@@ -3,6 +3,7 @@
 // 1. A figure that is not known is not 0: it is left out, or marked as a limit.
 // 2. What others wrote stands apart from what is around it, whichever way it is written.
 
+import { part } from "./api.js";
 import { h } from "./dom.js";
 import { press } from "./presses.js";
 import { doing, figure, figureInFull, money, number, OUTCOME, span, spanUs } from "./words.js";
@@ -51,7 +52,10 @@ function atLeast(it) {
 
 /** @type {Column[]} */
 export const COLUMNS = [
-  { key: "state", name: "State", make: stateParts, draw: drawState, rank: ({ row }) => `${RANKS[row.state]} ${row.outcome?.kind ?? row.phase}` },
+  {
+    key: "state", name: "State", make: stateParts, draw: drawState,
+    rank: ({ row }) => `${RANKS[row.state]} ${row.outcome?.kind ?? row.phase}`,
+  },
   { key: "title", name: "What was asked", make: titleParts, draw: drawTitle, rank: ({ row }) => row.title },
   named("app", "Agent"),
   named("user", "User"),
@@ -61,7 +65,7 @@ export const COLUMNS = [
     key: "rate", name: "Pieces/s", isNumber: true, isDown: true, make: plain,
     draw: ({ cell, text }, entry, roster) => {
       const rate = roster.rate(entry);
-      put(text, entry.row.state === "settled" ? "" : rate >= 10 ? number(Math.round(rate)) : rate > 0 ? rate.toFixed(1) : "–");
+      put(text, entry.row.state === "settled" ? "" : pace(rate));
       title(cell, `${number(entry.row.pieces ?? 0)} pieces in all`);
     },
     rank: (entry, roster) => roster.rate(entry),
@@ -70,12 +74,17 @@ export const COLUMNS = [
   tokens("out", "Tokens out", "output"),
   {
     key: "cost", name: "Cost", isNumber: true, isDown: true, make: plain,
-    draw: ({ text }, { row }) => put(text, row.cost && row.open && row.cost.value !== null ? `≥ ${money(row.cost)}` : money(row.cost)),
+    draw: ({ text }, { row }) => put(text, `${row.open && row.cost?.value ? "≥ " : ""}${money(row.cost)}`),
     rank: ({ row }) => row.cost?.value ?? row.cost?.low ?? -1,
   },
   named("model", "Model"),
   named("tenant", "Tenant"),
 ];
+
+function pace(rate) {
+  if (rate >= 10) return number(Math.round(rate));
+  return rate > 0 ? rate.toFixed(1) : "–";
+}
 
 /** Writes where it is something else. */
 export function put(node, text) {
@@ -113,24 +122,25 @@ function drawState({ cell, lamp, text, more, yes }, entry) {
   mark(lamp, "state", state);
   mark(lamp, "outcome", row.outcome?.kind);
   put(text, doing({ ...row, state }));
-  put(more, further(row, state));
+  put(more, further(row));
   const waits = state === "waiting";
   if (yes.hidden === waits) yes.hidden = !waits;
-  const href = waits ? `#/chat/${encodeURIComponent(row.app)}/${encodeURIComponent(row.session)}?user=${encodeURIComponent(row.user)}` : "";
+  const href = `#/chat/${part(row.app)}/${part(row.session)}?user=${part(row.user)}`;
   if (waits && yes.getAttribute("href") !== href) yes.setAttribute("href", href);
   const problem = press(id)?.problem;
   title(cell, problem ? `Not stopped: ${problem}` : inFull(row, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }
 
-function further(row, state) {
+/** How long a stop took, and what it left. */
+function further(row) {
   if (row.leaked) return ` ${number(row.leaked)} leaked`;
-  if (state === "settled" && row.took_us !== undefined && row.outcome?.kind === "cancelled") return ` in ${spanUs(row.took_us)}`;
+  if (row.outcome?.kind === "cancelled" && row.took_us !== undefined) return ` in ${spanUs(row.took_us)}`;
   return "";
 }
 
 function inFull(row, state) {
-  if (state === "settled") return `${OUTCOME[row.outcome?.kind] ?? "settled"}${row.outcome?.message ? `: ${row.outcome.message}` : ""}`;
+  if (state === "settled") return [OUTCOME[row.outcome?.kind] ?? "settled", row.outcome?.message].filter(Boolean).join(": ");
   const tools = row.tools?.length ? `: ${row.tools.join(", ")}` : "";
   const waits = row.waiting?.length ? `: ${row.waiting.map(({ tool }) => tool).join(", ")}` : "";
   return `${doing({ ...row, state })}${tools}${waits}`;
@@ -144,7 +154,7 @@ function titleParts(cell) {
 }
 
 function drawTitle({ to, text }, { row, id }) {
-  const href = `#/run/${encodeURIComponent(id)}`;
+  const href = `#/run/${part(id)}`;
   if (to.getAttribute("href") !== href) to.setAttribute("href", href);
   put(text, row.title || "(nothing)");
   title(to, row.title);

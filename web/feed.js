@@ -99,7 +99,8 @@ function handOut(feed) {
       continue;
     }
     items.push(item);
-    const place = item.at ?? item.seq;
+    // An event's `at` is when it was, not where: its place is its number.
+    const place = item.seq ?? item.at;
     if (place !== undefined && item.type !== "second") feed.last = place;
     if (how.isLast?.(item)) feed.isOver = true;
   }

@@ -9,7 +9,8 @@ import { number } from "./words.js";
 
 /** In the order of a run's life. */
 const STATES = [
-  ["", "All"], ["queued", "Queued"], ["running", "Running"], ["waiting", "Waits for a yes"], ["cancelling", "Stopping"], ["settled", "Settled lately"],
+  ["", "All"], ["queued", "Queued"], ["running", "Running"], ["waiting", "Waits for a yes"], ["cancelling", "Stopping"],
+  ["settled", "Settled lately"],
 ];
 /** More names than this are too many to choose from: the text finds them. */
 const MOST = 300;
@@ -27,16 +28,24 @@ export function controls(look, roster, changed) {
   };
   const states = STATES.map(([state, name]) => {
     const count = h("span", { class: "count number" });
-    const button = h("button", { type: "button", class: "chip", "data-filter": state || "all", onclick: () => choose("state", state) }, name, " ", count);
+    const onclick = () => choose("state", state);
+    const button = h("button", { type: "button", class: "chip", "data-filter": state || "all", onclick }, name, " ", count);
     return { state, button, count };
   });
   const app = list("Agent", "app", choose);
   const user = list("User", "user", choose);
-  const text = h("input", { type: "search", placeholder: "Title, session, user or run id", "aria-label": "Find in title, session, user or run id", "data-filter": "text" });
+  const where = "Title, session, user or run id";
+  const text = h("input", { type: "search", placeholder: where, "aria-label": where, "data-filter": "text" });
   text.value = look.filter.text;
   text.addEventListener("input", () => choose("text", text.value.trim()));
   const sort = order(look, changed);
-  const clear = h("button", { type: "button", class: "plain", onclick: () => { text.value = ""; look.filter = { app: "", user: "", state: "", text: "" }; update(); changed(); } }, "Show all");
+  const showAll = () => {
+    text.value = "";
+    look.filter = { app: "", user: "", state: "", text: "" };
+    update();
+    changed();
+  };
+  const clear = h("button", { type: "button", class: "plain", onclick: showAll }, "Show all");
   const element = h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" },
     h("div", { class: "chips", role: "group", "aria-label": "State" }, states.map(({ button }) => button)),
     h("div", { class: "fields" }, app.element, user.element, text, sort.element, clear));

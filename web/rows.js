@@ -30,7 +30,8 @@ export class Rows {
   /**
    * @param {import("./look.js").Look} look
    * @param {import("./roster.js").Roster} roster
-   * @param {{mayStop: boolean, onSort: () => void, redraw: () => void, free: () => void, signal: AbortSignal}} how
+   * @param {{mayStop: boolean, fresh: HTMLElement, onSort: () => void, redraw: () => void,
+   *   free: () => void, signal: AbortSignal}} how `fresh` says how many new rows there are, `free` that the order is free again
    */
   constructor(look, roster, how) {
     this.look = look;
@@ -40,7 +41,7 @@ export class Rows {
     this.head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "body", role: "rowgroup" });
     this.element = h("div", { class: "grid", role: "grid", "aria-label": "Runs", tabindex: "-1", "data-board": true },
-      h("div", { role: "rowgroup", class: "headgroup" }, this.head), this.body);
+      h("div", { role: "rowgroup", class: "headgroup" }, this.head, how.fresh), this.body);
     this.#drawHead();
     this.#listen();
   }

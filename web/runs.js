@@ -9,7 +9,9 @@ import { dayAndTime, doing, number, span } from "./words.js";
 
 const PAGE = 50;
 const NAMES = ["app", "user", "session", "state"];
-const STATES = { "": "Every state", queued: "Queued", running: "Running", waiting: "Waits for a yes", cancelling: "Stopping", settled: "Settled" };
+const STATES = {
+  "": "Every state", queued: "Queued", running: "Running", waiting: "Waits for a yes", cancelling: "Stopping", settled: "Settled",
+};
 
 export default async function view(place, { query }, signal) {
   const asked = Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""]));
@@ -19,7 +21,8 @@ export default async function view(place, { query }, signal) {
   list.older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Older");
   const heads = ["State", "What was asked", "Agent", "User", "Session", "Accepted", "Time", "Receipt"];
   fill(place, h("h1", null, "What ran"), fields(list, await names(signal)),
-    h("table", { class: "ran card" }, h("thead", null, h("tr", null, heads.map((name) => h("th", { scope: "col" }, name)))), list.body),
+    h("table", { class: "ran card" },
+      h("thead", null, h("tr", null, heads.map((name) => h("th", { scope: "col" }, name)))), list.body),
     list.said, list.older);
   await begin(list);
 }
@@ -49,14 +52,16 @@ function fields(list, apps) {
     return input;
   };
   const select = (name, label, options) => {
-    const element = h("select", { "aria-label": label, "data-filter": name }, options.map(([value, said]) => h("option", { value }, said)));
+    const all = options.map(([value, said]) => h("option", { value }, said));
+    const element = h("select", { "aria-label": label, "data-filter": name }, all);
     element.value = asked[name];
     element.addEventListener("change", () => ask(name, element.value));
     return element;
   };
   const agents = [...new Set([...apps, asked.app].filter(Boolean))].map((app) => [app, app]);
   return h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" }, h("div", { class: "fields" },
-    select("state", "State", Object.entries(STATES)), select("app", "Agent", [["", "Every agent"], ...agents]), text("user", "User"), text("session", "Session"),
+    select("state", "State", Object.entries(STATES)), select("app", "Agent", [["", "Every agent"], ...agents]),
+    text("user", "User"), text("session", "Session"),
     h("button", { type: "button", class: "plain", onclick: () => begin(list) }, "Look again")));
 }
 
@@ -97,10 +102,11 @@ function line(run) {
   const to = `#/run/${part(run.run_id)}`;
   const others = (text) => h("td", { title: text }, h("bdi", { dir: "auto" }, text));
   const ended = run.settled_at ? span(Date.parse(run.settled_at) - Date.parse(run.accepted_at)) : "goes on";
+  const how = { class: "state", "data-state": run.state, "data-outcome": run.outcome?.kind, title: run.outcome?.message };
   return h("tr", { "data-run": run.run_id, "data-state": run.state },
-    h("td", null, h("span", { class: "state", "data-state": run.state, "data-outcome": run.outcome?.kind, title: run.outcome?.message }, doing(run))),
+    h("td", null, h("span", how, doing(run))),
     h("td", { class: "asked" }, h("a", { href: to, dir: "auto", title: run.title }, run.title || "(nothing)")),
     others(run.app), others(run.user), others(run.session),
     h("td", { class: "number", title: run.accepted_at }, dayAndTime(run.accepted_at)), h("td", { class: "number" }, ended),
-    h("td", null, run.state === "settled" && h("a", { href: `${to}/receipt`, "aria-label": `Receipt of ${run.title}` }, "Receipt")));
+    h("td", null, run.outcome && h("a", { href: `${to}/receipt`, "aria-label": `Receipt of ${run.title}` }, "Receipt")));
 }

@@ -11,13 +11,15 @@ import { doing, number, OUTCOME, several, span, spanUs } from "./words.js";
 /** How many that are still open are named, and how many receipts are listed. */
 const NAMED = 6;
 const LISTED = 200;
+/** How long the board's account of each end is waited for when all are known to have settled, in milliseconds. */
+const PATIENCE = 2000;
 
 /**
  * Shows these runs settling.
  * @param {import("./roster.js").Roster} roster
  * @param {string[]} ids
- * @param {{isBegun: () => boolean, said: (count: number, time: string) => string, signal: AbortSignal, onEnd?: () => void}} how
- *   `isBegun` knows whether all that will be stopped is in `ids`; `said` says that all have settled
+ * @param {{isAll: () => boolean, said: (count: number, time: string) => string, signal: AbortSignal, onEnd?: () => void}} how
+ *   `isAll` knows whether it is known what will be stopped; `said` says that all have settled
  * @returns {{element: HTMLElement, open: () => string[], told: (runs: any[] | null) => void}} `told` takes what the server
  *   answered of each: these are the runs, and no others
  */
@@ -32,6 +34,7 @@ export function settling(roster, ids, how) {
   const receipts = h("details", { class: "receipts", hidden: true });
   const element = h("div", { class: "settling", "data-settling": true }, count, bar, times, leaks, still, receipts);
   let isOver = false;
+  let patience = Infinity;
 
   const look = () => {
     if (isOver) return;
@@ -42,15 +45,15 @@ export function settling(roster, ids, how) {
     bar.value = over.length;
     count.dataset.settled = over.length;
     write(times, took(over));
-    if (how.isBegun() && over.length === runs.size) return end(over);
+    const isTold = over.every((row) => row.settled_at) || performance.now() > patience;
+    if (how.isAll() && over.length === runs.size && isTold) return end(over);
     write(count, `${number(over.length)} of ${several(runs.size, "run")} settled`);
     fill(still, stillOpen(all.filter((row) => row && row.state !== "settled"), roster));
     fill(leaks, leaked(over));
   };
   const end = (over) => {
     isOver = true;
-    const last = over.reduce((latest, row) => (row.settled_at ? Math.max(latest, Date.parse(row.settled_at)) : latest), since);
-    write(count, how.said(runs.size, span(last - since)));
+    write(count, how.said(runs.size, inAll(over, since)));
     announce(count.textContent);
     fill(still);
     fill(leaks, ended(over), leaked(over));
@@ -66,6 +69,9 @@ export function settling(roster, ids, how) {
   look();
   const told = (answers) => {
     if (answers) tell(runs, answers);
+    // The answer may be here before the board has told how each ended.
+    patience = performance.now() + PATIENCE;
+    setTimeout(look, PATIENCE + 1);
     look();
     askFor(runs, roster, how.signal).then(look);
   };
@@ -83,6 +89,12 @@ function tell(runs, answers) {
   }
 }
 
+/** All of them have settled, in words. */
+export function allSettled(count, time) {
+  if (count === 0) return "There was nothing to stop.";
+  return count === 1 ? `The run has settled in ${time}.` : `All ${number(count)} runs have settled in ${time}.`;
+}
+
 /** What is over stays over; the board's own account of the end is the fullest. */
 const newer = (before, now) => (before?.state === "settled" && !now?.settled_at ? before : now ?? before);
 
@@ -97,6 +109,18 @@ async function askFor(runs, roster, signal) {
     }
   };
   await Promise.all([work(), work(), work()]);
+}
+
+/** How long all of them took, by the server's clock: from the first request that was made for this to the last end. */
+function inAll(over, since) {
+  const asked = ({ cancel }) => (cancel ? Date.parse(cancel.requested_at) : NaN);
+  // Those that were asked before by others have taken longer, and not on account of this. Clocks differ a little.
+  const own = over.filter((row) => asked(row) > since - 1000);
+  const first = own.reduce((earliest, row) => Math.min(earliest, asked(row)), Infinity);
+  const last = over.reduce((latest, row) => (row.settled_at ? Math.max(latest, Date.parse(row.settled_at)) : latest), 0);
+  const slowest = own.reduce((longest, { took_us = 0 }) => Math.max(longest, took_us / 1000), 0);
+  const all = Math.max(last - Math.min(first, last), slowest);
+  return all > 0 ? span(all) : "less than 1 ms";
 }
 
 /** How long it took: the first, the median, the slowest. */
@@ -144,8 +168,10 @@ const receipt = (row) => `#/run/${part(row.run_id)}/receipt`;
 
 function listed(over) {
   const slowest = [...over].sort((a, b) => (b.took_us ?? 0) - (a.took_us ?? 0));
-  const items = slowest.slice(0, LISTED).map((row) => h("li", null, h("a", { href: receipt(row) }, h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id)),
-    " ", h("span", { class: "soft small number" }, row.took_us !== undefined ? spanUs(row.took_us) : "", " ", row.user)));
+  const time = ({ took_us }) => (took_us === undefined ? "" : spanUs(took_us));
+  const items = slowest.slice(0, LISTED).map((row) => h("li", null,
+    h("a", { href: receipt(row) }, h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id)), " ",
+    h("span", { class: "soft small number" }, time(row), " ", row.user)));
   if (over.length > LISTED) items.push(h("li", null, h("a", { href: "#/runs?state=settled" }, "all the others")));
   return [h("summary", null, `${several(over.length, "receipt")}, the slowest first`), h("ul", null, items)];
 }

@@ -5,7 +5,7 @@
 // 3. Drawn once a second at most; the colours are the style sheet's.
 
 import { h, set, write } from "./dom.js";
-import { number, several, spanUs } from "./words.js";
+import { number, spanUs } from "./words.js";
 
 const SECONDS = 300;
 const WIDE = 600;
@@ -15,11 +15,11 @@ const EDGE = 2;
 
 /** Makes the chart. @returns {{element: HTMLElement, draw: (past: any[], now: number) => void}} */
 export function strip() {
-  const live = panel("Runs live", [["area", "path"], ["line", "path"]]);
-  const stops = panel("Stops, requested to settled", [["reach", "path"], ["median", "path"], ["slowest", "path"]]);
+  const live = panel("Runs live", ["area", "line"]);
+  const stops = panel("How long stops took, each second", ["reach", "slowest", "median"]);
   const said = h("p", { class: "said number", "data-summary": true });
-  const key = h("span", { class: "key small soft" }, h("i", { class: "dot median" }), "median ", h("i", { class: "dot slowest" }), "slowest of each second");
-  stops.name.append(key);
+  const dot = (kind) => h("i", { class: `dot ${kind}` });
+  stops.name.append(h("span", { class: "key soft" }, dot("median"), "median ", dot("slowest"), "slowest"));
   const element = h("section", { class: "strip", "aria-label": "The last five minutes" }, said,
     h("div", { class: "panels", "aria-hidden": "true" }, live.element, stops.element));
   return {
@@ -32,13 +32,15 @@ export function strip() {
   };
 }
 
-function panel(name, shapes) {
-  const drawn = Object.fromEntries(shapes.map(([kind]) => [kind, h("svg:path", { class: kind, "vector-effect": "non-scaling-stroke" })]));
-  const scale = h("div", { class: "scale small soft number" });
-  const grid = h("svg:path", { class: "gridline", "vector-effect": "non-scaling-stroke" });
+function panel(name, kinds) {
+  const path = (kind) => h("svg:path", { class: kind, "vector-effect": "non-scaling-stroke" });
+  const drawn = Object.fromEntries(kinds.map((kind) => [kind, path(kind)]));
+  const scale = h("div", { class: "scale soft number" });
+  const grid = path("gridline");
   const svg = h("svg:svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none" }, grid, Object.values(drawn));
   const title = h("div", { class: "name small" }, name);
-  const time = h("div", { class: "time small soft number" }, ["−5 min", "−4", "−3", "−2", "−1", "now"].map((text) => h("span", null, text)));
+  const marks = ["−5 min", "−4", "−3", "−2", "−1", "now"].map((text) => h("span", null, text));
+  const time = h("div", { class: "time soft number" }, marks);
   return { element: h("div", { class: "panel" }, title, scale, svg, time), name: title, scale, grid, drawn };
 }
 
@@ -68,7 +70,8 @@ function drawStops({ drawn, scale, grid }, past, now) {
   const dots = (field) => seen.map((second) => `M${round(across(second, now))} ${y(second[field])}h.01`).join("");
   set(drawn.median, "d", dots("median_us"));
   set(drawn.slowest, "d", dots("slowest_us"));
-  set(drawn.reach, "d", seen.map((second) => `M${round(across(second, now))} ${y(second.median_us)}V${y(second.slowest_us)}`).join(""));
+  const reach = (second) => `M${round(across(second, now))} ${y(second.median_us)}V${y(second.slowest_us)}`;
+  set(drawn.reach, "d", seen.map(reach).join(""));
   const powers = Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step));
   set(grid, "d", powers.map((us) => `M0 ${y(us)}H${WIDE}`).join(""));
   // As many as there is space for.
@@ -106,7 +109,7 @@ function summary(past, now) {
   const slowest = Math.max(...stops.map(({ slowest_us }) => slowest_us));
   const about = stops.length > 1 ? "about " : "";
   if (stopped === 1) return `${begun}, 1 stopped: it took ${spanUs(slowest)}.`;
-  return `${begun}, ${several(stopped, "stopped", "stopped")}: median ${about}${spanUs(middle(stops))}, slowest ${spanUs(slowest)}.`;
+  return `${begun}, ${number(stopped)} stopped: median ${about}${spanUs(middle(stops))}, slowest ${spanUs(slowest)}.`;
 }
 
 /** The median of the seconds' medians, each as often as there were stops in it. */

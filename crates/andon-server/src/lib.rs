@@ -143,6 +143,10 @@ pub(crate) struct Counts {
 impl Server {
     /// A server over a runtime. What an earlier one left on record, such as a hold on the line, is in force at once.
     pub async fn new(runtime: &Runtime, options: Options) -> Result<Self, JournalError> {
+        let board = runtime.observer::<Board>();
+        if let (Some(board), Some(prices)) = (&board, &options.prices) {
+            board.price(prices);
+        }
         let core = Core {
             runtime: runtime.clone(),
             apps: Apps::new(),
@@ -161,7 +165,7 @@ impl Server {
             tasks: TaskTracker::new(),
             counts: Counts::default(),
             figures: runtime.observer().unwrap_or_else(Figures::new),
-            board: runtime.observer(),
+            board,
             options,
         };
         Ok(Self { core: Arc::new(core) })

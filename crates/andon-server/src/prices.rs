@@ -186,6 +186,12 @@ impl Cost {
         Self { currency, value: add(self.value, other.value), low, high: add(self.high, other.high) }
     }
 
+    /// The same where more was spent, and nobody knows how much.
+    #[must_use]
+    pub(crate) fn at_least(&self) -> Self {
+        Self { currency: Arc::clone(&self.currency), value: None, low: self.low, high: None }
+    }
+
     /// The currency.
     pub fn currency(&self) -> &str {
         &self.currency

@@ -12,13 +12,29 @@ use parking_lot::Mutex;
 
 use super::row::Row;
 use super::rows::Rows;
+use crate::prices::{ModelPrice, Price, Prices};
 
 /// Keeps rows, and compares each with what the run's facts say. What it finds wrong it says by a panic, which the explorer
 /// reports.
-#[derive(Default)]
 struct Agrees {
     rows: Mutex<Rows>,
     learnt: Mutex<HashMap<RunId, Vec<Addendum>>>,
+}
+
+/// What the scripts' models cost.
+fn prices() -> Prices {
+    let price = |text: &str| text.parse::<Price>().unwrap();
+    let (input, output) = (price("3"), price("15.5"));
+    let scripted = ModelPrice { input, cache_read: price("0.3"), cache_write: price("3.75"), output };
+    Prices::new("USD").unwrap().with("scripted*", scripted).unwrap()
+}
+
+impl Agrees {
+    fn boxed() -> Arc<dyn Observer> {
+        let mut rows = Rows::default();
+        rows.price(&prices());
+        Arc::new(Self { rows: Mutex::new(rows), learnt: Mutex::default() })
+    }
 }
 
 impl Observer for Agrees {
@@ -30,7 +46,7 @@ impl Observer for Agrees {
         let learnt = self.learnt.lock().get(seen.run).cloned().unwrap_or_default();
         check_progress(row, &facts);
         check_receipt(row, &facts, learnt);
-        check_progress(&Row::new(row.n, &facts).unwrap(), &facts);
+        check_progress(&Row::new(row.n, &facts, Some(&prices())).unwrap(), &facts);
     }
 
     fn addendum(&self, learnt: &SeenLater<'_>) {
@@ -72,6 +88,9 @@ fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>) {
         let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
         assert_eq!((row.tokens.input, row.tokens.output), (input, billed.output));
     }
+    if !row.is_counting() {
+        assert_eq!(row.cost(), prices().of_run(&receipt));
+    }
     assert_eq!(row.took_us(), receipt.took.settled_us);
     let cancel = row.cancel.as_ref();
     assert_eq!(cancel.map(|cancel| cancel.requested_at), receipt.requested_at);
@@ -86,7 +105,7 @@ fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>) {
 fn explored(modes: &[Mode]) {
     let mut points = 0;
     for script in scripts::all() {
-        let script = Script { observer: Some(|| Arc::new(Agrees::default())), ..script };
+        let script = Script { observer: Some(Agrees::boxed), ..script };
         let report = explore_modes(&script, modes, 3);
         assert_eq!(report.violations, Vec::<String>::new());
         points += report.points;

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use super::row::{Call, CallState, Row};
 use super::seconds::Told;
 use crate::api::line::LineView;
+use crate::prices::Cost;
 use crate::principal::Principal;
 
 /// How many calls of a row are named.
@@ -98,6 +99,8 @@ pub(super) struct RowForm<'a> {
     #[serde(skip_serializing_if = "is_not")]
     open: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cancel: Option<CancelForm<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     took_us: Option<u64>,
@@ -154,6 +157,7 @@ impl<'a> RowForm<'a> {
             pieces: row.pieces,
             tokens: TokensForm { input: row.tokens.input, output: row.tokens.output },
             open: row.is_counting(),
+            cost: row.cost(),
             cancel: row.cancel.as_ref().map(|cancel| CancelForm {
                 requested_at: cancel.requested_at,
                 by: cancel.by.as_ref(),

@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use andon::{JournalError, Observer, Run, RunId, Runtime, Seen, SeenLater, SessionKey};
 use parking_lot::Mutex;
 
+use crate::prices::Prices;
+
 pub(crate) use body::BoardBody;
 pub(crate) use feed::BoardFeed;
 pub(crate) use form::MessageForm;
@@ -71,6 +73,11 @@ impl Board {
     /// by the runtime alone says it here.
     pub fn forget(&self, session: &SessionKey) {
         self.rows.lock().forget(session);
+    }
+
+    /// Rows of runs that come from now on say what they cost.
+    pub(crate) fn price(&self, prices: &Prices) {
+        self.rows.lock().price(prices);
     }
 
     /// Counts the pieces of all runs in progress, if nobody has done so in this second; what is in progress and not on the

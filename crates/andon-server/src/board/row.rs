@@ -16,6 +16,8 @@ use andon::{
     State, Usage, title,
 };
 
+use crate::prices::{Cost, Prices};
+
 /// One run.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
@@ -39,6 +41,8 @@ pub(crate) struct Row {
     /// How many pieces were accepted, when somebody looked last.
     pub(crate) pieces: u64,
     pub(crate) tokens: Tokens,
+    /// What its model calls cost, if there are prices.
+    spent: Option<Box<Spent>>,
     leaked: i64,
     /// Calls whose late end was told before it was shown that they had been given up.
     early: Vec<CallId>,
@@ -107,13 +111,45 @@ impl Tokens {
     }
 }
 
+/// What model calls cost together.
+#[derive(Debug, Clone)]
+struct Spent {
+    sum: Cost,
+    /// For how many calls there was a price, and for how many there was none.
+    priced: u32,
+    unpriced: u32,
+}
+
+impl Spent {
+    fn nothing(prices: &Prices) -> Self {
+        Self { sum: prices.nothing(), priced: 0, unpriced: 0 }
+    }
+
+    fn add(&mut self, prices: &Prices, model: &str, billed: &Usage) {
+        match prices.cost(model, billed) {
+            Some(cost) => (self.sum, self.priced) = (self.sum.plus(&cost), self.priced + 1),
+            None => self.unpriced += 1,
+        }
+    }
+
+    /// As of a receipt: nothing if no call has a price; what has none is unknown beside what has one.
+    fn told(&self) -> Option<Cost> {
+        match (self.priced, self.unpriced) {
+            (0, 1..) => None,
+            (_, 0) => Some(self.sum.clone()),
+            (_, _) => Some(self.sum.at_least()),
+        }
+    }
+}
+
 impl Row {
     /// The row of a run with these facts; nothing if they do not begin with its acceptance.
-    pub(crate) fn new(n: u64, facts: &[Arc<Record>]) -> Option<Self> {
+    pub(crate) fn new(n: u64, facts: &[Arc<Record>], prices: Option<&Prices>) -> Option<Self> {
         let (first, rest) = facts.split_first()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
         let mut row = Self::accepted(n, accepted, first);
-        rest.iter().for_each(|record| row.fold(record));
+        row.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));
+        rest.iter().for_each(|record| row.fold(record, prices));
         Some(row)
     }
 
@@ -134,21 +170,22 @@ impl Row {
             cancel: None,
             pieces: 0,
             tokens: Tokens::NONE,
+            spent: None,
             leaked: 0,
             early: Vec::new(),
         }
     }
 
     /// Takes in a fact, and before it those that were missed.
-    pub(crate) fn catch_up(&mut self, past: &[Arc<Record>], record: &Record) {
+    pub(crate) fn catch_up(&mut self, past: &[Arc<Record>], record: &Record, prices: Option<&Prices>) {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
         for missed in past.get(known..).unwrap_or_default() {
-            self.fold(missed);
+            self.fold(missed, prices);
         }
-        self.fold(record);
+        self.fold(record, prices);
     }
 
-    fn fold(&mut self, record: &Record) {
+    fn fold(&mut self, record: &Record, prices: Option<&Prices>) {
         if record.seq <= self.seq {
             return; // Invariant 2.
         }
@@ -169,7 +206,7 @@ impl Row {
                 self.model = Some(Arc::clone(model));
             }
             Event::Message { message } => self.answered(message),
-            Event::Usage { call, used, .. } => self.used(*call, &used.billed),
+            Event::Usage { call, used, .. } => self.used(*call, &used.billed, prices),
             Event::ModelFinished { .. } => self.open_model = None,
             Event::BackoffStarted { .. } => self.is_in_backoff = true,
             Event::BackoffFinished => self.is_in_backoff = false,
@@ -192,10 +229,18 @@ impl Row {
         self.calls = message.calls().map(ready).collect();
     }
 
-    fn used(&mut self, call: u32, billed: &Usage) {
-        self.tokens = self.tokens.plus(Tokens::of(billed));
+    fn used(&mut self, call: u32, billed: &Usage, prices: Option<&Prices>) {
+        let model = self.model.clone();
+        self.charge(model.as_deref().unwrap_or("?"), billed, prices);
         if let Some(open) = self.open_model.as_mut().filter(|open| open.number == call) {
             open.accounted = true;
+        }
+    }
+
+    fn charge(&mut self, model: &str, billed: &Usage, prices: Option<&Prices>) {
+        self.tokens = self.tokens.plus(Tokens::of(billed));
+        if let (Some(spent), Some(prices)) = (&mut self.spent, prices) {
+            spent.add(prices, model, billed);
         }
     }
 
@@ -248,10 +293,10 @@ impl Row {
     }
 
     /// Takes in what was learnt behind the facts.
-    pub(crate) fn learn(&mut self, learnt: &SeenLater<'_>) {
+    pub(crate) fn learn(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
         match &learnt.addendum.what {
             Learnt::LateResult { call, remains, .. } => self.ended_late(learnt.facts, call, remains.as_deref()),
-            Learnt::UsageCorrected { .. } => self.correct(learnt),
+            Learnt::UsageCorrected { .. } => self.correct(learnt, prices),
             Learnt::CompensationStarted { .. } | Learnt::CompensationFinished { .. } | Learnt::Undelivered { .. } => {}
         }
     }
@@ -272,13 +317,16 @@ impl Row {
     }
 
     /// A figure of one call is another now. That is rare, so the sum is made anew.
-    fn correct(&mut self, learnt: &SeenLater<'_>) {
+    fn correct(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
         let folded = learnt.facts.iter().take(known);
         let addenda = learnt.earlier.iter().chain([learnt.addendum]).cloned();
         let Some(receipt) = Receipt::fold(folded, addenda) else { return };
-        let calls = receipt.model_calls.iter();
-        self.tokens = calls.fold(Tokens::NONE, |sum, call| sum.plus(Tokens::of(&call.usage.billed)));
+        self.tokens = Tokens::NONE;
+        self.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));
+        for call in &receipt.model_calls {
+            self.charge(&call.model, &call.usage.billed, prices);
+        }
     }
 
     pub(crate) fn is_settled(&self) -> bool {
@@ -335,6 +383,11 @@ impl Row {
     /// Whether a model call is open whose tokens are not counted yet.
     pub(crate) fn is_counting(&self) -> bool {
         self.open_model.is_some_and(|open| !open.accounted)
+    }
+
+    /// What the model calls that have ended cost, where that is known.
+    pub(crate) fn cost(&self) -> Option<Cost> {
+        self.spent.as_ref()?.told()
     }
 
     pub(crate) fn calls(&self) -> &[Call] {

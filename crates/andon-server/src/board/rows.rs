@@ -16,6 +16,7 @@ use andon::{Ending, Record, RunId, Runtime, Seen, SeenLater, SessionKey};
 
 use super::row::Row;
 use super::seconds::{Change, HISTORY, Seconds};
+use crate::prices::Prices;
 
 /// How many settled rows are kept.
 pub(crate) const MOST_SETTLED: usize = 1_000;
@@ -70,6 +71,7 @@ pub(crate) struct Rows {
     read: Version,
     next: Place,
     names: Names,
+    prices: Option<Arc<Prices>>,
     pub(crate) seconds: Seconds,
 }
 
@@ -90,6 +92,11 @@ pub(crate) struct Page {
 }
 
 impl Rows {
+    /// What tokens cost from now on: a row that is there already has none.
+    pub(crate) fn price(&mut self, prices: &Prices) {
+        self.prices.get_or_insert_with(|| Arc::new(prices.clone()));
+    }
+
     /// It is this second now. What has settled long ago goes.
     pub(crate) fn advance(&mut self, second: u64) {
         if !self.seconds.advance(second) {
@@ -113,7 +120,9 @@ impl Rows {
             place => place.copied(),
         };
         match place {
-            Some(place) => self.change(place, seen.now.mono_us, |row| row.catch_up(seen.past, seen.record)),
+            Some(place) => {
+                self.change(place, seen.now.mono_us, |row, prices| row.catch_up(seen.past, seen.record, prices));
+            }
             None => self.join(seen.past, Some(seen.record), seen.now.mono_us),
         }
     }
@@ -132,7 +141,7 @@ impl Rows {
         let n = self.names.of(place);
         let is_new = past.is_empty();
         let first = record.filter(|_| is_new).map(std::slice::from_ref);
-        let Some(row) = Row::new(n, first.unwrap_or(past)) else { return };
+        let Some(row) = Row::new(n, first.unwrap_or(past), self.prices.as_deref()) else { return };
         // What settled before anybody was told of it is in the past.
         if row.is_settled() {
             return;
@@ -143,7 +152,7 @@ impl Rows {
         self.changed.insert(version, place);
         self.rows.insert(place, Kept { row: Arc::new(row), version, settled: None });
         if let Some(record) = record {
-            self.change(place, now_us, |row| row.catch_up(past, record));
+            self.change(place, now_us, |row, prices| row.catch_up(past, record, prices));
         }
     }
 
@@ -151,7 +160,7 @@ impl Rows {
     pub(crate) fn addendum(&mut self, learnt: &SeenLater<'_>) {
         if let Some(place) = self.by_run.get(learnt.run) {
             let now = self.seconds.now();
-            self.change(*place, now * 1_000_000, |row| row.learn(learnt));
+            self.change(*place, now * 1_000_000, |row, prices| row.learn(learnt, prices));
         }
     }
 
@@ -169,10 +178,10 @@ impl Rows {
         places.into_iter().for_each(|place| self.remove(place));
     }
 
-    fn change(&mut self, place: Place, now_us: u64, change: impl FnOnce(&mut Row)) {
+    fn change(&mut self, place: Place, now_us: u64, change: impl FnOnce(&mut Row, Option<&Prices>)) {
         let Some(kept) = self.rows.get_mut(&place) else { return };
         let was_settled = kept.row.is_settled();
-        change(Arc::make_mut(&mut kept.row));
+        change(Arc::make_mut(&mut kept.row), self.prices.as_deref());
         if kept.version <= self.read {
             // Invariant 3.
             self.changed.remove(&kept.version);

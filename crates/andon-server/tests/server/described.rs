@@ -218,7 +218,8 @@ impl Checked {
     /// The board has no end: what there is at its beginning is checked.
     async fn board(&mut self) {
         let mut response = self.house.request(Method::GET, "/v1/board").send().await.unwrap();
-        let form = self.description.form("GET /v1/board", response.status().as_u16(), Some("text/event-stream")).unwrap();
+        let form =
+            self.description.form("GET /v1/board", response.status().as_u16(), Some("text/event-stream")).unwrap();
         let mut text = String::new();
         while !text.contains(r#"{"type":"ready"}"#) {
             text += std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap();

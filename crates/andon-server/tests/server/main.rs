@@ -6,6 +6,7 @@ mod adk_sessions;
 mod approvals;
 mod bad_input;
 mod board;
+mod board_socket;
 mod busy;
 mod cancel;
 mod conversation;

@@ -95,7 +95,7 @@ async fn what_is_not_there_and_what_a_path_does_not_take_is_told_in_adks_words()
         assert_detail(&answer, 405, "Method Not Allowed");
         assert_eq!(answer.header("allow"), Some(allowed), "{line}");
     }
-    for native in ["/v1/nothing", "/nothing", "/runs", "/applications", "/"] {
+    for native in ["/v1/nothing", "/nothing", "/runs", "/applications"] {
         let answer = house.ask(&format!("GET {native}"), &[OWN], "").await;
         assert_eq!((answer.status, answer.problem()), (404, "no-such-path"), "{native}");
     }

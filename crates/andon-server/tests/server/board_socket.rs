@@ -1,0 +1,131 @@
+//! The board over WebSockets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::MemoryJournal;
+use andon_server::{NewKey, Options};
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::house::{House, agent, answered, endless};
+use crate::socket::{Socket, until};
+
+async fn open(house: &House, query: &str) -> Socket {
+    let address = format!("ws://{}/v1/board{query}", house.address());
+    timeout(Duration::from_secs(10), tokio_tungstenite::connect_async(address)).await.unwrap().unwrap().0
+}
+
+/// Reads until the socket is closed, and says how.
+async fn closed(socket: &mut Socket) -> (u16, String) {
+    loop {
+        match timeout(Duration::from_secs(20), socket.next()).await.expect("the socket stays open") {
+            Some(Ok(Message::Close(Some(frame)))) => return (frame.code.into(), frame.reason.to_string()),
+            Some(Ok(_)) => {}
+            other => panic!("it says why it ends: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_socket_tells_the_board_message_by_message() {
+    let house = House::silent().await;
+    let run = house.start(json!({})).await;
+    let mut socket = open(&house, "").await;
+    assert_eq!(until(&mut socket, "board").await["live"], 1);
+    assert_eq!(until(&mut socket, "runs").await["runs"][0]["run_id"], json!(run));
+    until(&mut socket, "ready").await;
+    house.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+    loop {
+        let row = until(&mut socket, "runs").await["runs"][0].clone();
+        assert_eq!(row["run_id"], json!(run));
+        if row["state"] == "settled" {
+            break;
+        }
+    }
+    assert_eq!(until(&mut socket, "second").await["cancelled"], 1);
+}
+
+#[tokio::test]
+async fn whoever_says_something_to_the_board_is_told_where_to_say_it() {
+    let house = House::silent().await;
+    for said in [Message::text(r#"{"type": "cancel"}"#), Message::binary(vec![1])] {
+        let mut socket = open(&house, "").await;
+        until(&mut socket, "ready").await;
+        socket.send(said).await.unwrap();
+        let (code, words) = closed(&mut socket).await;
+        assert!(code == 1008 && words.contains("/cancel"), "{code} {words}");
+    }
+}
+
+#[tokio::test]
+async fn a_socket_of_the_board_says_that_the_server_ends() {
+    let house = House::silent().await;
+    let mut socket = open(&house, "").await;
+    until(&mut socket, "ready").await;
+    let (ended, _) = tokio::join!(closed(&mut socket), house.serving.shut_down());
+    assert_eq!(ended.0, 1001);
+}
+
+/// Checks P11.
+#[tokio::test]
+async fn a_ticket_shows_no_more_of_the_board_than_its_key_and_ends_with_it() {
+    let options = Options { auth: true, ..Options::default() };
+    let endless = std::iter::repeat_with(endless).take(9);
+    let house = House::build(Arc::new(MemoryJournal::new()), options, agent(endless)).await;
+    let mut keys = Vec::new();
+    for user in ["ada", "bob"] {
+        let scopes = vec!["run:create".to_owned(), "run:read".to_owned()];
+        let new = NewKey { name: user.to_owned(), user: Some(user.to_owned()), scopes, ..NewKey::default() };
+        let made = house.server.keys().create(new, house.runtime.now().wall, house.runtime.shelf()).unwrap();
+        made.recorded.await.unwrap();
+        let key = made.key.show().to_owned();
+        let begin =
+            house.request(Method::POST, "/v1/runs").bearer_auth(&key).json(&json!({"app": "shop", "input": "Go."}));
+        let (status, run) = answered(begin.send().await.unwrap()).await;
+        assert_eq!(status, StatusCode::CREATED);
+        keys.push((made.info.id, key, run["run_id"].clone()));
+    }
+    let mut sockets = Vec::new();
+    for (_, key, run) in &keys {
+        let issued = house.request(Method::POST, "/v1/tickets").bearer_auth(key).send().await.unwrap();
+        let ticket = answered(issued).await.1["ticket"].as_str().unwrap().to_owned();
+        let mut socket = open(&house, &format!("?ticket={ticket}")).await;
+        assert_eq!(until(&mut socket, "board").await["live"], 1);
+        let rows = until(&mut socket, "runs").await["runs"].clone();
+        let runs: Vec<&Value> = rows.as_array().unwrap().iter().map(|row| &row["run_id"]).collect();
+        assert_eq!(runs, [run]);
+        sockets.push(socket);
+    }
+    let (id, _, _) = &keys[0];
+    drop(house.server.keys().revoke(id, house.runtime.now().wall, house.runtime.shelf()));
+    let (code, _) = timeout(Duration::from_secs(6), closed(&mut sockets[0])).await.unwrap();
+    assert_eq!(code, 1008);
+    until(&mut sockets[1], "second").await;
+}
+
+/// A client that reads nothing is let go of, and its place is free again.
+#[tokio::test]
+async fn a_client_that_does_not_read_the_board_is_let_go() {
+    let options = Options { stalled: Duration::from_millis(300), max_feeds: 1, ..Options::default() };
+    let many = std::iter::repeat_with(endless).take(3_000);
+    let house = House::build(Arc::new(MemoryJournal::new()), options, agent(many)).await;
+    let run = |n: usize| json!({"session": format!("s{n}"), "input": "x".repeat(60)});
+    for n in 0..2_000 {
+        house.start(run(n)).await;
+    }
+    let stalls = open(&house, "").await;
+    let began = tokio::time::Instant::now();
+    loop {
+        // The only place is free again once the server has let go.
+        let status = house.request(Method::GET, "/v1/board").send().await.unwrap().status();
+        if status == StatusCode::OK {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{status}");
+    }
+    drop(stalls);
+}

@@ -1,0 +1,38 @@
+// A button that copies a text, and says whether it did.
+
+import { announce, h } from "./dom.js";
+
+/**
+ * @param {string} label
+ * @param {() => string} text what to copy, when it is pressed
+ */
+export function copyButton(label, text) {
+  const button = h("button", { type: "button", class: "noprint" }, label);
+  button.addEventListener("click", async () => {
+    const done = await copy(text());
+    button.textContent = done ? "Copied" : "Could not copy";
+    announce(button.textContent);
+    setTimeout(() => { button.textContent = label; }, 1500);
+  });
+  return button;
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // A page that came over plain HTTP has no such right in some browsers; the old way still works there.
+    return copyTheOldWay(text);
+  }
+}
+
+function copyTheOldWay(text) {
+  const area = h("textarea", { class: "unseen", "aria-hidden": "true" });
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
+}

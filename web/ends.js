@@ -1,0 +1,82 @@
+// Where the reader is: at the end, which is then kept in view, or somewhere above, where nothing is moved.
+//
+// 1. The page is scrolled for who reads at its end, and for nobody else.
+// 2. After a reload the reader is where they were.
+
+import { h } from "./dom.js";
+
+const NEAR = 48;
+const page = () => document.scrollingElement;
+
+/**
+ * Keeps the end of `content` in view.
+ * @param {HTMLElement} content what grows
+ * @param {string} key under which the reader's place is kept for this tab
+ * @param {AbortSignal} signal
+ * @returns {{button: HTMLElement, toEnd: () => void, isAtEnd: () => boolean, ready: () => void}}
+ */
+export function keepEnd(content, key, signal) {
+  const place = recall(key);
+  const state = { isAtEnd: !place, place, isReady: false, top: page().scrollTop };
+  const button = h("button", { type: "button", class: "newest", hidden: true, onclick: () => toEnd() }, "Jump to the newest ↓");
+  const toEnd = () => {
+    state.isAtEnd = true;
+    state.place = null;
+    page().scrollTop = page().scrollHeight;
+    button.hidden = true;
+  };
+  const near = () => page().scrollHeight - page().scrollTop - innerHeight < NEAR;
+  const scrolled = () => {
+    const { scrollTop } = page();
+    // Only who scrolls up leaves the end: that the page has grown is not scrolling.
+    if (near()) state.isAtEnd = true;
+    else if (scrollTop < state.top - 1) state.isAtEnd = false;
+    state.top = scrollTop;
+    button.hidden = state.isAtEnd || near();
+    if (state.isReady) remember(key, state.isAtEnd ? null : placeIn(content));
+  };
+  const grown = () => {
+    if (state.isAtEnd) page().scrollTop = page().scrollHeight;
+    else if (state.place && goTo(content, state.place)) state.place = state.isReady ? null : state.place;
+    state.top = page().scrollTop;
+    button.hidden = state.isAtEnd || near();
+  };
+  const sizes = new ResizeObserver(grown);
+  sizes.observe(content);
+  signal.addEventListener("abort", () => sizes.disconnect(), { once: true });
+  addEventListener("scroll", scrolled, { passive: true, signal });
+  addEventListener("resize", grown, { passive: true, signal });
+  const before = history.scrollRestoration;
+  history.scrollRestoration = "manual";
+  signal.addEventListener("abort", () => { history.scrollRestoration = before; }, { once: true });
+  return { button, toEnd, isAtEnd: () => state.isAtEnd, ready: () => { state.isReady = true; grown(); } };
+}
+
+/** The run at the top of what is seen, and how far it is above. */
+function placeIn(content) {
+  for (const run of content.querySelectorAll("[data-run]")) {
+    const { top, bottom } = run.getBoundingClientRect();
+    if (bottom > 80) return { run: run.dataset.run, top: Math.round(top) };
+  }
+  return null;
+}
+
+function goTo(content, { run, top }) {
+  const element = content.querySelector(`[data-run="${CSS.escape(run)}"]`);
+  if (!element) return false;
+  page().scrollTop += element.getBoundingClientRect().top - top;
+  return true;
+}
+
+function recall(key) {
+  try {
+    return JSON.parse(sessionStorage.getItem(key));
+  } catch {
+    return null;
+  }
+}
+
+function remember(key, place) {
+  if (place) sessionStorage.setItem(key, JSON.stringify(place));
+  else sessionStorage.removeItem(key);
+}

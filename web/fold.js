@@ -1,0 +1,292 @@
+// A run's feed, folded into what is shown of it. No element, no clock, no network: the same items give the same run, whether
+// they come one by one, all at once after a reload, or in another tab.
+//
+// 1. Pieces are shown as they come; the answer on record has the last word. Where both say the same, nothing changes.
+// 2. A part keeps its identity for as long as it is shown: who draws it draws only what has come. Its text only grows, unless its
+//    `edition` changes.
+// 3. A text is cut when the run has settled, not before.
+// 4. Of what a tool shows only the end is held: `dropped` says how much is gone from view.
+// 5. An item that is not known changes nothing.
+
+/** How many characters of a tool's live output are held. */
+export const OUTPUT_KEPT = 200_000;
+
+/**
+ * A run of which nothing is known yet.
+ * @param {string} id
+ */
+export function newRun(id) {
+  return {
+    id, state: "queued", prompt: null, session: null, acceptedAt: null, startedAt: null, settledAt: null, model: null,
+    parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, stopTook: null,
+    /** Where the parts of the answer in progress begin, if there is one. */
+    answerFrom: null,
+    /** The calls that are not over: of thousands that a run may have made, a few. */
+    openCalls: [],
+  };
+}
+
+/**
+ * Takes an item of the feed into a run.
+ * @param {ReturnType<typeof newRun>} run
+ * @param {any} item
+ * @param {number} [now] milliseconds of any clock, if the item is of this moment and not of the past
+ */
+export function fold(run, item, now) {
+  TAKE[item.type]?.(run, item, now);
+  if (item.type !== "delta") run.state = stateOf(run);
+  return run;
+}
+
+/** The whole text of a part. */
+export const textOf = (part) => part.pieces.join("");
+
+/** The calls of a run, in the order in which they are shown. */
+export const callsOf = (run) => run.parts.filter((part) => part.kind === "call");
+
+/** How hard a run, or a call, was asked to stop: nothing, "after_turn", "graceful" or "now". */
+export function forceOf({ requests }) {
+  const order = ["after_turn", "graceful", "now"];
+  return order[Math.max(-1, ...requests.map(({ force }) => order.indexOf(force)))] ?? null;
+}
+
+function stateOf(run) {
+  if (run.outcome) return "settled";
+  if (run.requests.some(({ force }) => force !== "after_turn")) return "cancelling";
+  if (!run.startedAt) return "queued";
+  const stages = run.openCalls.map(({ stage }) => stage);
+  return stages.includes("waits") && !stages.includes("runs") ? "waiting" : "running";
+}
+
+/* What each item does. */
+
+const TAKE = {
+  run_accepted(run, { accepted, at }) {
+    run.prompt = accepted.input.parts;
+    run.session = accepted.session;
+    run.acceptedAt = at.wall;
+  },
+  run_started(run, { at }) { run.startedAt = at.wall; },
+  model_started(run, { model }) {
+    run.model = model;
+    run.answerFrom = run.parts.length;
+  },
+  delta: takeDelta,
+  text_lost(run) { run.isTextLost = true; },
+  message: takeMessage,
+  usage(run, { call, used }) {
+    run.usage = [...run.usage.filter((known) => known.call !== call), { call, used }];
+  },
+  model_finished(run, { end }, now) {
+    run.failure = end.how === "failed" ? end.failure : null;
+    closeAnswer(run, now);
+  },
+  backoff_started(run, { delay_ms: delay }) {
+    run.parts.push({ kind: "again", delay, failure: run.failure, isOver: false });
+  },
+  backoff_finished(run) {
+    const last = run.parts.findLast((part) => part.kind === "again");
+    if (last) last.isOver = true;
+  },
+  approval_requested(run, { call, arguments: digest }) {
+    withCall(run, call, (part) => { part.stage = "waits"; part.digest = digest; });
+  },
+  approval_resolved(run, { call, verdict }) {
+    withCall(run, call, (part) => { part.approval = verdict; part.stage = "asked"; });
+  },
+  tool_started(run, { call, at, effect }) {
+    withCall(run, call, (part) => { part.stage = "runs"; part.startedAt = at; part.effect = effect; });
+  },
+  tool_finished(run, { call, end, result, remains, at }) {
+    withCall(run, call, (part) => closeCall(run, part, { verdict: end, result, remains, at }));
+  },
+  tool_refused(run, { call, why, result, at }) {
+    const last = why === "duplicate_id";
+    withCall(run, call, (part) => closeCall(run, part, { verdict: "never_started", why, result, at }), last);
+  },
+  call_cancel_requested(run, { call, request }) {
+    withCall(run, call, (part) => { part.requests = [...part.requests, request]; });
+  },
+  cancel_requested(run, { request, epoch }) { run.requests = [...run.requests, { ...request, epoch }]; },
+  run_quieted(run) { run.isQuiet = true; },
+  grace_ended(run, { calls }) {
+    for (const call of calls) withCall(run, call, (part) => { part.isGraceOver = true; });
+  },
+  run_settled(run, { outcome, at, epoch }, now) {
+    closeAnswer(run, now);
+    run.outcome = outcome;
+    run.settledAt = at.wall;
+    const first = run.requests.find(({ force }) => force !== "after_turn") ?? run.requests[0];
+    run.stopTook = first ? between(first.requested_at, at, first.epoch === epoch) : null;
+  },
+};
+
+/** Milliseconds between two instants: exact if one process measured both, otherwise by the clocks on the wall. */
+export function between(from, to, isSameProcess = true) {
+  if (!from || !to) return null;
+  if (isSameProcess && to.mono_us >= from.mono_us) return (to.mono_us - from.mono_us) / 1000;
+  return Math.max(0, Date.parse(to.wall) - Date.parse(from.wall));
+}
+
+/* Pieces of an answer. */
+
+function takeDelta(run, { text, thinking, tool_input: input, tool_output: output, call, tool }, now) {
+  if (output !== undefined) {
+    withCall(run, call, (part) => show(part, output));
+    return;
+  }
+  run.answerFrom ??= run.parts.length;
+  if (input !== undefined) {
+    const part = callInAnswer(run, call) ?? add(run, newCall(call, tool), now);
+    part.tool ||= tool ?? "";
+    part.pieces.push(input);
+  } else {
+    const kind = thinking === undefined ? "text" : "thinking";
+    const piece = thinking ?? text;
+    if (piece === undefined) return;
+    const last = run.parts.length > run.answerFrom ? run.parts.at(-1) : null;
+    const part = last?.kind === kind ? last : add(run, newText(kind, now), now);
+    part.pieces.push(piece);
+  }
+}
+
+const newText = (kind, now) => ({
+  kind, pieces: [], edition: 0, isOpen: true, cut: null, ...(kind === "thinking" && { began: now ?? null, took: null }),
+});
+
+const newCall = (id, tool) => ({
+  kind: "call", id, tool: tool ?? "", pieces: [], edition: 0, isOpen: true, stage: "written", digest: null, approval: null,
+  effect: null, startedAt: null, took: null, requests: [], isGraceOver: false, output: [], outputSize: 0, dropped: 0,
+  verdict: null, why: null, result: null, remains: null,
+});
+
+/** A new part ends the thought before it. */
+function add(run, part, now) {
+  endThought(run.parts.at(-1), now);
+  run.parts.push(part);
+  return part;
+}
+
+function endThought(part, now) {
+  if (part?.kind !== "thinking" || !part.isOpen) return;
+  part.isOpen = false;
+  // Pieces have no time of their own: only who was there while it thought knows how long that took.
+  if (part.began !== null && now !== undefined) part.took = now - part.began;
+}
+
+const callInAnswer = (run, id) => run.parts.slice(run.answerFrom).find((part) => part.kind === "call" && part.id === id);
+
+function show(part, output) {
+  const kept = output.length > OUTPUT_KEPT ? output.slice(-OUTPUT_KEPT) : output;
+  part.dropped += output.length - kept.length;
+  part.output.push(kept);
+  part.outputSize += kept.length;
+  while (part.outputSize > OUTPUT_KEPT && part.output.length > 1) {
+    const gone = part.output.shift();
+    part.outputSize -= gone.length;
+    part.dropped += gone.length;
+  }
+}
+
+/* The answer on record (invariant 1). */
+
+function takeMessage(run, { message }, now) {
+  if (message.role !== "assistant") return;
+  const from = run.answerFrom ?? run.parts.length;
+  const shown = run.parts.splice(from);
+  endThought(shown.at(-1), now);
+  for (const said of message.parts) {
+    const part = SAID[said.type]?.(said, (matches) => taken(shown, matches));
+    if (part) run.parts.push(part);
+    if (part?.kind === "call") run.openCalls.push(part);
+  }
+  if (message.cut) {
+    const last = run.parts.slice(from).findLast((part) => part.kind === "text" || part.kind === "thinking");
+    if (last) last.cut = message.cut;
+  }
+  run.answerFrom = null;
+}
+
+/** Takes the first of the parts that matches out of them. */
+function taken(parts, matches) {
+  const place = parts.findIndex(matches);
+  return place < 0 ? null : parts.splice(place, 1)[0];
+}
+
+const SAID = {
+  text: ({ text }, find) => settled(find((part) => part.kind === "text") ?? newText("text"), text),
+  thinking: ({ text }, find) => settled(find((part) => part.kind === "thinking") ?? newText("thinking"), text),
+  tool_call: ({ id, name, arguments: written }, find) => {
+    const part = settled(find((part) => part.kind === "call" && part.id === id) ?? newCall(id, name), written);
+    part.tool = name;
+    part.stage = "asked";
+    return part;
+  },
+  image: ({ media_type: media, reference }) => ({ kind: "image", media, reference }),
+};
+
+/** A part as it is on record (invariant 2). */
+function settled(part, text) {
+  if (textOf(part) !== text) {
+    if (part.pieces.length) part.edition += 1;
+    part.pieces = [text];
+  }
+  part.isOpen = false;
+  return part;
+}
+
+function closeAnswer(run, now) {
+  endThought(run.parts.at(-1), now);
+  for (const part of run.parts.slice(run.answerFrom ?? run.parts.length)) part.isOpen = false;
+  run.answerFrom = null;
+}
+
+/* Calls. */
+
+function withCall(run, id, change, isLast = false) {
+  const isIt = (part) => part.id === id;
+  const open = isLast ? run.openCalls.findLast(isIt) : run.openCalls.find(isIt);
+  const part = open ?? run.parts.findLast((part) => part.kind === "call" && isIt(part));
+  if (part) change(part);
+}
+
+function closeCall(run, part, { verdict, why, result, remains, at }) {
+  run.openCalls = run.openCalls.filter((open) => open !== part);
+  part.stage = "over";
+  part.verdict = verdict;
+  part.why = why ?? null;
+  part.result = result;
+  part.remains = remains ?? null;
+  part.took = between(part.startedAt, at);
+}
+
+/** Takes what was learnt after the end: a call that had leaked and ended after all is late. */
+export function learn(run, receipt) {
+  for (const { call, verdict } of receipt.calls ?? []) {
+    if (verdict === "late") withCall(run, call, (part) => { part.verdict = "late"; });
+  }
+  return run;
+}
+
+/* Tokens. */
+
+const WORST = ["reported", "reported_running", "looked_up", "counted", "estimated", "bounded", "unknown"];
+
+/** The sum of two figures: only as good as its weaker part, and unknown is not 0. */
+export function plus(a, b) {
+  const both = (x, y) => (x === null || y === null ? null : x + y);
+  const value = both(a.value, b.value);
+  const low = a.low === null && b.low === null ? null : (a.low ?? 0) + (b.low ?? 0);
+  const worse = WORST[Math.max(WORST.indexOf(a.provenance), WORST.indexOf(b.provenance))];
+  const provenance = value !== null ? worse : low !== null ? "bounded" : "unknown";
+  return { value, provenance, low, high: both(a.high, b.high) };
+}
+
+/** What a run has used, as billed: `{input, output}` (caches are part of the input), or nothing if no call has ended. */
+export function usageOf(run) {
+  const calls = run.usage.map(({ used: { billed } }) => ({
+    input: [billed.input, billed.cache_read, billed.cache_write].reduce(plus), output: billed.output,
+  }));
+  if (!calls.length) return null;
+  return calls.reduce((a, b) => ({ input: plus(a.input, b.input), output: plus(a.output, b.output) }));
+}

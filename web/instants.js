@@ -1,0 +1,43 @@
+// When things happened in a run, in milliseconds since it began.
+//
+// 1. Times are measured by the monotonic clock of the process that ran the run.
+// 2. Another owner of the run is another process, whose monotonic clock began anew: its first event is placed by wall time,
+//    and never before what was already there.
+
+/** Microseconds since 1970, of which `Date` keeps only the thousands. */
+export function wallUs(wall) {
+  const fraction = /\.(\d+)/.exec(wall)?.[1] ?? "";
+  return Math.floor(Date.parse(wall) / 1000) * 1e6 + Number(fraction.padEnd(6, "0").slice(0, 6));
+}
+
+/** The clock of one run. */
+export class Instants {
+  #owners = new Map();
+  #beginUs = null;
+  /** The latest instant that was asked for. */
+  latest = 0;
+
+  /** When a record was written. */
+  of(record) {
+    return this.at(record.epoch, record.at);
+  }
+
+  /** When a stamp of this owner was made. It is before the run only if a clock is wrong. */
+  at(epoch, stamp) {
+    const owner = this.#owners.get(epoch) ?? this.#meet(epoch, stamp);
+    const ms = owner.ms + (stamp.mono_us - owner.mono) / 1000;
+    if (ms > this.latest) this.latest = ms;
+    return ms;
+  }
+
+  #meet(epoch, stamp) {
+    const us = wallUs(stamp.wall);
+    this.#beginUs ??= us;
+    const owner = { mono: stamp.mono_us, ms: Math.max((us - this.#beginUs) / 1000, this.latest) };
+    this.#owners.set(epoch, owner);
+    return owner;
+  }
+
+  /** Whether more than one process owned the run: then some times are by wall clock. */
+  get isMixed() { return this.#owners.size > 1; }
+}

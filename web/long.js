@@ -1,0 +1,69 @@
+// Texts of any length, shown as text and in pieces, so that nothing freezes.
+//
+// 1. A text beyond `SHORT` is shown in its beginning, with a button that says how much there is.
+// 2. All of it is put in piece by piece, a few each frame. A piece that nobody sees is not laid out.
+// 3. Marks that turn the direction of text stay within the text that they are in.
+
+import { everyFrame, h } from "./dom.js";
+import { size } from "./runwords.js";
+
+const SHORT = 6000;
+const PIECE = 16_000;
+const PIECES_A_FRAME = 4;
+
+/**
+ * A text in an element.
+ * @param {string} text
+ * @param {{short?: number, label?: string}} [how]
+ */
+export function longText(text, { short = SHORT, label } = {}) {
+  const place = h("div", { class: "long", dir: "auto", "aria-label": label });
+  if (text.length <= short) {
+    place.append(piece(text));
+    return place;
+  }
+  place.append(piece(text.slice(0, whole(text, short))));
+  const rest = h("button", { type: "button", class: "plain more", onclick: () => all(place, rest, text, short) }, `Show all ${size(text.length)}`);
+  place.append(rest);
+  return place;
+}
+
+const piece = (text) => h("pre", null, text);
+
+function all(place, button, text, from) {
+  button.disabled = true;
+  let at = whole(text, from);
+  const more = everyFrame(() => {
+    if (!place.isConnected) return;
+    for (let count = 0; count < PIECES_A_FRAME && at < text.length; count += 1) {
+      const end = edge(text, at);
+      place.insertBefore(piece(text.slice(at, end)), button);
+      at = end;
+    }
+    if (at < text.length) {
+      button.textContent = `${Math.floor((at / text.length) * 100)} % of ${size(text.length)}…`;
+      more();
+    } else button.remove();
+  });
+  more();
+}
+
+/** Where a piece that begins here ends: at the end of a line if there is one near. */
+function edge(text, at) {
+  const end = whole(text, Math.min(at + PIECE, text.length));
+  if (end >= text.length) return text.length;
+  const line = text.lastIndexOf("\n", end - 1);
+  return line > at ? line + 1 : end;
+}
+
+/** Never between the halves of a character. */
+function whole(text, at) {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
+}
+
+/** A value as JSON for people. Marks that turn the direction of text are written out, so that it reads as it is. */
+export function pretty(value) {
+  const hidden = /[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/g;
+  return JSON.stringify(value, null, 2).replace(hidden, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

@@ -1,0 +1,105 @@
+// The words of a run's facts, stops and receipts, for people.
+
+import { REASON, VERDICT, money, number, several, span } from "./words.js";
+import { wallUs } from "./instants.js";
+
+/** How hard a run was stopped. */
+export const FORCE = {
+  after_turn: "after the turn: what was in progress could finish",
+  graceful: "gracefully: the model was cut at once, tools had their grace",
+  now: "now: everything was cut at once",
+};
+export const FORCE_WORD = { after_turn: "after the turn", graceful: "gracefully", now: "now" };
+
+/** Where a stop met a run. */
+export const CUT_IN = {
+  queued: "while it waited for its session", hook: "in a hook", model: "in the model’s answer",
+  backoff: "while it waited to try again", tools: "while tools ran", waiting: "while it waited for a yes", between: "between two steps",
+};
+
+/** Why a call was not run. */
+export const REFUSED = {
+  unknown_tool: "there is no tool of that name", bad_arguments: "its arguments were wrong", duplicate_id: "its id was used twice",
+  denied_by_hook: "a hook said no", denied_by_person: "a person said no", call_cancelled: "it was cancelled first",
+  run_cancelled: "the run was stopped first", lost: "the process died first",
+};
+
+/** What is done to learn a better figure. */
+export const PENDING = {
+  draining: "the rest of the answer is read, to learn what it cost", looking_up: "the provider is asked what it charges",
+  counting: "the provider is asked to count",
+};
+
+export const COMPENSATION = {
+  started: "undoing was begun", done: "undone", failed: "undoing failed", unknown: "whether it was undone is unknown",
+};
+
+/** How a bar of the timeline ended. */
+export const HOW = {
+  ...VERDICT, open: "still open", over: "over", answered: "answered", failed: "failed", lost: "lost: its process died",
+  panicked: "panicked", continued: "went on", denied: "said no", cancelled: "cancelled the run", approved: "approved",
+  closed: "closed: the run was stopped first",
+};
+
+/** How a run ended, in a sentence's end. */
+export function ending(outcome) {
+  if (!outcome) return "not settled yet";
+  if (outcome.kind === "cancelled") return `stopped: ${REASON[outcome.reason] ?? outcome.reason}`;
+  if (outcome.kind === "completed") return STOP[outcome.stop] ?? "completed";
+  if (outcome.kind === "failed") return `failed: ${outcome.message}`;
+  return outcome.kind === "lost" ? "lost: the process that ran it died" : outcome.kind;
+}
+const STOP = {
+  end_turn: "completed", max_tokens: "completed: the limit of tokens for one answer was reached",
+  stop_sequence: "completed at a stop sequence", refused: "completed: the model refused", tool_use: "completed",
+};
+
+/** A wall time of day to the microsecond, in the reader's time zone. */
+export function exactTime(wall) {
+  const micros = String(wallUs(wall) % 1e6).padStart(6, "0");
+  return `${new Date(wall).toLocaleTimeString("en-GB", { hour12: false })}.${micros}`;
+}
+
+/** A day, in the reader's time zone. */
+export const dayOf = (wall) => new Date(wall).toLocaleDateString(undefined, { year: "numeric", month: "long", day: "numeric" });
+
+/** The name of the reader's time zone. */
+export const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** So many bytes or characters: "640 characters", "12 kB", "5.2 MB". */
+export function size(length) {
+  if (length < 2000) return several(length, "character");
+  return length < 1e6 ? `${number(Math.round(length / 1000))} kB` : `${(length / 1e6).toFixed(1)} MB`;
+}
+
+/** An addendum in words. */
+export function addendum(it, toolOf) {
+  const { type } = it;
+  const text = (result) => result.content.map((part) => part.text ?? part.reference ?? "").join("\n");
+  if (type === "late_result") return [`${toolOf(it.call)} ended after the run. Nobody believes its result:`, text(it.result)];
+  if (type === "compensation_started") return [`Undoing ${toolOf(it.call)} was asked for${it.by ? ` by ${it.by}` : ""}.`, ""];
+  if (type === "compensation_finished") {
+    const how = it.end === "unknown" ? "its time was over first" : it.result.status === "ok" ? "done" : "failed";
+    return [`Undoing ${toolOf(it.call)}: ${how}.`, text(it.result)];
+  }
+  if (type === "undelivered") {
+    const words = it.parts.map((part) => part.text ?? part.arguments ?? "").join("\n");
+    return [`Model call ${it.call} went on behind the cut; nobody was shown this:`, words];
+  }
+  if (type === "usage_corrected") return [`The last word on what model call ${it.call} used.`, ""];
+  return [type, JSON.stringify(it)];
+}
+
+/** A cost with how sure it is, for a title. */
+export const moneyInFull = (cost) => (cost ? `${money(cost)}${cost.value === null ? ", only limits are known" : ""}` : "");
+
+/** A time since the run began, to the millisecond where the run is not hours long: "840 µs", "12.4 ms", "18.074 s", "2:05.120". */
+export function since(ms) {
+  if (ms < 0) return `−${since(-ms)}`;
+  if (ms < 10) return span(ms);
+  if (ms < 1000) return `${ms.toFixed(1)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(3)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = ((ms % 60_000) / 1000).toFixed(3).padStart(6, "0");
+  return minutes < 60 ? `${minutes}:${seconds}` : `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${seconds.slice(0, 2)}`;
+}
