@@ -77,12 +77,12 @@ class Person:
         """Keeps what is put into live regions from now on."""
         self.ask("""
           window.told = [];
-          const regions = '[aria-live]:not([aria-live=off]), [role=status], [role=alert], [role=log]';
+          const regions = '[aria-live], [role=status], [role=alert], [role=log]';
           new MutationObserver((changes) => {
             for (const {target} of changes) {
               const element = target.nodeType === 1 ? target : target.parentElement;
               const region = element?.closest(regions);
-              if (region && region.textContent.trim()) window.told.push(region.textContent.trim());
+              if (region && region.getAttribute('aria-live') !== 'off' && region.textContent.trim()) window.told.push(region.textContent.trim());
             }
           }).observe(document.body, {subtree: true, childList: true, characterData: true});
         """)
@@ -115,6 +115,10 @@ class Person:
         self.keys(ENTER)
         begun = lambda: [run for run in self.house.runs() if run["run_id"] not in before]
         return until(f"a run of {text!r} begins", begun)[0]["run_id"]
+
+    def stop(self):
+        """Presses Stop beside the input, which is where Send was."""
+        self.press("button", "^Stop", self.wait_for("form"))
 
     def focused(self):
         """The name of what has the focus."""

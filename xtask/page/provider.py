@@ -91,9 +91,12 @@ class Provider:
         for message in reversed(body["messages"]):
             if message["role"] == "assistant":
                 answers += 1
-            text = words(message)
-            if message["role"] == "user" and text in self.plans:
-                turns = self.plans[text]
+            if message["role"] != "user":
+                continue
+            # Beside the prompt it may be told that the last answer was stopped.
+            found = [prompt for prompt in self.plans if prompt in words(message)]
+            if found:
+                turns = self.plans[max(found, key=len)]
                 return turns[answers] if answers < len(turns) else ["Done."]
         return ["I was not told what to say to this."]
 

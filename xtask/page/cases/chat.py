@@ -90,13 +90,13 @@ def markdown_is_shown_as_it_is_meant(world):
     person.house.settled(run)
     person.wait_for("button", "^Send")
     shown = lambda selector: person.ask("return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)", selector)
-    until("the list is there", lambda: shown("main li") == ["one", "two"])
+    until("the list is there", lambda: shown("[data-run] li") == ["one", "two"])
     assert shown("main em") == ["stress"] and shown("main strong")[-1:] == ["more"], (shown("main em"), shown("main strong"))
     assert 'print("<b>not bold</b>")' in "".join(shown("main pre")), shown("main pre")
     assert any("A title" in text for text in shown("main :is(h1, h2, h3, h4, h5, h6)"))
     link = person.ask("const a = document.querySelector('main a[href^=\"https://example.org\"]'); return a && [a.href, a.rel]")
     assert link and link[0] == "https://example.org/a" and "noopener" in link[1], link
-    assert not person.find("main b"), "a tag in code became a tag"
+    assert not person.find("[data-run] b"), "a tag in code became a tag"
     assert "**" not in person.text() and "```" not in person.text()
 
 

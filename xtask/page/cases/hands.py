@@ -32,7 +32,8 @@ def a_conversation_needs_no_mouse(world):
     person.tab_to("^button Send")
     person.keys(ENTER)
     run = until("a run begins", lambda: [it for it in person.house.runs() if it["run_id"] not in before])[0]["run_id"]
-    at_least(person, 20)
+    # Longer than a hasty second press on what was Send a moment ago, which is taken for none.
+    at_least(person, 80)
     if not person.focused().startswith("button Stop"):
         person.tab_to("^button Stop")
     person.keys(ENTER)
@@ -95,7 +96,7 @@ def stop_a_row(person, runs):
 @case
 def everything_has_a_name_for_a_screen_reader(world):
     person = world.person()
-    wanted = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "dialog", "img", "grid", "table", "radio", "switch"}
+    wanted = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "dialog", "img", "grid", "radio", "switch"}
     nameless = []
     for name, (route, found) in furnished(world).items():
         person.open(route)
@@ -122,7 +123,7 @@ def what_changes_is_said_once_and_not_word_by_word(world):
     run = person.say("Count aloud.")
     at_least(person, 150)
     assert len(person.told()) <= 6, f"{len(person.told())} announcements for one answer: {person.told()[:10]}"
-    person.press("button", "^Stop")
+    person.stop()
     person.house.settled(run)
     person.wait_for("[data-cut]")
     until("the stop is said", lambda: any("stop" in words.lower() for words in person.told()))
@@ -141,7 +142,7 @@ def a_slow_link_shows_the_page_and_carries_a_stop(world):
     took = time.monotonic() - began
     run = person.say("Count slowly for me.")
     until("some of it is shown", lambda: "w5 " in person.text(), patience=30)
-    person.press("button", "^Stop")
+    person.stop()
     # It is answered on the screen before the server has heard of it.
     until("it says that it is stopping", lambda: person.find("button", "now") or "stopp" in person.text().lower())
     assert person.house.settled(run)["outcome"]["kind"] == "cancelled"

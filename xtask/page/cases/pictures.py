@@ -84,7 +84,7 @@ def a_picture_of_an_answer_that_was_stopped(world):
     person.wait_for("textarea")
     run = person.say("Tell me a long story about a lighthouse")
     until("some of it is there", lambda: len(person.text(person.find("main")).split()) > 130, patience=30)
-    person.press("button", "^Stop")
+    person.stop()
     house.settled(run)
     person.wait_for("[data-cut]")
     person.wait_for("button", "^Send")

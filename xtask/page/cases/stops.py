@@ -42,7 +42,7 @@ def stop_in_mid_text(world, stop):
 
 @case
 def the_stop_button_cuts_the_text_and_keeps_it(world):
-    person, run, receipt = stop_in_mid_text(world, lambda person: person.press("button", "^Stop"))
+    person, run, receipt = stop_in_mid_text(world, lambda person: person.stop())
     assert receipt["force"] == "graceful", receipt
     # The input is ready: the next prompt needs no click.
     assert person.focused().startswith("textarea"), person.focused()
@@ -80,12 +80,12 @@ def stubborn(world, prompt):
 @case
 def a_second_press_stops_now(world):
     person, run = stubborn(world, "Be stubborn.")
-    person.press("button", "^Stop")
+    person.stop()
     until("the stop has arrived", lambda: person.house.run(run)["state"] == "cancelling")
     # Pressed is not stopped: the page says so, and shows no cut before the run has settled.
     until("it says that it is stopping", lambda: "stopping" in person.text().lower())
     assert not person.find("[data-cut]"), "the cut is shown before it is settled"
-    person.press("button", "now")
+    person.press("button", "now", person.find("form"))
     person.house.settled(run)
     receipt = person.house.receipt(run)
     assert [request["force"] for request in receipt["requests"]] == ["graceful", "now"], receipt["requests"]
@@ -108,7 +108,7 @@ def escape_twice_stops_now(world):
 def a_prompt_while_it_is_stopping_is_taken(world):
     person, run = stubborn(world, "Be stubborn, and then hear me.")
     world.provider.plan("What is next?", ["This is next."])
-    person.press("button", "^Stop")
+    person.stop()
     until("the stop has arrived", lambda: person.house.run(run)["state"] == "cancelling")
     after = person.say("What is next?")
     assert person.house.run(after)["state"] in ("queued", "running", "settled")

@@ -47,7 +47,7 @@ def a_stop_in_a_tool_ends_its_processes(world):
     person.shows("ready", person.wait_for("[data-call]"))
     processes = until("three processes run", lambda: len(found := noted.read_text().split()) == 3 and found, (OSError,))
     assert all(map(is_alive, processes)), processes
-    person.press("button", "^Stop$")
+    person.stop()
     assert person.house.settled(run)["outcome"]["kind"] == "cancelled"
     assert not any(map(is_alive, processes)), "a process has outlived its run"
     [call] = calls_of(person, run)
@@ -128,7 +128,7 @@ def a_no_keeps_a_call_from_beginning(world):
 def a_run_that_waits_for_a_yes_can_be_stopped(world):
     file = place(world, "careful") / "stopped"
     person, run = asked(world, "May you, or not?", f"touch {file}")
-    person.press("button", "^Stop")
+    person.stop()
     assert person.house.settled(run)["outcome"]["kind"] == "cancelled"
     person.gone("button", "^Approve")
     person.wait_for("button", "^Send")
