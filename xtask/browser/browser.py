@@ -49,6 +49,7 @@ class Browser:
             raise
         self.session = "/session/" + begun["sessionId"]
         self.process = begun["capabilities"]["goog:processID"]
+        self.call("POST", self.session + "/timeouts", {"script": 120_000})
 
     def call(self, method, path, body=None):
         data = json.dumps(body).encode() if body is not None else None
