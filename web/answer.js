@@ -7,7 +7,7 @@
 import { Card } from "./card.js";
 import { fill, h, write } from "./dom.js";
 import { forceOf, fold, learn, newRun, textOf, usageOf } from "./fold.js";
-import { longText } from "./chatlong.js";
+import { longText } from "./long.js";
 import { safeAddress } from "./inline.js";
 import { Markdown } from "./markdown.js";
 import { dayAndTime, figure, figureInFull, REASON, span, timeOfDay } from "./words.js";
@@ -158,7 +158,7 @@ function endWords({ outcome, requests, stopTook, startedAt, parts }) {
   const by = requests[0]?.by;
   const isAsked = outcome.reason === "requested" || outcome.reason === "operator";
   const who = isAsked ? (by ? ` by ${by}` : "") : `: ${REASON[outcome.reason] ?? outcome.reason}`;
-  const where = startedAt && parts.length ? "Stopped here" : "Stopped before it began";
+  const where = !startedAt ? "Stopped before it began" : parts.length ? "Stopped here" : "Stopped before it had said anything";
   return `${where}${who}${stopTook === null ? "" : `, ${span(stopTook)} after it was asked`}`;
 }
 

@@ -191,6 +191,11 @@ link.addEventListener("back", back);
 link.addEventListener("key", askForKey);
 link.addEventListener("line", look);
 addEventListener("hashchange", go);
+// Where the address names the view, a link within the page would lead away from it.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  place.focus();
+});
 document.addEventListener("visibilitychange", look);
 setInterval(look, LINE);
 // Who we are decides what the views may offer; where no key is needed everybody is somebody.

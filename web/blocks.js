@@ -6,13 +6,16 @@
 // 3. Nothing nests deeper than `DEEPEST`: below that, text is text.
 // 4. Each block decides for itself in which direction it is written, and no mark in it reaches another.
 
+import { copyButton } from "./copy.js";
 import { h } from "./dom.js";
 import { inline, revealed } from "./inline.js";
 
 /** How many characters a block has at most, about (invariant 2). */
-export const BLOCK = 16_000;
-const CODE_BLOCK = 4 * BLOCK;
+export const BLOCK = 8_000;
+const CODE_BLOCK = 8 * BLOCK;
 const DEEPEST = 8;
+/** How many rows a table has before it goes on in the next. */
+const ROWS = 200;
 
 /** Puts lines together. `hand` is given each block that is complete. */
 export class Blocks {
@@ -61,9 +64,10 @@ export class Blocks {
   /** Takes a line into the open block; what grows too long goes on in another one (invariant 2). */
   push(text, bound = BLOCK) {
     const { open } = this;
-    if (open.size + text.length > bound && open.lines.length) {
+    const isLong = open.size + text.length > bound || (open.kind === "table" && open.lines.length >= ROWS);
+    if (isLong && open.lines.length) {
       this.hand(open);
-      this.open = { ...open, lines: [], size: 0, isJoined: true };
+      this.open = { ...open, lines: [], size: 0, isJoined: true, head: undefined };
     }
     this.open.lines.push(text);
     this.open.size += text.length + 1;
@@ -172,7 +176,7 @@ function fence(bare, indent) {
   const ticks = /^(`{3,}|~{3,})/.exec(bare)?.[0];
   if (!ticks) return null;
   const info = bare.slice(ticks.length).trim();
-  return ticks[0] === "`" && info.includes("`") ? null : { kind: "fence", ticks, indent, info: info.split(/\s/, 1)[0].slice(0, 40) };
+  return ticks[0] === "`" && info.includes("`") ? null : { kind: "fence", ticks, indent, info };
 }
 
 function closesFence(text, { ticks }) {
@@ -257,7 +261,9 @@ const MAKE = {
   table({ lines, columns, head }) {
     const row = (tag) => (line) => {
       const found = cells(line);
-      return h("tr", null, columns.map((align, at) => h(tag, { class: align, dir: "auto" }, inline(found[at] ?? ""))));
+      // A row that has more cells than the table has columns keeps them.
+      const all = Array.from({ length: Math.max(columns.length, found.length) }, (_, at) => [columns[at] ?? "start", found[at] ?? ""]);
+      return h("tr", null, all.map(([align, cell]) => h(tag, { class: `to-${align}`, dir: "auto" }, inline(cell))));
     };
     const top = head === undefined ? null : h("thead", null, row("th")(head));
     return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table" },
@@ -310,17 +316,8 @@ function itemNodes(lines, depth, isLoose) {
 /** A box with code, and a button that copies it. */
 function codeBox(text, info) {
   const code = h("code", null, revealed(text));
-  const copy = h("button", { type: "button", class: "plain copy", onclick: () => copyText(code.textContent, copy) }, "Copy");
-  return h("div", { class: "code", dir: "ltr" }, h("div", { class: "bar" }, h("span", null, info || "text"), copy),
+  const copy = copyButton("Copy", () => code.textContent);
+  copy.classList.add("plain");
+  return h("div", { class: "code", dir: "ltr" }, h("div", { class: "title" }, h("span", null, revealed(info) || "text"), copy),
     h("pre", { tabindex: "0" }, code));
-}
-
-async function copyText(text, button) {
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Not allowed";
-  }
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }

@@ -4,7 +4,7 @@
 // 2. What is old is marked as old: rows stay when the feed breaks, and nothing ticks on by itself.
 // 3. What is asked for stands in the address.
 
-import { address, may } from "./api.js";
+import { address, key, may } from "./api.js";
 import { controls } from "./filter.js";
 import { cord } from "./cord.js";
 import { everyFrame, fill, h, write } from "./dom.js";
@@ -153,7 +153,8 @@ function showEmpty(board) {
 
 function nothingRuns() {
   const url = address("/v1/runs");
-  const line = `curl ${url} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
+  const shown = key.get() ? ` -H "authorization: Bearer $ANDON_KEY"` : "";
+  const line = `curl ${url}${shown} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
   const to = (href, text) => h("a", { href }, text);
   const ways = [to("#/chat", "Talk to an agent"), ", see ", to("#/runs", "what ran"), ", or begin a run from a terminal:"];
   return [h("p", null, "Nothing runs now. ", ways), h("pre", { class: "command" }, line)];
@@ -161,10 +162,12 @@ function nothingRuns() {
 
 /** The feed was refused for good. */
 function refused(board, problem) {
-  const why = problem.status === 403 ? "This key may not look at runs: it takes the scope run:read." : problem.message;
+  const isBlind = problem.status === 403;
+  const listed = ["What is on record is in ", h("a", { href: "#/runs" }, "what ran"), "."];
+  const way = isBlind ? "Use a key with the scope run:read." : listed;
   board.rows.element.hidden = true;
+  board.upper.hidden = true;
   board.empty.hidden = false;
   board.empty.dataset.kind = "refused";
-  fill(board.empty, h("p", { class: "problem", role: "alert" }, why),
-    h("p", null, "Its runs can be listed in ", h("a", { href: "#/runs" }, "what ran"), "."));
+  fill(board.empty, h("p", { class: "problem", role: "alert" }, problem.message), h("p", null, way));
 }

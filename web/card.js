@@ -8,7 +8,7 @@ import { decide, Problem, serverNow, stopCall } from "./api.js";
 import { fill, h, write } from "./dom.js";
 import { forceOf, textOf } from "./fold.js";
 import { revealed } from "./inline.js";
-import { longText } from "./chatlong.js";
+import { longText } from "./long.js";
 import { pretty } from "./pretty.js";
 import { number, span, VERDICT } from "./words.js";
 
@@ -76,7 +76,7 @@ export class Card {
     Object.assign(shown, { edition: part.edition, pieces: part.pieces.length, isOpen: part.isOpen });
     const text = revealed(part.isOpen ? textOf(part) : pretty(textOf(part)));
     const isLong = text.length > FOLD_ABOVE || text.split("\n", 12).length > 11;
-    const body = longText(text, { class: "mono block", dir: "ltr" });
+    const body = exactly(text);
     if (!isLong || part.isOpen || part.digest) fill(this.arguments, body);
     else fill(this.arguments, h("details", null, h("summary", null, `Arguments, ${number(text.length)} characters`), body));
   }
@@ -98,7 +98,7 @@ export class Card {
       onkeydown: (event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
     const yes = h("button", { type: "button", class: "strong", onclick: () => this.decide("approve") }, "Approve");
     const no = h("button", { type: "button", class: "stop", onclick: () => this.decide("deny", why.value.trim()) }, "Deny");
-    fill(ask, h("p", null, "This call waits for a person. With these arguments, may it be made?"), h("div", { class: "row" }, yes, no, why));
+    fill(ask, h("p", null, "This call waits for a person. With these arguments, may it be made?"), h("div", { class: "answers" }, yes, no, why));
   }
 
   async decide(decision, why) {
@@ -128,7 +128,7 @@ export class Card {
     const said = part.result?.content ?? [];
     const text = said.map((content) => content.text ?? `[${content.media_type} at ${content.reference}]`).join("\n");
     const notes = [...(part.remains?.leaked ?? []).map((name) => `Leaked: ${name}`), ...(part.remains?.notes ?? [])];
-    const body = text && longText(revealed(text), { class: "mono block", dir: "ltr" });
+    const body = text && exactly(revealed(text));
     const isFolded = text.length > FOLD_ABOVE * 4;
     fill(this.result, body && (isFolded ? h("details", { open: true }, h("summary", null, "Result"), body) : body),
       notes.map((note) => h("p", { class: "small soft" }, note)));
@@ -184,6 +184,13 @@ export class Card {
       fill(this.problem, error.message);
     }
   }
+}
+
+/** A text for machines, as it is. */
+function exactly(text) {
+  const body = longText(text);
+  body.dir = "ltr";
+  return h("div", { class: "mono block" }, body);
 }
 
 const strongest = (a, b) => (a === "now" || b === "now" ? "now" : a ?? (b === "after_turn" ? null : b));

@@ -8,9 +8,13 @@ import { Composer } from "./composer.js";
 import { fill, h } from "./dom.js";
 import { keepEnd } from "./ends.js";
 import { Talk } from "./talk.js";
-import { dayAndTime, several } from "./words.js";
+import { several } from "./words.js";
 
 const SECOND = 1000;
+const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+/** When something was, in as few words as will do. */
+const lately = (wall) => (new Date(wall).toDateString() === new Date().toDateString() ? HOUR : DAY).format(new Date(wall));
 
 /** The view. */
 export default async function view(place, { parts: [app, session], query }, signal) {
@@ -98,10 +102,11 @@ class Chat {
   async open() {
     this.composer.restore();
     if (!may("run:create") || !this.agent) this.close();
-    else if (matchMedia("(pointer: fine)").matches) this.composer.focus();
+    else if (!matchMedia("(pointer: coarse)").matches) this.composer.focus();
     this.listSessions();
     await this.talk.open();
     this.ends.ready();
+    this.composer.isReady = true;
     this.changed();
   }
 
@@ -191,7 +196,7 @@ class Chat {
   sessionItem({ session, title, updated_at: updated, runs }) {
     const isThis = session === this.session;
     return h("li", null, h("a", { href: this.link(session), "aria-current": isThis ? "page" : null },
-      h("bdi", null, title ?? session), h("span", { class: "soft small" }, `${dayAndTime(updated)} · ${several(runs, "run")}`)));
+      h("bdi", null, title ?? session), h("span", { class: "soft small" }, `${lately(updated)} · ${several(runs, "run")}`)));
   }
 }
 

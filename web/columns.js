@@ -74,7 +74,11 @@ export const COLUMNS = [
   tokens("out", "Tokens out", "output"),
   {
     key: "cost", name: "Cost", isNumber: true, isDown: true, make: plain,
-    draw: ({ text }, { row }) => put(text, `${row.open && row.cost?.value ? "≥ " : ""}${money(row.cost)}`),
+    draw: ({ cell, text }, { row }) => {
+      const known = row.open && row.cost?.value === 0 ? "…" : money(row.cost);
+      put(text, row.open && row.cost?.value ? `≥ ${known}` : known);
+      title(cell, known);
+    },
     rank: ({ row }) => row.cost?.value ?? row.cost?.low ?? -1,
   },
   named("model", "Model"),
@@ -122,12 +126,12 @@ function drawState({ cell, lamp, text, more, yes }, entry) {
   mark(lamp, "state", state);
   mark(lamp, "outcome", row.outcome?.kind);
   put(text, doing({ ...row, state }));
-  put(more, further(row));
+  const problem = state === "settled" ? undefined : press(id)?.problem;
+  put(more, problem ? " not stopped" : further(row));
   const waits = state === "waiting";
   if (yes.hidden === waits) yes.hidden = !waits;
   const href = `#/chat/${part(row.app)}/${part(row.session)}?user=${part(row.user)}`;
   if (waits && yes.getAttribute("href") !== href) yes.setAttribute("href", href);
-  const problem = press(id)?.problem;
   title(cell, problem ? `Not stopped: ${problem}` : inFull(row, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }

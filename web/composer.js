@@ -24,6 +24,8 @@ export class Composer {
     this.how = how;
     this.mode = "send";
     this.changedAt = -Infinity;
+    /** Before it is, what the button does was not seen to change. */
+    this.isReady = false;
     this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto", enterkeyhint: "send",
       oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
     [this.label, this.hint] = [h("b"), h("small")];
@@ -31,14 +33,14 @@ export class Composer {
     this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");
     this.problem = h("p", { class: "problem small", role: "alert" });
     this.element = h("form", { class: "composer", onsubmit: (event) => event.preventDefault() },
-      this.problem, h("div", { class: "row" }, this.input, h("div", { class: "buttons" }, this.next, this.button)));
+      this.problem, h("div", { class: "write" }, this.input, h("div", { class: "presses" }, this.next, this.button)));
     this.show();
   }
 
   /** What the button does next. */
   become(mode) {
     if (mode === this.mode) return;
-    if ((mode === "send") !== (this.mode === "send")) this.changedAt = performance.now();
+    if (this.isReady && (mode === "send") !== (this.mode === "send")) this.changedAt = performance.now();
     this.mode = mode;
     this.show();
   }
@@ -72,6 +74,8 @@ export class Composer {
       return;
     }
     this.send();
+    // It was not the button that was pressed: who presses that now means it.
+    this.changedAt = -Infinity;
   }
 
   send(next = false) {

@@ -52,7 +52,7 @@ function shown({ model, form, request, messages }) {
     earlier, place,
     h("details", { class: "raw" }, h("summary", null, "The request, as it would be sent"),
       h("p", { class: "small soft" }, "“<the next prompt>” stands for what will be said next."),
-      h("div", { class: "bar" }, copyButton("Copy JSON", () => json)), longText(json, { label: "JSON" })),
+      h("div", { class: "titlebar" }, copyButton("Copy JSON", () => json)), longText(json, { label: "JSON" })),
   ];
 }
 
@@ -73,9 +73,9 @@ function partOf(it) {
   if (it.type === "thinking") {
     return h("details", null, h("summary", null, it.signature ? "Thinking" : "Thinking, without a seal: it is not sent back"), longText(it.text));
   }
-  if (it.type === "tool_call") return h("div", { class: "call", "data-call": it.id }, h("p", null, "Calls ", h("b", null, h("bdi", null, it.name)), " ", h("code", null, it.id)), longText(it.arguments));
+  if (it.type === "tool_call") return h("div", { class: "toolcall", "data-call": it.id }, h("p", null, "Calls ", h("b", null, h("bdi", null, it.name)), " ", h("code", null, it.id)), longText(it.arguments));
   if (it.type === "tool_result") {
-    return h("div", { class: "call", "data-call": it.call }, h("p", null, h("code", null, it.call), ` ${STATUS[it.status] ?? it.status}`), it.content.map(contentOf));
+    return h("div", { class: "toolcall", "data-call": it.call }, h("p", null, h("code", null, it.call), ` ${STATUS[it.status] ?? it.status}`), it.content.map(contentOf));
   }
   if (it.type === "image") return contentOf(it);
   return longText(pretty(it));

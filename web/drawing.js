@@ -39,7 +39,7 @@ function draw(state, trace, window, now) {
   state.left = left;
   state.place = scale(window.from, window.to, left, width - RIGHT);
   const rows = rowsOf(trace, window, state.how.zero === undefined ? null : now);
-  state.top = 26 + markRows(trace.marks, state.how.zero !== undefined) * 16;
+  state.top = 26 + markRows(trace.marks, window, state.how.zero !== undefined) * 16;
   const height = state.top + Math.max(rows.length, 1) * LANE + FOOT;
   set(state.svg, "viewBox", `0 0 ${width} ${height}`);
   set(state.svg, "width", width);
@@ -66,7 +66,7 @@ function axis({ layers, place, left, top, how }, window, width, height, rows) {
   });
   const names = rows.filter(({ group }, at) => rows[at - 1]?.group !== group).map(({ group }) => {
     const y = top + rows.findIndex((row) => row.group === group) * LANE;
-    return h("svg:g", { class: "name" }, h("svg:line", { x1: 0, x2: width, y1: y, y2: y }), h("svg:text", { x: 4, y: y + 16 }, GROUPS[group]));
+    return h("svg:g", { class: "lanename" }, h("svg:line", { x1: 0, x2: width, y1: y, y2: y }), h("svg:text", { x: 4, y: y + 16 }, GROUPS[group]));
   });
   layers.axis.replaceChildren(...found, ...names);
 }
@@ -128,7 +128,7 @@ function label(text, bar, y, width, room) {
 
 function made(state, key) {
   const element = h("svg:g", { class: "piece", role: "img", tabindex: -1 },
-    h("svg:title"), h("svg:rect", { class: "body", rx: 3 }), h("svg:rect", { class: "first", rx: 3 }), h("svg:rect", { class: "edge" }), h("svg:text"));
+    h("svg:title"), h("svg:rect", { class: "barbody", rx: 3 }), h("svg:rect", { class: "first", rx: 3 }), h("svg:rect", { class: "edge" }), h("svg:text"));
   state.known.set(key, element);
   state.layers.lanes.append(element);
   return element;

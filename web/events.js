@@ -6,7 +6,7 @@
 // 3. The list stays where somebody has scrolled it. At its end it follows what comes.
 // 4. JSON is made when it is opened.
 
-import { announce, everyFrame, fill, h, set, write } from "./dom.js";
+import { announce, everyFrame, h, set, write } from "./dom.js";
 import { number, several } from "./words.js";
 import { since } from "./runwords.js";
 import { KIND, main } from "./facts.js";
@@ -196,6 +196,3 @@ function jumpTo(state, search, seq, draw, isQuiet) {
   choose(state, index, draw);
   return true;
 }
-
-/** Nothing is known yet: as much room as will be needed. */
-export const eventsSkeleton = () => fill(h("div", { class: "eventpanel skeleton" }), h("p", null, "Reading the events…"));

@@ -16,7 +16,7 @@ export function factPane() {
     show(fact, at, toolOf) {
       const json = pretty(fact);
       fill(element,
-        h("div", { class: "bar" }, h("h3", null, `${fact.seq}: ${KIND[fact.type] ?? fact.type}`), copyButton("Copy JSON", () => json)),
+        h("div", { class: "titlebar" }, h("h3", null, `${fact.seq}: ${KIND[fact.type] ?? fact.type}`), copyButton("Copy JSON", () => json)),
         h("p", { class: "small soft" }, `${since(at)} after the run began, at `, h("time", { datetime: fact.at.wall }, exactTime(fact.at.wall))),
         h("p", null, h("bdi", null, main(fact, toolOf))),
         longText(json, { label: "JSON" }));

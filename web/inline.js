@@ -11,6 +11,10 @@ import { h } from "./dom.js";
 const SCHEMES = new Set(["http:", "https:", "mailto:"]);
 /** Longer ones are no links. */
 const LONGEST_ADDRESS = 2000;
+/** So many marks may wait to be closed, or brackets in an address: deeper, they are text. */
+const DEEPEST = 16;
+/** So many pieces may a text have: behind them it is plain. Nobody writes so many by hand, and laying them out takes long. */
+const MOST = 1500;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const SPACE = /\s/;
 /** Characters at which something may begin; all others are text. */
@@ -29,22 +33,20 @@ export const revealed = (text) =>
  */
 export function inline(text) {
   const reader = { text, at: 0, nodes: [], opens: [], noCode: new Set() };
-  while (reader.at < text.length) step(reader);
+  while (reader.at < text.length && reader.nodes.length < MOST) step(reader);
+  reader.nodes.push(text.slice(reader.at));
   return emphasis(reader.nodes).map(node);
 }
 
-const node = (it) => {
-  if (typeof it === "string") return document.createTextNode(it);
-  return it.tag ? h(it.tag, it.properties, ...joined(it.children).map(node)) : document.createTextNode(it.text);
-};
+const node = (it) =>
+  (typeof it === "string" ? document.createTextNode(it) : h(it.tag, it.properties, joined(it.children).map(node)));
 
 /** Texts that stand beside each other are one. */
 function joined(list) {
   const all = [];
   for (const it of list) {
-    const text = typeof it === "string" ? it : it.tag ? null : it.text;
-    if (text !== null && typeof all.at(-1) === "string") all[all.length - 1] += text;
-    else all.push(text ?? it);
+    if (typeof it === "string" && typeof all.at(-1) === "string") all[all.length - 1] += it;
+    else all.push(it);
   }
   return all;
 }
@@ -134,7 +136,7 @@ function close(reader) {
     literal(reader);
     return;
   }
-  const inside = emphasis(reader.nodes.splice(opened.place).slice(1));
+  const inside = emphasis(reader.nodes.splice(opened.place).slice(1)).map(opened.isImage ? plainly : withoutLinks);
   if (opened.isImage) inside.unshift("🖼 ");
   if (!inside.length) inside.push(address);
   reader.nodes.push(anchor(address, inside));
@@ -142,6 +144,10 @@ function close(reader) {
   if (!opened.isImage) reader.opens = reader.opens.filter(({ isImage }) => isImage);
   reader.at = target.end;
 }
+
+const plainly = (it) => (typeof it === "string" ? it : it.children.map(plainly).join(""));
+/** What an image says, within a link, is part of what the link says. */
+const withoutLinks = (it) => (it.tag === "a" ? plainly(it) : it.tag ? { ...it, children: it.children.map(withoutLinks) } : it);
 
 /** What stands behind `](`: an address, perhaps in angles, perhaps with a title, and `)`. */
 function destination(text, from) {
@@ -154,7 +160,8 @@ function destination(text, from) {
   for (at = begin; at < limit; at += 1) {
     const it = text[at];
     if (it === "\n" || (isAngled ? it === ">" : it === " ")) break;
-    if (!isAngled && it === "(") depth += 1;
+    if (isAngled && it === "<") return null;
+    if (!isAngled && it === "(" && (depth += 1) > DEEPEST) return null;
     if (!isAngled && it === ")" && depth-- === 0) break;
   }
   const address = text.slice(begin, at);
@@ -244,9 +251,9 @@ function marks(reader) {
   const inWord = mark === "_";
   const canOpen = isLeft && (!inWord || !isRight || isMarkBefore);
   const canClose = isRight && (!inWord || !isLeft || isMarkAfter);
-  if ((mark === "~" && count !== 2) || (!canOpen && !canClose)) literal(reader, count);
+  if ((mark === "~" && count !== 2) || count > DEEPEST || (!canOpen && !canClose)) literal(reader, count);
   else {
-    reader.nodes.push({ mark, count, all: count, canOpen, canClose, text: mark.repeat(count) });
+    reader.nodes.push({ mark, count, all: count, canOpen, canClose });
     reader.at += count;
   }
 }
@@ -267,7 +274,7 @@ function emphasis(list) {
       continue;
     }
     if (it.canClose) closeMarks(frames, it, barren);
-    if (it.count && it.canOpen) frames.push({ opener: it, children: [] });
+    if (it.count && it.canOpen && frames.length < DEEPEST) frames.push({ opener: it, children: [] });
     else if (it.count) frames.at(-1).children.push(it.mark.repeat(it.count));
   }
   flatten(frames, 0);

@@ -3,7 +3,7 @@
 // 1. It shows what the server said last, and nothing that was only asked for.
 // 2. Every hold is shown with a way to open it, for who may.
 
-import { call, link, may } from "./api.js";
+import { call, link, may, me } from "./api.js";
 import { fill, h, write } from "./dom.js";
 import { dayAndTime, timeOfDay } from "./words.js";
 
@@ -17,6 +17,7 @@ export function lineBar(roster, signal) {
   const state = h("div", { class: "line-state", "data-line-state": "unknown" });
   const holds = h("ul", { class: "holds", "aria-label": "What is held" });
   const isMine = may("admin");
+  let own = null;
   const askToHold = async () => {
     const hold = await import("./hold.js");
     if (!signal.aborted) hold.askToHold(roster, signal);
@@ -26,14 +27,16 @@ export function lineBar(roster, signal) {
     if (!line) return;
     state.dataset.lineState = line.state;
     const isHeld = line.state === "held";
-    const isOnAll = ({ app, user, tenant }) => !app && !user && !tenant;
+    // One's own tenant goes without saying.
+    const said = line.holds.map((hold) => ({ ...hold, other: hold.tenant === own ? undefined : hold.tenant }));
+    const isOnAll = ({ app, user, other }) => !app && !user && !other;
     const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
     const hold = h("button", { type: "button", class: "plain small", "data-line-hold": true, onclick: askToHold }, "Hold…");
-    fill(state, lamp, line.holds.filter(isOnAll).map((one) => held(roster, one, isMine)), isMine && hold);
-    fill(holds, line.holds.filter((one) => !isOnAll(one)).map((one) => h("li", null, held(roster, one, isMine))));
+    fill(state, lamp, said.filter(isOnAll).map((one) => held(roster, one, isMine)), isMine && hold);
+    fill(holds, said.filter((one) => !isOnAll(one)).map((one) => h("li", null, held(roster, one, isMine))));
   };
   roster.watch((changes) => { if (changes.has("line")) draw(); }, signal);
-  draw();
+  me().then(({ tenant }) => { own = tenant; draw(); }).catch(draw);
   return { state, holds };
 }
 
@@ -47,11 +50,11 @@ function held(roster, hold, isMine) {
     hold.reason && [": ", h("bdi", { class: "clip", title: hold.reason }, hold.reason)], " ", isMine && open, said);
 }
 
-function whom({ app, user, tenant }) {
-  const of = tenant ? [" of ", h("bdi", null, tenant)] : null;
+function whom({ app, user, other }) {
+  const of = other ? [" of ", h("bdi", null, other)] : null;
   if (app) return ["Agent ", h("bdi", null, app), of, " is held"];
   if (user) return ["User ", h("bdi", null, user), of, " is held"];
-  return tenant ? ["Tenant ", h("bdi", null, tenant), " is held"] : null;
+  return other ? ["Tenant ", h("bdi", null, other), " is held"] : null;
 }
 
 /** Opens the line, or one hold on it, and says what came of it. */

@@ -9,7 +9,7 @@ import { size } from "./runwords.js";
 
 const SHORT = 6000;
 const PIECE = 16_000;
-const PIECES_A_FRAME = 4;
+const PIECES_A_FRAME = 2;
 
 /**
  * A text in an element.
@@ -23,7 +23,7 @@ export function longText(text, { short = SHORT, label } = {}) {
     return place;
   }
   place.append(piece(text.slice(0, whole(text, short))));
-  const rest = h("button", { type: "button", class: "plain more", onclick: () => all(place, rest, text, short) }, `Show all ${size(text.length)}`);
+  const rest = h("button", { type: "button", class: "plain showall", onclick: () => all(place, rest, text, short) }, `Show all ${size(text.length)}`);
   place.append(rest);
   return place;
 }

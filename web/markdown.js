@@ -9,12 +9,14 @@ import { BLOCK, Blocks, element } from "./blocks.js";
 import { everyFrame, h } from "./dom.js";
 import { revealed } from "./inline.js";
 
-/** How many characters of a text are taken for markdown. */
+/** How many characters of a text are taken for markdown, and how many lines that are not code: the rest is plain. */
 export const PLAIN_AFTER = 400_000;
+const PLAIN_AFTER_LINES = 8_000;
 /** Milliseconds of a frame. */
 const SHARE = 8;
-/** How many pieces are put into the page in one frame. */
-const MOST = 400;
+/** How much is put into the page in one frame: laying it out takes its time too. */
+const MOST_BLOCKS = 200;
+const MOST_CHARACTERS = 200_000;
 
 /** A text that grows, drawn into an element. */
 export class Markdown {
@@ -32,6 +34,7 @@ export class Markdown {
     this.isPlain = false;
     this.tail = [];
     this.made = 0;
+    this.lines = 0;
     this.blocks = new Blocks((block) => this.put(element(block)));
     this.later = everyFrame(() => this.draw(SHARE), signal);
   }
@@ -53,15 +56,16 @@ export class Markdown {
     const { place } = this;
     place.replaceChildren();
     Object.assign(this, {
-      queue: [], offset: 0, taken: 0, partial: "", isRest: false, isPlain: false, tail: [],
+      queue: [], offset: 0, taken: 0, partial: "", isRest: false, isPlain: false, tail: [], lines: 0,
       blocks: new Blocks((block) => this.put(element(block))),
     });
   }
 
   draw(share) {
     const end = performance.now() + share;
+    const most = share === Infinity ? Infinity : this.taken + MOST_CHARACTERS;
     this.made = 0;
-    while (this.queue.length && performance.now() < end && (share === Infinity || this.made < MOST)) this.take();
+    while (this.queue.length && performance.now() < end && this.taken < most && (share === Infinity || this.made < MOST_BLOCKS)) this.take();
     this.drawTail();
     if (this.queue.length) this.later();
   }
@@ -116,7 +120,8 @@ export class Markdown {
   }
 
   bound() {
-    if (this.isPlain || this.taken < PLAIN_AFTER) return;
+    if (this.blocks.open?.kind !== "fence") this.lines += 1;
+    if (this.isPlain || (this.taken < PLAIN_AFTER && this.lines < PLAIN_AFTER_LINES)) return;
     this.blocks.end();
     this.isPlain = true;
   }

@@ -9,10 +9,16 @@ import { since } from "./runwords.js";
 const LETTER = 7;
 const ROW = 16;
 
+/** How many marks have a row of their own; the others have only a line. */
+const ROWS = 8;
+
 const main = (all) => all.filter(({ isMain }) => isMain);
+const within = (all, window) => all.filter(({ at }) => at >= window.from && at <= window.to).sort((a, b) => a.at - b.at);
+/** The marks that have words. */
+const worded = (seen, isMagnified) => (isMagnified && seen.length <= ROWS ? seen : main(seen));
 
 /** How many rows of words there are. */
-export const markRows = (all, isMagnified) => (isMagnified ? Math.max(1, main(all).length) : 1);
+export const markRows = (all, window, isMagnified) => (isMagnified ? Math.max(1, worded(within(all, window), true).length) : 1);
 
 /**
  * @param {import("./trace.js").Mark[]} all
@@ -22,11 +28,11 @@ export const markRows = (all, isMagnified) => (isMagnified ? Math.max(1, main(al
  * @param {number} [zero] what times are counted from, if the marks are magnified
  */
 export function marks(all, window, place, size, zero) {
-  const seen = all.filter(({ at }) => at >= window.from && at <= window.to).sort((a, b) => a.at - b.at);
+  const seen = within(all, window);
+  const rest = worded(seen, zero !== undefined);
   const line = (mark, y) => h("svg:line", { x1: place(mark.at), x2: place(mark.at), y1: y, y2: size.bottom, "data-mark": mark.name, "data-main": mark.isMain || null },
     h("svg:title", null, `${mark.name} at ${since(mark.at)}`));
-  const others = apart(seen.filter(({ isMain }) => !isMain), place).map((mark) => line(mark, size.top - 8));
-  const rest = main(seen);
+  const others = apart(seen.filter((mark) => !rest.includes(mark)), place).map((mark) => line(mark, size.top - 8));
   if (zero === undefined) return [...others, ...rest.map((mark) => line(mark, 20)), ...shared(rest, place, size.width)];
   return [...others, ...rest.flatMap((mark, row) => {
     const y = 14 + row * ROW;

@@ -9,7 +9,7 @@ import { call, link, post, stopRun } from "./api.js";
 import { button, dialog, nowChoice } from "./dialog.js";
 import { fill, h, write } from "./dom.js";
 import { openLine } from "./line.js";
-import { note } from "./presses.js";
+import { note, refused } from "./presses.js";
 import { allSettled, settling } from "./settling.js";
 import { number, several, STATE } from "./words.js";
 
@@ -58,7 +58,10 @@ async function pull(roster, { box, close, until, isAll, force, why }) {
   const ids = roster.live().map(({ id }) => id);
   for (const id of ids) note(id, force);
   let isAnswered = false;
-  const said = h("p", { role: "status", class: "small" }, "Pulling…");
+  const said = h("p", { role: "status", class: "small" }, "Telling the server…");
+  roster.watch((changes) => {
+    if (!isAnswered && changes.has("line") && roster.line.state === "held") write(said, "The line is held.");
+  }, until);
   const view = settling(roster, ids, {
     isAll: () => isAnswered, signal: until, onEnd: () => { rest.hidden = true; },
     said: (count, time) => allSettled(count, time) + (isAll ? lineNow(roster) : ""),
@@ -67,7 +70,7 @@ async function pull(roster, { box, close, until, isAll, force, why }) {
   const open = button("Open the line", () => openLine(roster, {}, said, open), { "data-line-open": true, hidden: !isAll });
   fill(box, h("h1", null, isAll ? "The cord is pulled" : "Your runs are stopping"), view.element, said,
     h("div", { class: "buttons" }, rest, open, button("Close", close)));
-  const runs = await sent(roster, isAll, force, why, said);
+  const runs = await sent(roster, { isAll, force, why, said, ids });
   isAnswered = true;
   if (!until.aborted) view.told(runs);
 }
@@ -75,14 +78,15 @@ async function pull(roster, { box, close, until, isAll, force, why }) {
 const lineNow = ({ line }) => (line?.state === "held" ? " The line is held." : "");
 
 /** Sends it, and gives what became of each run; nothing if that is not known. What is said of the line is taken as it is. */
-async function sent(roster, isAll, force, why, said) {
+async function sent(roster, { isAll, force, why, said, ids }) {
   try {
     const runs = isAll ? await holdAndStop(roster, force, why) : await stopOwn(force);
     write(said, "");
     return runs;
   } catch (error) {
     said.className = "problem";
-    write(said, `${done(error.body ?? {})} ${error.message}`);
+    write(said, `${done(error.body)} ${error.message}`);
+    if (!error.body.held && !error.body.cancelled) for (const id of ids) refused(id, error.message);
     return null;
   } finally {
     if (isAll) link.dispatchEvent(new Event("line"));

@@ -50,7 +50,7 @@ function toolbar(id, latest) {
   });
   return h("div", { class: "toolbar noprint", role: "toolbar", "aria-label": "Receipt" },
     h("a", { class: "button", href: `#/run/${part(id)}` }, "← The run"),
-    h("span", { class: "space" }),
+    h("span", { class: "gap" }),
     h("button", { type: "button", onclick: () => print() }, "Print"),
     copyButton("Copy link", () => `${location.origin}${location.pathname}#/run/${part(id)}/receipt`), save);
 }
@@ -84,7 +84,7 @@ function head(run, receipt) {
     h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
     h("p", { class: "verdict", "data-outcome": outcome?.kind ?? "open" }, outcome ? sentence(ending(outcome)) : "Not settled yet: so far"),
     definitions([
-      ["Run", h("code", null, receipt.run), "wide"],
+      ["Run", h("code", null, receipt.run), "wholerow"],
       ["Agent", h("bdi", null, session.app)], ["User", h("bdi", null, session.user)], ["Session", h("bdi", null, session.session)],
       ["Date", h("time", { datetime: receipt.accepted_at }, dayOf(receipt.accepted_at))],
       ["Took", `${spanUs(receipt.run_us)}${outcome ? "" : " so far"}`],

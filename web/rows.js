@@ -55,8 +55,10 @@ export class Rows {
   /** Whether the order is to be kept (invariant 3). */
   isKept() {
     if (!this.look.shown.length) return false;
-    return this.#isPointed || performance.now() < this.#touchedUntil || this.body.contains(document.activeElement) ||
-      this.#scrolled > this.#top;
+    const focused = document.activeElement;
+    // A button that was clicked has the focus as well, and nobody is there any more.
+    const isIn = this.body.contains(focused) && focused.matches(":focus-visible");
+    return this.#isPointed || isIn || performance.now() < this.#touchedUntil || this.#scrolled > this.#top;
   }
 
   /** Whether the rows have been scrolled away from the first. */
@@ -166,7 +168,11 @@ export class Rows {
     mark(one.element, "state", stateOf(entry));
     const pressed = press(entry.id);
     const isOpen = isLive(entry) && this.how.mayStop;
-    if (one.stop.hidden === isOpen) one.stop.hidden = !isOpen;
+    if (one.stop.hidden === isOpen) {
+      // Who pressed it stays where they were.
+      if (one.stop === document.activeElement) one.element.focus({ preventScroll: true });
+      one.stop.hidden = !isOpen;
+    }
     if (!isOpen) return;
     const isStopping = (pressed && !pressed.problem) || entry.row.state === "cancelling";
     const isNow = pressed?.force === "now" || entry.row.cancel?.force === "now";

@@ -18,6 +18,9 @@ import { Trace } from "./trace.js";
 import { usageTable } from "./usage.js";
 import { standing } from "./phases.js";
 
+/** How long the first events are waited for before the page is shown without them, in milliseconds. */
+const PATIENCE = 3000;
+
 /** @param {HTMLElement} place @param {{parts: string[], query: URLSearchParams}} params @param {AbortSignal} signal */
 export default async function view(place, { parts, query }, signal) {
   const [id, what] = parts;
@@ -56,8 +59,10 @@ const nothing = (words, href, way) => h("div", { class: "empty", role: "alert" }
 /** As much room as will be needed, so that nothing jumps. */
 function skeleton(what) {
   return h("div", { class: "runpage skeleton", "aria-busy": "true" }, h("h1", null, what === "receipt" ? "Reading the receipt…" : "Reading the run…"),
-    what === "receipt" ? null : h("div", { class: "card ghost" }));
+    what === "receipt" ? null : ghost());
 }
+
+const ghost = () => h("div", { class: "card ghost" }, h("p", { class: "soft" }, "Reading the events…"));
 
 function page(place, run, wanted, signal) {
   const trace = new Trace();
@@ -79,12 +84,20 @@ function page(place, run, wanted, signal) {
     list.jump(seq);
   };
   const chart = timeline(trace, { onPick: pick, now, signal });
-  fill(place, h("div", { class: "runpage" }, head.element, chart.element, panels.element));
+  const rest = ghost();
+  fill(place, h("div", { class: "runpage" }, head.element, rest));
+  // The head is there at once. What is below has its size when the first events are there, and is shown then: nothing jumps.
+  const show = () => {
+    if (signal.aborted || !rest.isConnected) return;
+    rest.replaceWith(chart.element, panels.element);
+    chart.draw();
+  };
+  setTimeout(show, PATIENCE);
   document.title = `${run.title.slice(0, 60)} · Andon`;
   signal.addEventListener("abort", () => { document.title = "Andon"; }, { once: true });
   const books = account(run.run_id, (receipt) => fill(used, usageTable(receipt)), signal);
   books.first.catch((error) => { if (!signal.aborted) fill(used, h("p", { class: "problem" }, error.message)); });
-  feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick }, signal);
+  feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick, show }, signal);
 }
 
 /** Behind these the receipt says more than before. */
@@ -108,6 +121,7 @@ function feed(run, all, signal) {
     isNews ||= NEWS.has(item.type);
   };
   const after = () => {
+    all.show();
     list.changed();
     chart.changed();
     if (changes !== shown) head.changed(changes);

@@ -24,7 +24,7 @@ export function runHead(run, { now, signal }) {
   const chat = `#/chat/${part(run.app)}/${part(run.session)}?user=${part(run.user)}`;
   const fact = (name, ...what) => h("div", null, h("dt", null, name), what);
   const element = h("header", { class: "runhead", "data-run": run.run_id },
-    h("div", { class: "what" }, h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")), h("div", { class: "acts" }, state, stop.element, receipt)),
+    h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")), h("div", { class: "acts" }, state, stop.element, receipt)),
     stop.said, outcome,
     h("dl", { class: "facts" },
       fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", null, h("bdi", null, run.user))),

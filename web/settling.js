@@ -45,7 +45,7 @@ export function settling(roster, ids, how) {
     bar.value = over.length;
     count.dataset.settled = over.length;
     write(times, took(over));
-    const isTold = over.every((row) => row.settled_at) || performance.now() > patience;
+    const isTold = over.every((row) => row.settled_at || !roster.entries.has(row.run_id)) || performance.now() > patience;
     if (how.isAll() && over.length === runs.size && isTold) return end(over);
     write(count, `${number(over.length)} of ${several(runs.size, "run")} settled`);
     fill(still, stillOpen(all.filter((row) => row && row.state !== "settled"), roster));
@@ -63,7 +63,7 @@ export function settling(roster, ids, how) {
     how.onEnd?.();
   };
   roster.watch((changes) => {
-    if (changes.has("rows") || changes.has("ready")) look();
+    if (changes.has("rows") || changes.has("ready") || changes.has("second")) look();
     if (changes.has("ready")) askFor(runs, roster, how.signal).then(look);
   }, how.signal);
   look();
@@ -85,7 +85,7 @@ function tell(runs, answers) {
   for (const { run_id, state, outcome, leaked } of answers) {
     const row = before.get(run_id);
     const isNews = state === "settled" && (row?.state !== "settled" || row.isUnseen);
-    runs.set(run_id, isNews ? { ...row, run_id, state, outcome, leaked: leaked?.length } : row ?? null);
+    runs.set(run_id, isNews ? { ...row, run_id, state, outcome, leaked: leaked?.length, isUnseen: false } : row ?? null);
   }
 }
 
@@ -130,7 +130,7 @@ function took(over) {
   if (!times.length) return "";
   if (times.length === 1) return `It took ${spanUs(times[0])} from the request.`;
   const median = times[Math.floor((times.length - 1) / 2)];
-  const which = times.length < over.length ? ` (of ${number(times.length)} that are on the board)` : "";
+  const which = times.length < over.length ? ` (of the ${number(times.length)} that the board was told of)` : "";
   return `From the request${which}: first ${spanUs(times[0])}, median ${spanUs(median)}, slowest ${spanUs(times.at(-1))}.`;
 }
 
@@ -139,10 +139,12 @@ function stillOpen(open, roster) {
   const longest = open.sort((a, b) => since(a) - since(b));
   const items = longest.slice(0, NAMED).map((row) => h("li", null,
     h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id), " ",
-    h("span", { class: "soft small" }, at(row), row.cancel ? `, asked ${span(roster.now() - since(row))} ago` : "")));
+    h("span", { class: "soft small" }, at(row), row.cancel ? `, asked ${seconds(roster.now() - since(row))} ago` : "")));
   if (longest.length > NAMED) items.push(h("li", { class: "soft small" }, `and ${several(longest.length - NAMED, "other")}`));
   return items;
 }
+
+const seconds = (ms) => `${Math.max(0, Math.floor(ms / 1000))} s`;
 
 /** What keeps a run that is stopping. */
 function at(row) {

@@ -94,7 +94,7 @@ async function pull({ roster, box, close, until, selector, ids, force, changed }
   for (const id of ids) note(id, force);
   changed();
   const progress = (many) => write(said, `${number(many)} of ${several(ids.length, "run")} asked`);
-  const done = selector ? await atOnce(selector, force) : await oneByOne(ids, force, progress);
+  const done = selector ? await atOnce(selector, force, ids) : await oneByOne(ids, force, progress);
   changed();
   isAnswered = true;
   if (until.aborted) return;
@@ -113,13 +113,15 @@ function told({ runs, stopped, refused: not, problem }) {
 
 const isOver = ({ reply }) => reply === "too_late" || reply === "not_running";
 
-async function atOnce(selector, force) {
+async function atOnce(selector, force, ids) {
   try {
     const { runs } = await post("/v1/cancel", { ...selector, force, note: NOTE });
     return { runs, stopped: runs.filter((run) => !isOver(run)).length, refused: [] };
   } catch (error) {
     // How many were told to stop is known even if the disk has not taken it.
-    return { runs: null, stopped: error.body?.cancelled ?? 0, refused: [], problem: error.message };
+    const stopped = error.body?.cancelled ?? 0;
+    if (stopped === 0) for (const id of ids) refused(id, error.message);
+    return { runs: null, stopped, refused: [], problem: error.message };
   }
 }
 

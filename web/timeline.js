@@ -6,7 +6,7 @@
 //    elements depends on the width, not on the run.
 // 4. Every bar can be reached with the keyboard and has a name; the same is there as a table.
 
-import { announce, fill, h, write } from "./dom.js";
+import { announce, h, write } from "./dom.js";
 import { number, several } from "./words.js";
 import { since } from "./runwords.js";
 import { drawing } from "./drawing.js";
@@ -19,7 +19,7 @@ const ZOOM = 2;
 /**
  * @param {import("./trace.js").Trace} trace
  * @param {{onPick: (seq: number) => void, now: () => number, signal: AbortSignal}} how `now` is the time since the run began
- * @returns {{element: HTMLElement, changed: () => void}}
+ * @returns {{element: HTMLElement, changed: () => void, draw: () => void}} `draw` draws at once
  */
 export function timeline(trace, { onPick, now, signal }) {
   const view = { trace, window: null, now, detail: h("p", { class: "detail small", "aria-hidden": "true" }) };
@@ -43,22 +43,24 @@ export function timeline(trace, { onPick, now, signal }) {
     redraw();
   };
   const zoom = (factor, at) => setWindow(zoomed(view, factor, at));
+  const move = (part) => { if (view.window) setWindow(moved(view, part)); };
   new ResizeObserver(redraw).observe(chart.element);
   signal.addEventListener("abort", () => clearInterval(growing), { once: true });
   // An open run grows also while it says nothing.
   const growing = setInterval(() => { if (!trace.isSettled && trace.bars) redraw(); }, PACE);
   const element = h("section", { class: "card timeline", "aria-labelledby": "timeline-name" },
-    h("div", { class: "bar" }, h("h2", { id: "timeline-name" }, "Timeline"), buttons(zoom, setWindow)),
+    h("div", { class: "titlebar" }, h("h2", { id: "timeline-name" }, "Timeline"), buttons(zoom, move, setWindow)),
     chart.element, view.detail, said, inset.element, table.element);
   write(view.detail, hint(view));
-  return { element, changed: redraw };
+  return { element, changed: redraw, draw: () => draw(view, chart, inset, said, table) };
 }
 
 const hint = ({ trace }) => (trace.bars ? "Point at a bar, or go to one with the keyboard. Drag to look closer." : "Nothing yet.");
 
-function buttons(zoom, setWindow) {
+function buttons(zoom, move, setWindow) {
   const button = (label, name, onclick) => h("button", { type: "button", class: "plain", "aria-label": name, title: name, onclick }, label);
   return h("div", { class: "tools", role: "group", "aria-label": "Scale" },
+    button("‹", "Earlier", () => move(-0.5)), button("›", "Later", () => move(0.5)),
     button("−", "Zoom out", () => zoom(1 / ZOOM)), button("+", "Zoom in", () => zoom(ZOOM)), button("All", "Show all of the run", () => setWindow(null)));
 }
 
@@ -80,6 +82,14 @@ function zoomed(view, factor, at) {
   return { from: begin, to: begin + Math.max(half * 2, 0.001) };
 }
 
+/** A part of the window earlier or later, but not beyond the run. */
+function moved(view, part) {
+  const all = whole(view);
+  const length = view.window.to - view.window.from;
+  const from = Math.min(Math.max(view.window.from + length * part, all.from), all.to - length);
+  return { from, to: from + length };
+}
+
 function draw(view, chart, inset, said, table) {
   const { trace } = view;
   const window = view.window ?? whole(view);
@@ -90,7 +100,7 @@ function draw(view, chart, inset, said, table) {
     trace.crowded ? `${number(trace.crowded)} more went on at once than there are lanes` : "",
     trace.clock.isMixed ? "the run had more than one owner: between them, times are by wall clock" : "",
   ].filter(Boolean);
-  write(said, notes.length ? `${notes.join("; ")}.` : "");
+  write(said, notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`).join(" "));
   said.hidden = notes.length === 0;
   if (!view.pointed) write(view.detail, hint(view));
   inset.draw(trace, now);
@@ -112,6 +122,3 @@ function paced(work, signal) {
     timer = setTimeout(go, Math.max(0, last + PACE - performance.now()));
   };
 }
-
-/** Nothing is known yet: as much room as will be needed. */
-export const timelineSkeleton = () => fill(h("section", { class: "card timeline skeleton", "aria-hidden": "true" }), h("h2", null, "Timeline"));

@@ -61,6 +61,7 @@ pub(crate) async fn board(
     let user = (Arc::clone(&principal.tenant), Arc::from(principal.own_user()));
     let place = core.feeds.take(user, core.options.max_feeds, core.options.max_feeds_of_user)?;
     let leave = Leave::new(&principal, &core.runtime);
+    board.find_parked(&core.runtime).await;
     let feed = BoardFeed::new(&core, board, principal);
     if !wants_socket(&headers) {
         return Ok((told, Body::new(BoardBody::new(feed, place, leave, core.closing.clone()))).into_response());

@@ -35,6 +35,9 @@ pub(crate) use socket::upgrade;
 /// How many counts of pieces are kept, for readers that are a little late.
 const COUNTS: usize = 4;
 
+/// How many runs that wait for their agent are read for one reader.
+const MOST_PARKED: usize = 1_000;
+
 /// How many runs are looked at in one go for their pieces.
 const CHUNK: usize = 500;
 
@@ -119,6 +122,18 @@ impl Board {
         let is_known = pieces.front().is_none_or(|first| first.number <= number + 1);
         let new = || pieces.iter().filter(|pieces| pieces.number > number).cloned().collect();
         (is_known.then(new), last)
+    }
+
+    /// Puts runs on the board that wait for their agent: nobody drives these, so they are read.
+    pub(crate) async fn find_parked(&self, runtime: &Runtime) {
+        let mut unknown = runtime.parked();
+        unknown.retain(|run| self.rows.lock().get(run).is_none());
+        for run in unknown.into_iter().take(MOST_PARKED) {
+            // One that cannot be read now is not shown; who lists runs is told why.
+            if let Ok(Some(run)) = runtime.find(&run).await {
+                self.adopt(runtime, &run);
+            }
+        }
     }
 
     fn adopt(&self, runtime: &Runtime, run: &Run) {

@@ -130,7 +130,8 @@ impl Rows {
     /// Puts a run on the board that it was not told of from the beginning.
     pub(crate) fn adopt(&mut self, runtime: &Runtime, run: &RunId, facts: &[Arc<Record>]) {
         // Asked under the lock under which a run leaves the board: one that is in progress now has not left.
-        if !self.by_run.contains_key(run) && runtime.find_in_progress(run).is_some() {
+        let is_there = || runtime.find_in_progress(run).is_some() || runtime.is_parked(run);
+        if !self.by_run.contains_key(run) && is_there() {
             self.join(facts, None, runtime.now().mono_us);
         }
     }

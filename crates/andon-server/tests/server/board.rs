@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::{Agent, JournalError, MemoryJournal, Run};
-use andon_server::Options;
+use andon_server::{ModelPrice, Options, Prices};
 use andon_testkit::tools::{ToolLog, cooperative, quick, stubborn};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
 use axum::http::{Method, StatusCode};
@@ -397,4 +397,43 @@ async fn the_head_of_the_board_is_all_of_it() {
     let response = inside.send(Method::HEAD, "/v1/board", None, None).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     assert_eq!(answered(response).await, (StatusCode::OK, Value::Null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_its_agent_is_on_the_board_until_it_is_stopped() {
+    let journal = TestJournal::new(MemoryJournal::new(), None);
+    let run = {
+        let shop = agent([calls(&[("c1", "pay")])]).tool(quick("pay", &ToolLog::new()).needs_approval());
+        let before = Inside::build(Arc::new(journal.clone()), Options::default(), shop).await;
+        let mut reader = Reader::ready(&before).await;
+        let run = before.start(json!({"session": "s"})).await.id().to_string();
+        reader.until_state("waiting", "waiting").await;
+        journal.crash();
+        run
+    };
+    let inside = Inside::with_app(Arc::new(journal.durable()), Options::default(), "other", agent([])).await;
+    let mut reader = Reader::ready(&inside).await;
+    let row = reader.until_state("waiting", "waiting").await;
+    assert_eq!((&row["run_id"], &row["app"]), (&json!(run), &json!("shop")));
+    inside.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+    let row = reader.until_row(|row| row["state"] == "settled").await;
+    assert_eq!(row["outcome"]["kind"], "cancelled");
+    assert_eq!(reader.until("second").await["live"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_says_what_it_costs_where_there_are_prices() {
+    let price = |text: &str| text.parse().unwrap();
+    let scripted =
+        ModelPrice { input: price("3"), cache_read: price("0.3"), cache_write: price("3.75"), output: price("15") };
+    let prices = Prices::new("USD").unwrap().with("scripted", scripted).unwrap();
+    let options = Options { prices: Some(prices), ..Options::default() };
+    let answer = vec![Act::text("Hi."), Act::usage(1_000, 200), Act::end()];
+    let inside = Inside::build(Arc::new(MemoryJournal::new()), options, agent([answer])).await;
+    let mut reader = Reader::ready(&inside).await;
+    let run = inside.start(json!({})).await;
+    let row = reader.until_row(|row| row["state"] == "settled").await;
+    assert_eq!(row["cost"], json!({"currency": "USD", "value": 0.006, "low": 0.006, "high": 0.006}));
+    let (_, receipt) = inside.get(&format!("/v1/runs/{}/receipt", run.id())).await;
+    assert_eq!(row["cost"], receipt["cost"]);
 }

@@ -1,0 +1,429 @@
+// What the pure modules of the page promise, checked in the browser that shows it. Run as an async script of WebDriver in an
+// open page (`/ui/`): answers with a list of what failed, a sentence each, and what was measured.
+//
+// `arguments[0]` is the seed (a number, optional), the last argument is where the answer goes.
+
+const answer = arguments[arguments.length - 1];
+const seed = Number(arguments[0]) || 20_261;
+
+(async () => {
+  const here = new URL("./", document.baseURI);
+  const load = (file) => import(new URL(file, here).href);
+  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }] = await Promise.all(
+    ["markdown.js", "inline.js", "fold.js", "pretty.js"].map(load));
+  await (await load("dom.js")).styled("chat.css");
+  const { callsOf, fold, forceOf, learn, newRun, plus, textOf, usageOf } = folding;
+
+  const failures = [];
+  const measured = { seed };
+  const says = (wanted, found) => {
+    const [a, b] = [JSON.stringify(wanted), JSON.stringify(found)];
+    if (a !== b) throw new Error(`wanted ${String(a).slice(0, 600)}, found ${String(b).slice(0, 600)}`);
+  };
+  const isTrue = (what, is) => { if (!is) throw new Error(what); };
+  const html = (text) => markdown(text).innerHTML.replaceAll(' dir="auto"', "");
+  const cases = [];
+  const test = (name, run) => cases.push([name, run]);
+
+  /** Numbers that look like chance, and are the same for the same seed. */
+  function chance(from) {
+    let state = from >>> 0;
+    return (most) => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return Math.floor((state / 2 ** 32) * most);
+    };
+  }
+
+  /* Markdown: nothing becomes a tag. */
+
+  test("html in a text is shown as text", () => {
+    const place = markdown('<img src=x onerror=alert(1)> <script>alert(1)</script>\n\n<b onclick="x">bold</b> <a href="javascript:x">y</a>');
+    says("<img src=x onerror=alert(1)> <script>alert(1)</script><b onclick=\"x\">bold</b> <a href=\"javascript:x\">y</a>", place.textContent);
+    says(0, place.querySelectorAll("img, script, b, a").length);
+  });
+  test("no element is made but those of markdown, and none has a listener in an attribute", () => {
+    const place = markdown("# <svg onload=x>\n\n> <iframe>\n\n- <style>*{}</style>\n\n| a | b |\n|---|---|\n| <form> | `<input>` |\n\n```html\n<body onload=x>\n```");
+    const known = new Set(["H3", "BLOCKQUOTE", "P", "UL", "LI", "DIV", "TABLE", "THEAD", "TBODY", "TR", "TH", "TD", "CODE", "PRE", "SPAN", "BUTTON"]);
+    for (const element of place.querySelectorAll("*")) {
+      isTrue(`<${element.tagName}> was made`, known.has(element.tagName));
+      for (const { name } of element.attributes) isTrue(`${name} was set`, !name.startsWith("on") && name !== "style");
+    }
+  });
+  test("a link leads to http, https or mailto, or is no link", () => {
+    for (const bad of ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", " javascript:x",
+      "java\tscript:x", "blob:x", "//evil.example", "/relative", "x"]) {
+      for (const text of [`[a](${bad})`, `[a](<${bad}>)`, `<${bad}>`, `![a](${bad})`]) {
+        const place = markdown(text);
+        says(0, place.querySelectorAll("a, img").length);
+        isTrue(`${text} lost its text`, place.textContent.includes("a") || place.textContent.includes("x"));
+      }
+    }
+    for (const good of ["https://example.com/a?b=c#d", "http://example.com/", "mailto:ada@example.com"]) {
+      const link = markdown(`[words](${good})`).querySelector("a");
+      says([good, good, "noopener noreferrer", "_blank", "words"], [link.href, link.title, link.rel, link.target, link.textContent]);
+    }
+  });
+  test("an image is a link, and nothing is loaded", () => {
+    const place = markdown("![a cat](https://example.com/cat.png) and [![x](https://a.example/x.png)](https://b.example/)");
+    says(0, place.querySelectorAll("img").length);
+    says("https://example.com/cat.png", place.querySelector("a").href);
+  });
+  test("an address that stands in a text is a link without the stop behind it", () => {
+    const place = markdown("See https://example.com/a_(b). And (https://example.com/c), but not xhttps://no.example or https://");
+    says(["https://example.com/a_(b)", "https://example.com/c"], [...place.querySelectorAll("a")].map(({ href }) => href));
+  });
+
+  /* Markdown: what it looks like. */
+
+  const LOOKS = [
+    ["two paragraphs", "a\nb\n\nc", "<p>a\nb</p><p>c</p>"],
+    ["headings", "# One #\n## Two\n####### seven\n#no", '<h3 class="level-1">One</h3><h4 class="level-2">Two</h4><p>####### seven\n#no</p>'],
+    ["a heading that is underlined", "Title\n===\n\nSub\n---", '<h3 class="level-1">Title</h3><h4 class="level-2">Sub</h4>'],
+    ["emphasis", "*a* **b** ***c*** ~~d~~ _e_ __f__", "<p><em>a</em> <strong>b</strong> <em><strong>c</strong></em> <del>d</del> <em>e</em> <strong>f</strong></p>"],
+    ["emphasis within emphasis", "**a *b* c** *d **e***", "<p><strong>a <em>b</em> c</strong> <em>d <strong>e</strong></em></p>"],
+    ["marks that are none", "2 * 3 * 4, snake_case_name, a ** b, ~one~, **open", "<p>2 * 3 * 4, snake_case_name, a ** b, ~one~, **open</p>"],
+    ["marks that cross", "*a _b* c_", "<p><em>a _b</em> c_</p>"],
+    ["a mark that is escaped", "\\*a\\* \\\\ \\q", "<p>*a* \\ \\q</p>"],
+    ["code in a line", "`a*b*` ``c ` d`` `` ` `` `open", '<p><code dir="ltr">a*b*</code> <code dir="ltr">c ` d</code> <code dir="ltr">`</code> `open</p>'],
+    ["a rule", "a\n\n---\n\n* * *", "<p>a</p><hr><hr>"],
+    ["a list", "- a\n- b\n* c", "<ul><li>a</li><li>b</li><li>c</li></ul>"],
+    ["a list within a list", "- a\n  - b\n    - c\n- d", "<ul><li>a<ul><li>b<ul><li>c</li></ul></li></ul></li><li>d</li></ul>"],
+    ["a list below a number", "1. a\n   - b\n2. c", "<ol><li>a<ul><li>b</li></ul></li><li>c</li></ol>"],
+    ["a list that begins at seven", "7. a\n8. b", '<ol start="7"><li>a</li><li>b</li></ol>'],
+    ["a list with gaps", "- a\n\n- b", "<ul><li><p>a</p></li><li><p>b</p></li></ul>"],
+    ["a list and then a paragraph", "- a\nlazy\n\nb", "<ul><li>a\nlazy</li></ul><p>b</p>"],
+    ["a list with boxes", "- [ ] a\n- [x] b", "<ul><li>☐ a</li><li>☑ b</li></ul>"],
+    ["a year is no list", "It was in\n1986. Really", "<p>It was in\n1986. Really</p>"],
+    ["a quote", "> a\nlazy\n> > b\n\nc", "<blockquote><p>a\nlazy</p><blockquote><p>b</p></blockquote></blockquote><p>c</p>"],
+    ["a table", "| a | b |\n|:--|--:|\n| 1 | 2 \\| 3 |\n| 4 |\nend", '<div class="wide" tabindex="0" role="region" aria-label="Table"><table><thead><tr><th class="to-start">a</th><th class="to-end">b</th></tr></thead>' +
+      '<tbody><tr><td class="to-start">1</td><td class="to-end">2 | 3</td></tr><tr><td class="to-start">4</td><td class="to-end"></td></tr><tr><td class="to-start">end</td><td class="to-end"></td></tr></tbody></table></div>'],
+    ["a table that is none", "| a | b |\n|---|\n| 1 |", "<p>| a | b |\n|---|\n| 1 |</p>"],
+    ["a break in a line", "a\\\nb", "<p>a<br>b</p>"],
+    ["an empty text", "", ""],
+    ["line ends of another system", "a\r\n\r\nb\r\n", "<p>a</p><p>b</p>"],
+  ];
+  for (const [name, text, wanted] of LOOKS) test(`${name} looks as it should`, () => says(wanted, html(text)));
+
+  test("a fence that is not closed is code to the end", () => {
+    says(["a\n\n**b**"], [...markdown("```js\na\n\n**b**").querySelectorAll("pre code")].map(({ textContent }) => textContent));
+    says(["a"], [...markdown("~~~\na\n~~~").querySelectorAll("pre code")].map(({ textContent }) => textContent));
+    says("x ``` y", markdown("x ``` y").textContent);
+    says(["```\nb"], [...markdown("````\n```\nb\n````").querySelectorAll("pre code")].map(({ textContent }) => textContent));
+  });
+  test("code within a list keeps its lines", () => {
+    const place = markdown("1. do\n   ```sh\n   a\n     b\n\n   c\n   ```\n2. done");
+    says(["a\n  b\n\nc"], [...place.querySelectorAll("li pre code")].map(({ textContent }) => textContent));
+    says(2, place.querySelectorAll("ol > li").length);
+  });
+  test("marks that turn the direction of writing are seen in code, and stay within their block elsewhere", () => {
+    says("⟪U+202E⟫a⟪U+2066⟫", revealed("\u202Ea\u2066"));
+    says("x⟪U+202E⟫y", markdown("`x\u202Ey`").textContent);
+    isTrue("code shows no mark", markdown("```\na\u202Eb\n```").textContent.includes("a⟪U+202E⟫b"));
+    for (const element of markdown("a\u202Eb\n\n- c\n\n> d").querySelectorAll("p, li, blockquote")) says("auto", element.dir);
+  });
+  test("nothing is lost of a text, however broken", () => {
+    const next = chance(seed);
+    const alphabet = ["*", "_", "`", "```", "~~", "[", "]", "(", ")", "<", ">", "!", "\\", "|", "-", "#", "1.", " ", "  ", "\n", "\n\n", "word", "й", "😀", "\u202E", ":", "---"];
+    for (let round = 0; round < 200; round += 1) {
+      let text = "";
+      for (let count = next(60); count >= 0; count -= 1) text += alphabet[next(alphabet.length)];
+      const shown = markdown(text).textContent;
+      const words = (it) => [...it].filter((letter) => letter === "й" || letter === "😀" || letter === "w").join("");
+      says(words(text), words(shown));
+    }
+  });
+
+  /* Markdown: drawn while it comes. */
+
+  const SAMPLE = ["# Head\n\npara *one*\nmore `co", "de`\n\n- a\n  - b\n\n    more\n- c\n\n1. x\n2. y\n\n```js\nlet a = 1;\n\n", "// **x**\n```\n\n| a | b |\n|---|:-:|\n",
+    "| 1 | 2 |\n| 3 | 😀 |\n\n> quote\n> - in it\n\nlast **bold** https://example.com/x and [l](https://e.example/) \\* end\n===\n\n---\n~~~\nopen"].join("");
+
+  test("a text that comes in pieces gives the same elements as one that comes at once", () => {
+    const wanted = markdown(SAMPLE).innerHTML;
+    const next = chance(seed);
+    for (let round = 0; round < 60; round += 1) {
+      const place = document.createElement("div");
+      const drawn = new Markdown(place);
+      for (let at = 0; at < SAMPLE.length;) {
+        const end = at + 1 + next(round % 3 ? 40 : 4);
+        drawn.write(SAMPLE.slice(at, end));
+        if (next(2)) drawn.flush();
+        at = end;
+      }
+      drawn.flush();
+      says(wanted, place.innerHTML);
+    }
+  });
+  test("a long text that comes in pieces gives the same elements as one that comes at once", () => {
+    const next = chance(seed);
+    const parts = ["- item\n", "word ", "\n\n", "```\n", "code line\n", "😀", "| a | b |\n|---|---|\n", "> q\n", "# h\n", "x".repeat(900)];
+    let text = "";
+    while (text.length < 700_000) text += parts[next(parts.length)];
+    const wanted = markdown(text).innerHTML;
+    for (let round = 0; round < 2; round += 1) {
+      const place = document.createElement("div");
+      const drawn = new Markdown(place);
+      for (let at = 0; at < text.length;) {
+        const end = at + 1 + next(40_000);
+        drawn.write(text.slice(at, end));
+        drawn.flush();
+        at = end;
+      }
+      isTrue("the elements are not the same", wanted === place.innerHTML);
+    }
+    says(text.length - (text.match(/😀/g) ?? []).length, [...text].length);
+  });
+  test("a block that is complete stays in the page", () => {
+    const place = document.createElement("div");
+    const drawn = new Markdown(place);
+    drawn.write("one\n\ntwo");
+    drawn.flush();
+    const [first] = place.children;
+    drawn.write(" and more\n\nthree");
+    drawn.flush();
+    isTrue("the first paragraph was drawn anew", place.children[0] === first);
+    says(["one", "two and more", "three"], [...place.children].map(({ textContent }) => textContent));
+  });
+  test("code that grows stays in the page", () => {
+    const place = document.createElement("div");
+    const drawn = new Markdown(place);
+    drawn.write("```js\na");
+    drawn.flush();
+    const pre = place.querySelector("pre");
+    drawn.write("b\nc");
+    drawn.flush();
+    isTrue("the box was drawn anew", place.querySelector("pre") === pre);
+    says("ab\nc", pre.textContent);
+  });
+
+  /* Markdown: it never freezes. */
+
+  const HARD = {
+    "letters": "a".repeat(5_000_000), "words": "word ".repeat(1_000_000), "stars": "*a ".repeat(1_700_000), "open brackets": "[".repeat(5_000_000),
+    "links that never end": "[a](<b".repeat(800_000), "ticks of all lengths": Array.from({ length: 3000 }, (_, n) => "`".repeat(n)).join(" "),
+    "quotes in quotes": ">".repeat(5_000_000), "lists in lists": Array.from({ length: 2000 }, (_, n) => `${" ".repeat(n)}- x`).join("\n"),
+    "emphasis in lines": "*a* **b** `c`\n".repeat(350_000), "items": "- a\n".repeat(1_250_000), "rows": `|a|b|\n|-|-|\n${"|1|2|\n".repeat(800_000)}`,
+    "empty lines": "a\n\n".repeat(1_600_000), "bars": "|a".repeat(2_500_000), "marks of two kinds": "*_".repeat(2_500_000), "underscores": "_a __b ".repeat(700_000),
+  };
+  for (const [name, text] of Object.entries(HARD)) {
+    test(`5 MB of ${name} in one go keep the page awake`, async () => {
+      const chat = document.body.appendChild(document.createElement("div"));
+      chat.className = "chat";
+      const place = chat.appendChild(document.createElement("div"));
+      place.className = "said";
+      // What the case before has left to do is not counted.
+      await new Promise((done) => { requestAnimationFrame(() => setTimeout(done, 20)); });
+      const end = new AbortController();
+      const drawn = new Markdown(place, end.signal);
+      let [longest, last, task] = [0, performance.now(), 0];
+      const began = last;
+      const tasks = new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) task = Math.max(task, duration); });
+      tasks.observe({ entryTypes: ["longtask"] });
+      drawn.write(text);
+      while (drawn.queue.length) {
+        await new Promise((done) => { requestAnimationFrame(() => setTimeout(done)); });
+        longest = Math.max(longest, performance.now() - last);
+        last = performance.now();
+        if (last - began > 20_000) break;
+      }
+      end.abort();
+      await new Promise((done) => { setTimeout(done, 20); });
+      tasks.disconnect();
+      const isAll = !drawn.queue.length;
+      const length = place.textContent.length;
+      chat.remove();
+      measured[name] = `longest task ${task ? Math.round(task) : "under 50"} ms, longest frame ${Math.round(longest)} ms, all in ${Math.round(last - began)} ms`;
+      isTrue(`${name}: not drawn in 20 s`, isAll);
+      isTrue(`${name}: ${length} characters are shown`, length > text.replaceAll(/[>\n -]/g, "").length * 0.2);
+      isTrue(`${name}: ${measured[name]}`, task < 400);
+    });
+  }
+  test("a line of marks is read in linear time", () => {
+    const time = (text) => { const from = performance.now(); inline(text); return performance.now() - from; };
+    for (const unit of ["*a ", "[a](", "`a ``b ", "**a* ", "![", "<a ", "https://a.b ", "_a*b~~c ", "\\"]) {
+      time(unit.repeat(500));
+      const long = time(unit.repeat(Math.floor(16_000 / unit.length)));
+      isTrue(`${unit} takes ${Math.round(long)} ms for 16,000 characters`, long < 150);
+    }
+  });
+
+  /* The fold. */
+
+  const stamp = (ms) => ({ wall: new Date(Date.UTC(2026, 0, 1) + ms).toISOString(), mono_us: ms * 1000 });
+  const item = (seq, type, more, epoch = 1) => ({ v: 1, seq, epoch, at: stamp(seq * 100), type, ...more });
+  const figureOf = (value) => ({ value, provenance: value === null ? "unknown" : "reported", low: value, high: value });
+  const usage = (input, output) => ({ input: figureOf(input), cache_read: figureOf(0), cache_write: figureOf(0), output: figureOf(output), reasoning: figureOf(0) });
+  const used = (input, output) => ({ delivered: usage(input, output), billed: usage(input, output) });
+  const accepted = { run: "r", session: { app: "a", user: "u", session: "s" }, input: { role: "user", parts: [{ type: "text", text: "hi" }] } };
+  const begin = [item(1, "run_accepted", { accepted }), item(2, "run_started"), item(3, "model_started", { call: 1, model: "m" })];
+  const request = (ms, force = "graceful") => ({ reason: "requested", force, by: "ada", requested_at: stamp(ms) });
+  const result = (call, status, text) => ({ call, status, content: [{ type: "text", text }] });
+  const whole = [
+    ...begin,
+    { type: "delta", at: "3.5", thinking: "hmm, " }, { type: "delta", at: "3.9", thinking: "well" },
+    { type: "delta", at: "3.14", text: "Hello" }, { type: "delta", at: "3.20", text: " there" },
+    { type: "delta", at: "3.23", tool_input: '{"a"', call: "c1", tool: "look" }, { type: "delta", at: "3.27", tool_input: ":1}", call: "c1", tool: "look" },
+    { type: "delta", at: "3.29", tool_input: "{}", call: "c2", tool: "wait" },
+    item(4, "message", { message: { role: "assistant", parts: [{ type: "thinking", text: "hmm, well" }, { type: "text", text: "Hello there" },
+      { type: "tool_call", id: "c1", name: "look", arguments: '{"a":1}' }, { type: "tool_call", id: "c2", name: "wait", arguments: "{}" }] } }),
+    item(5, "usage", { call: 1, used: used(10, 5) }), item(6, "model_finished", { call: 1, end: { how: "answered", stop: "tool_use" } }),
+    item(7, "tool_started", { call: "c1", effect: "read_only" }), item(8, "tool_started", { call: "c2", effect: "effect" }),
+    { type: "delta", at: "8.2", tool_output: "o1", call: "c2" }, { type: "delta", at: "8.4", tool_output: "o2", call: "c2" },
+    item(9, "tool_finished", { call: "c1", end: "finished", result: result("c1", "ok", "seen") }),
+    item(10, "cancel_requested", { request: request(990), delivered_at: stamp(991) }),
+    item(11, "grace_ended", { calls: ["c2"] }),
+    item(12, "tool_finished", { call: "c2", end: "unknown", result: result("c2", "unknown", "o1o2"), remains: { leaked: ["sleep"] } }),
+    item(13, "run_quieted"), item(14, "run_settled", { outcome: { kind: "cancelled", reason: "requested" } }),
+  ];
+  const folded = (items) => items.reduce((run, it) => fold(run, it), newRun("r"));
+  /** What is seen of a run, however its pieces were cut. */
+  const seen = (run) => ({
+    ...run, answerFrom: null,
+    parts: run.parts.map((part) => ({ ...part, ...(part.pieces && { pieces: textOf(part), edition: 0 }), ...(part.output && { output: part.output.join("") }) })),
+  });
+
+  test("a feed gives the same run live and after a reload, wherever it was cut", () => {
+    const wanted = seen(folded(whole));
+    for (let cut = 0; cut <= whole.length; cut += 1) {
+      const run = folded(whole.slice(0, cut));
+      for (const it of whole.slice(cut)) fold(run, it);
+      says(wanted, seen(run));
+    }
+    // After a reload what was streamed comes as one piece of each kind.
+    const lump = whole.filter(({ type }) => type !== "delta");
+    lump.splice(3, 0, { type: "delta", at: "3.9", thinking: "hmm, well" }, { type: "delta", at: "3.20", text: "Hello there" },
+      { type: "delta", at: "3.27", tool_input: '{"a":1}', call: "c1", tool: "look" }, { type: "delta", at: "3.29", tool_input: "{}", call: "c2", tool: "wait" });
+    lump.splice(lump.findIndex(({ seq }) => seq === 8) + 1, 0, { type: "delta", at: "8.4", tool_output: "o1o2", call: "c2" });
+    says(wanted, seen(folded(lump)));
+  });
+  test("parts keep their identity, and their text only grows", () => {
+    const run = newRun("r");
+    let before = [];
+    for (const it of whole) {
+      fold(run, it);
+      before.forEach((part, at) => isTrue(`part ${at} is another at ${it.type}`, run.parts[at] === part));
+      before = [...run.parts];
+      for (const part of run.parts) says(0, part.edition ?? 0);
+    }
+  });
+  test("the answer on record has the last word", () => {
+    const run = folded([...begin, { type: "delta", at: "3.9", text: "shown but lost" }, { type: "text_lost", at: "3.9" },
+      item(4, "message", { message: { role: "assistant", parts: [{ type: "text", text: "shown" }], cut: { by: "lost" } } }),
+      item(5, "model_finished", { call: 1, end: { how: "lost" } }), item(6, "run_settled", { outcome: { kind: "lost" } }, 2)]);
+    says(["shown", 1, true, "lost"], [textOf(run.parts[0]), run.parts[0].edition, run.isTextLost, run.outcome.kind]);
+  });
+  test("what was shown and is not on record goes", () => {
+    const run = folded([...begin, { type: "delta", at: "3.9", text: "a" }, { type: "delta", at: "3.12", tool_input: "{", call: "c9", tool: "t" },
+      item(4, "message", { message: { role: "assistant", parts: [{ type: "text", text: "a" }], cut: { by: "cancelled", reason: "requested" } } })]);
+    says(["text"], run.parts.map(({ kind }) => kind));
+  });
+  test("a run is cancelling when it was asked to stop, and cut when it has settled", () => {
+    const states = [];
+    const run = newRun("r");
+    for (const it of whole) states.push(fold(run, it).state);
+    says("running", states[whole.findIndex(({ type }) => type === "tool_started")]);
+    says(["cancelling", "cancelling", "cancelling", "cancelling", "settled"], states.slice(-5));
+    says([410, "graceful"], [run.stopTook, forceOf(run)]);
+  });
+  test("a stop that waits for the turn's end is no stopping yet", () => {
+    const run = folded([...begin, item(4, "cancel_requested", { request: request(390, "after_turn") })]);
+    says(["running", "after_turn"], [run.state, forceOf(run)]);
+    fold(run, item(5, "cancel_requested", { request: request(395, "now") }));
+    says(["cancelling", "now"], [run.state, forceOf(run)]);
+  });
+  test("a stop that another process settled is measured by the clocks on the wall", () => {
+    const settled = { ...item(9, "run_settled", { outcome: { kind: "cancelled", reason: "requested" } }, 2), at: { wall: stamp(2000).wall, mono_us: 5 } };
+    says(1500, folded([...begin, item(4, "cancel_requested", { request: request(500) }), settled]).stopTook);
+  });
+  test("each verdict is kept as it was told", () => {
+    const calls = ["finished", "cut", "unknown", "never_started", "leaked", "detached", "panicked"];
+    const parts = calls.map((verdict) => ({ type: "tool_call", id: verdict, name: "t", arguments: "{}" }));
+    const ends = calls.map((verdict, at) => item(10 + at, "tool_finished", { call: verdict, end: verdict, result: result(verdict, "ok", "") }));
+    const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts } }), ...ends]);
+    says(calls, callsOf(run).map(({ verdict }) => verdict));
+    learn(run, { calls: [{ call: "leaked", verdict: "late" }, { call: "cut", verdict: "cut" }, { call: "other", verdict: "late" }] });
+    says(["finished", "cut", "unknown", "never_started", "late", "detached", "panicked"], callsOf(run).map(({ verdict }) => verdict));
+  });
+  test("of two calls with one id the first is made and the second is refused", () => {
+    const parts = [1, 2].map((n) => ({ type: "tool_call", id: "same", name: `t${n}`, arguments: "{}" }));
+    const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts } }),
+      item(5, "tool_refused", { call: "same", why: "duplicate_id", result: result("same", "refused", "") }),
+      item(6, "tool_started", { call: "same", effect: "effect" }), item(7, "tool_finished", { call: "same", end: "finished", result: result("same", "ok", "") })]);
+    says([["t1", "finished"], ["t2", "never_started"]], callsOf(run).map(({ tool, verdict }) => [tool, verdict]));
+  });
+  test("an approval is asked for, decided, and closed by a stop", () => {
+    const message = item(4, "message", { message: { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }] } });
+    const asked = [...begin, message, item(5, "approval_requested", { call: "c", arguments: "d1" })];
+    const waits = folded(asked);
+    says(["waiting", "waits", "d1"], [waits.state, waits.parts[0].stage, waits.parts[0].digest]);
+    const yes = folded([...asked, item(6, "approval_resolved", { call: "c", verdict: { verdict: "approved", by: "ada" } }), item(7, "tool_started", { call: "c", effect: "effect" })]);
+    says(["running", "runs", "ada"], [yes.state, yes.parts[0].stage, yes.parts[0].approval.by]);
+    const no = folded([...asked, item(6, "approval_resolved", { call: "c", verdict: { verdict: "denied", why: "no" } }),
+      item(7, "tool_refused", { call: "c", why: "denied_by_person", result: result("c", "refused", "no") })]);
+    says(["over", "never_started", "denied_by_person"], [no.parts[0].stage, no.parts[0].verdict, no.parts[0].why]);
+    const closed = folded([...asked, item(6, "cancel_requested", { request: request(590) }), item(7, "approval_resolved", { call: "c", verdict: { verdict: "closed" } })]);
+    says(["cancelling", "asked", "closed"], [closed.state, closed.parts[0].stage, closed.parts[0].approval.verdict]);
+  });
+  test("a failed call that is tried again says so, and why", () => {
+    const run = folded([...begin, item(4, "model_finished", { call: 1, end: { how: "failed", failure: { error: "model", message: "busy" } } }),
+      item(5, "backoff_started", { delay_ms: 500 })]);
+    says([["again", 500, "busy", false]], run.parts.map(({ kind, delay, failure, isOver }) => [kind, delay, failure.message, isOver]));
+    says(true, fold(run, item(6, "backoff_finished")).parts[0].isOver);
+  });
+  test("how long it thought is known to who was there, and to nobody else", () => {
+    const items = [...begin, { type: "delta", at: "3.5", thinking: "hm" }, { type: "delta", at: "3.7", text: "a" }];
+    const live = newRun("r");
+    items.forEach((it, at) => fold(live, it, at * 100));
+    says([100, null], [live.parts[0].took, folded(items).parts[0].took]);
+  });
+  test("of a tool's output the end is held, and the rest is counted", () => {
+    const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }] } }),
+      item(5, "tool_started", { call: "c", effect: "effect" })]);
+    for (let n = 0; n < 500; n += 1) fold(run, { type: "delta", at: `5.${n}`, tool_output: `${n}`.padStart(999, ".") + "\n", call: "c" });
+    const [part] = callsOf(run);
+    says(500_000, part.dropped + part.outputSize);
+    isTrue("too much is held", part.outputSize <= folding.OUTPUT_KEPT);
+    isTrue("the end is not there", part.output.join("").endsWith("499\n"));
+    fold(run, { type: "delta", at: "6.1", tool_output: "x".repeat(5_000_000), call: "c" });
+    says([5_500_000, folding.OUTPUT_KEPT], [part.dropped + part.outputSize, part.outputSize]);
+  });
+  test("an item that is not known changes nothing", () => {
+    const run = folded(whole);
+    const before = JSON.stringify(seen(run));
+    for (const it of [{ type: "new_thing", seq: 99 }, { type: "toString" }, { type: "tool_finished", call: "nobody", end: "cut", at: stamp(1) }, {}]) fold(run, it);
+    says(before, JSON.stringify(seen(run)));
+  });
+  test("tokens add up, and unknown is not 0", () => {
+    const run = folded([...begin, item(4, "usage", { call: 1, used: used(10, 5) }), item(5, "usage", { call: 2, used: used(20, null) })]);
+    says([30, null, 5], [usageOf(run).input.value, usageOf(run).output.value, usageOf(run).output.low]);
+    says({ value: 3, provenance: "estimated", low: 3, high: 3 }, plus(figureOf(1), { ...figureOf(2), provenance: "estimated" }));
+    says(null, usageOf(newRun("x")));
+  });
+  test("a million pieces are folded in a moment", () => {
+    const run = folded(begin);
+    const from = performance.now();
+    for (let n = 0; n < 1_000_000; n += 1) fold(run, { type: "delta", at: "3.1", text: "word " });
+    const took = performance.now() - from;
+    measured["fold of a million pieces"] = `${Math.round(took)} ms`;
+    says(5_000_000, textOf(run.parts[0]).length);
+    isTrue(`it took ${took} ms`, took < 3000);
+  });
+
+  /* Arguments. */
+
+  test("arguments are laid out, and nothing in them changes but white space", () => {
+    says('{\n  "a": 12345678901234567890,\n  "a": [\n    1,\n    {}\n  ],\n  "b": "x, {y}: \\" \\\\",\n  "c": []\n}',
+      pretty('{"a":12345678901234567890,"a":[1,{}],"b":"x, {y}: \\" \\\\","c":[ ]}'));
+    says("no json {", pretty("no json {"));
+    says("", pretty(""));
+  });
+
+  for (const [name, run] of cases) {
+    try {
+      await run();
+    } catch (error) {
+      failures.push(`${name}: ${error.message}`);
+    }
+  }
+  return { failures, cases: cases.length, measured };
+})().then(answer, (error) => answer({ failures: [`the cases could not be run: ${error.stack ?? error}`], cases: 0, measured: {} }));
