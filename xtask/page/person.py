@@ -37,6 +37,12 @@ class Person:
     def open(self, route="#/"):
         self.browser.open(f"{self.house.url}/ui/{route}")
 
+    def visit(self, route, wanted):
+        """Opens a view as who has never been here, and waits for something of it."""
+        self.browser.open("about:blank")
+        self.open(route)
+        return self.wait_for(wanted)
+
     def chat(self, app="teller"):
         """A new conversation with an agent."""
         self.open("#/")

@@ -99,8 +99,7 @@ def everything_has_a_name_for_a_screen_reader(world):
     wanted = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "dialog", "img", "grid", "radio", "switch"}
     nameless = []
     for name, (route, found) in furnished(world).items():
-        person.open(route)
-        person.wait_for(found)
+        person.visit(route, found)
         spoken = world.browser.spoken()
         assert sum(node["role"] == "heading" for node in spoken) >= 1, f"no heading on {name}"
         assert {"navigation", "main"} <= {node["role"] for node in spoken}, f"no landmarks on {name}"

@@ -1,5 +1,6 @@
 """What ran: the page of a run, its timeline to scale, its events, its conversation, and its receipt."""
 
+import json
 import re
 import urllib.request
 
@@ -20,20 +21,22 @@ def stopped_in_a_tool(world, prompt="Make a record.", session="records"):
     return run
 
 
-def events_of(house, run, kind=None):
-    """The facts that a run's feed has told so far: read until there is nothing for a moment."""
-    request = urllib.request.Request(f"{house.url}/v1/runs/{run}/events", headers={"accept": "text/event-stream"})
-    import json
-
+def feed_of(house, run):
+    """What a run's feed has told so far: read until there is nothing for a moment."""
     found = []
     try:
-        with urllib.request.urlopen(request, timeout=0.5) as feed:
+        with urllib.request.urlopen(f"{house.url}/v1/runs/{run}/events?aside=true", timeout=0.5) as feed:
             for line in feed:
                 if line.startswith(b"data:"):
                     found.append(json.loads(line[5:]))
     except TimeoutError:
         pass
-    return [it for it in found if "seq" in it and (not kind or it["type"] == kind)]
+    return found
+
+
+def events_of(house, run, kind=None):
+    """The facts among them."""
+    return [it for it in feed_of(house, run) if "seq" in it and kind in (None, it["type"])]
 
 
 # The events in sight, after a step of scrolling to one end of the list and, next time, to the other.
