@@ -19,6 +19,18 @@ def rows(person):
     )
 
 
+def column(person, name):
+    """What stands in a column of the board."""
+    return person.ask(
+        """
+        const cells = (row) => [...row.querySelectorAll('[role=columnheader], [role=gridcell], [role=rowheader], .cell')];
+        const at = cells(all('[role=row]')[0]).findIndex((cell) => cell.innerText.trim() === arguments[0]);
+        return all('[data-run]').map((row) => cells(row)[at]?.innerText.trim() ?? '');
+        """,
+        name,
+    )
+
+
 def says(person, run, *words):
     """Waits until the row of a run says one of these words."""
 
@@ -75,7 +87,9 @@ def pieces_and_tokens_are_counted_on_the_board(world):
     says(person, run, "model")
     # A rate that is neither nothing nor a guess: a hundred pieces a second are sent at most.
     cells = lambda: [text.strip() for text in person.text(row(person, run)).split("\n")]
-    until("a rate is shown", lambda: any(cell.replace(".", "").isdigit() and 1 <= float(cell) <= 110 for cell in cells()))
+    until("a rate is shown", lambda: [rate for rate in column(person, "Pieces/s") if rate not in ("", "–")])
+    [rate] = [float(rate) for rate in column(person, "Pieces/s") if rate not in ("", "–")]
+    assert 1 <= rate <= 110, rate
     go.set()
     house.settled(run)
     says(person, run, "completed")

@@ -3,6 +3,7 @@
 import time
 
 from browser import until
+from cases.board import column
 from person import Person
 from world import case
 
@@ -61,8 +62,7 @@ def board(world, name, theme):
     person = Person(house, world.browser, world.folder)
     person.open()
     until("all that runs is there", lambda: len(person.all("[data-run]")) >= len(RUNS))
-    # The strip of the last minutes has something to show after a few seconds.
-    until("pieces are counted", lambda: any(rate in person.text() for rate in ("20", "21", "22", "23", "24", "25", "18", "19", "17")))
+    until("pieces are counted", lambda: any(rate.replace(".", "").isdigit() for rate in column(person, "Pieces/s")))
     take(world, name)
     return person
 
@@ -135,7 +135,7 @@ def a_picture_of_the_cord(world):
     shown(world)
     person = Person(house, world.browser, world.folder)
     person.open()
-    until("all that runs is there", lambda: len(person.all("[data-run]")) >= len(RUNS))
+    until("pieces are counted", lambda: any(rate.replace(".", "").isdigit() for rate in column(person, "Pieces/s")))
     person.press("button", "cord")
     person.wait_for("dialog")
     take(world, "cord")
