@@ -48,5 +48,6 @@ function mayLearnMore(receipt, state) {
 
 /** Whether something of a settled run is not known yet. */
 export function isOpen({ model_calls, calls }) {
-  return model_calls.some(({ pending }) => pending) || calls.some(({ verdict, compensation }) => verdict === "leaked" || verdict === "detached" || compensation === "started");
+  const goesOn = ({ verdict, compensation }) => verdict === "leaked" || verdict === "detached" || compensation === "started";
+  return model_calls.some(({ pending }) => pending) || calls.some(goesOn);
 }

@@ -130,7 +130,6 @@ export class Answer {
     const words = endWords(run);
     const link = run.outcome.kind === "completed" ? null : h("a", { href: `#/run/${encodeURIComponent(run.id)}/receipt` }, "Receipt");
     fill(mark, words && h("p", { class: "end", "data-end": run.outcome.kind }, h("span", null, words), " ", link));
-    if (run.isTextLost) mark.append(h("p", { class: "end" }, "The last words that were shown here before the server went down were not on record, and are gone."));
   }
 
   drawFoot() {
@@ -151,15 +150,17 @@ export class Answer {
   }
 }
 
-function endWords({ outcome, requests, stopTook, startedAt, parts }) {
+function endWords({ outcome, requests, stopTook, startedAt, parts, isTextLost }) {
   if (outcome.kind === "failed") return `It failed: ${outcome.message}`;
-  if (outcome.kind === "lost") return "The server went down in the middle of this. What was shown is kept.";
+  const kept = isTextLost ? "What was on record is kept; the last words that were shown were not." : "What was shown is kept.";
+  if (outcome.kind === "lost") return `The server went down in the middle of this. ${kept}`;
   if (outcome.kind === "completed") return COMPLETED[outcome.stop] ?? "";
   const by = requests[0]?.by;
   const isAsked = outcome.reason === "requested" || outcome.reason === "operator";
-  const who = isAsked ? (by ? ` by ${by}` : "") : `: ${REASON[outcome.reason] ?? outcome.reason}`;
-  const where = !startedAt ? "Stopped before it began" : parts.length ? "Stopped here" : "Stopped before it had said anything";
-  return `${where}${who}${stopTook === null ? "" : `, ${span(stopTook)} after it was asked`}`;
+  const who = isAsked && by ? ` by ${by}` : "";
+  const why = isAsked ? "" : `: ${REASON[outcome.reason] ?? outcome.reason}`;
+  const where = parts.length ? `Stopped here${who}` : `Stopped${who} before it ${startedAt ? "had said anything" : "began"}`;
+  return `${where}${why}${stopTook === null ? "" : `, ${span(stopTook)} after it was asked`}${isTextLost ? `. ${kept}` : ""}`;
 }
 
 const COMPLETED = {
@@ -182,7 +183,7 @@ const DRAW = {
     return { element: h("details", { class: "thinking" }, summary, body), update: () => { grow(); tick(); }, tick };
   },
   call(part, answer) {
-    const card = new Card({ runId: () => answer.id }, part);
+    const card = new Card(answer, part);
     return { element: card.element, update: () => card.update(), tick: () => card.tick() };
   },
   again(part) {
@@ -211,14 +212,13 @@ function growing(part, drawn) {
 
 function thoughtWords({ isOpen, began, took, cut }) {
   if (isOpen) return began === null ? "Thinking…" : `Thinking… ${Math.round((performance.now() - began) / 1000)} s`;
-  const how = cut ? "Thought, and was cut" : "Thought";
-  return took === null ? how : `${how}, for ${span(took)}`;
+  return `Thought${took === null ? "" : ` for ${span(took)}`}${cut ? ", and was cut" : ""}`;
 }
 
 /** Nothing foreign is loaded: an image is an address. */
 function imageLink({ media_type: type, media, reference }) {
   const address = safeAddress(reference ?? "");
-  const words = `🖼 ${type ?? media}`;
+  const words = `Image: ${type ?? media}`;
   return address
     ? h("a", { href: address, title: address, rel: "noopener noreferrer", target: "_blank" }, words)
     : h("span", { title: String(reference).slice(0, 200) }, words);

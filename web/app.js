@@ -10,7 +10,7 @@ import { announce, fill, h, styled } from "./dom.js";
 const VIEWS = {
   "": () => import("./board.js"),
   chat: () => withStyle("chat.css", import("./chat.js")),
-  runs: () => import("./runs.js"),
+  runs: () => withStyle("runs.css", import("./runs.js")),
   run: () => withStyle("run.css", import("./run.js")),
 };
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };

@@ -14,7 +14,7 @@ import { inline, revealed } from "./inline.js";
 export const BLOCK = 8_000;
 const CODE_BLOCK = 8 * BLOCK;
 const DEEPEST = 8;
-/** How many rows a table has before it goes on in the next. */
+/** How many rows a table has, or lines a list, before it goes on in the next. */
 const ROWS = 200;
 
 /** Puts lines together. `hand` is given each block that is complete. */
@@ -124,7 +124,7 @@ const STAYS = {
 
 /** The next item of a list: a list that is long goes on in another one, between two items. */
 function nextItem(blocks, open, found, text) {
-  if (open.size + text.length > BLOCK) {
+  if (open.size + text.length > BLOCK || open.lines.length >= ROWS) {
     blocks.hand(open);
     blocks.open = { ...found, lines: [], size: 0, isJoined: true };
   }

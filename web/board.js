@@ -74,6 +74,8 @@ function heard(board, changes) {
     chart.draw(roster.past, roster.now());
     board.controls.update();
   }
+  // Here before it is needed: when it is, the server may be slow.
+  if (changes.has("ready")) import("./these.js").catch(() => {});
   if (changes.has("old")) board.place.firstElementChild.classList.toggle("old", roster.isOld);
   if (changes.has("rows")) board.rows.showColumns(columnsOf(roster));
   board.draw();

@@ -21,9 +21,9 @@ const FOLD_ABOVE = 240;
 
 /** One call's card. */
 export class Card {
-  /** @param {{runId: () => string}} run whose call it is */
-  constructor(run, part) {
-    this.run = run;
+  /** @param {{id: string, isStopping: boolean}} answer the run whose call it is */
+  constructor(answer, part) {
+    this.answer = answer;
     this.part = part;
     this.pressed = null;
     this.shown = { edition: -1, pieces: 0, stage: null, output: 0, dropped: 0 };
@@ -107,7 +107,7 @@ export class Card {
     const controls = ask.querySelectorAll("button, input");
     for (const control of controls) control.disabled = true;
     try {
-      await decide(this.run.runId(), part.id, decision, part.digest ?? undefined, why || undefined);
+      await decide(this.answer.id, part.id, decision, part.digest ?? undefined, why || undefined);
     } catch (error) {
       for (const control of controls) control.disabled = false;
       fill(problem, error.message);
@@ -118,7 +118,7 @@ export class Card {
 
   updateVerdict() {
     const { part, verdict } = this;
-    const [state, words] = standing(part);
+    const [state, words] = standing(part, this.answer.isStopping);
     write(verdict, words);
     verdict.dataset.state = state;
     if (state === "failed") verdict.dataset.outcome = state;
@@ -176,7 +176,7 @@ export class Card {
     this.updateStop();
     fill(this.problem);
     try {
-      await stopCall(this.run.runId(), part.id, { force });
+      await stopCall(this.answer.id, part.id, { force });
     } catch (error) {
       if (error instanceof Problem && part.stage === "over") return;
       this.pressed = null;
@@ -203,7 +203,7 @@ function isWithin({ output, dropped, result }) {
 }
 
 /** Where a call stands: the state whose colour it has, and words. */
-function standing(part) {
+function standing(part, isStopping) {
   const { stage, verdict, why, result, approval } = part;
   if (stage === "over") {
     if (why) return ["cancelling", `not run: ${REFUSED[why] ?? why}`];
@@ -212,7 +212,7 @@ function standing(part) {
     return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict] ?? verdict];
   }
   if (stage === "waits") return ["waiting", "waits for a yes"];
-  if (stage === "runs") return part.requests.length ? ["cancelling", "stopping"] : ["running", "running"];
+  if (stage === "runs") return isStopping || part.requests.length ? ["cancelling", "stopping"] : ["running", "running"];
   if (approval?.verdict === "denied") return ["cancelling", "denied"];
   return ["queued", stage === "written" ? "is being written" : "to be run"];
 }

@@ -70,7 +70,7 @@ class Chat {
       onSend: (text, isNext) => this.send(text, isNext),
       onStop: () => this.talk.stop(),
     });
-    this.ends = keepEnd(this.log, `andon.place.${this.app}.${this.user}.${this.session ?? ""}`, this.signal);
+    this.ends = keepEnd(this.log, () => `andon.place.${this.app}.${this.user}.${this.session ?? ""}`, this.signal);
     this.build();
     this.talk = new Talk({
       ...about, log: this.log, onSession: (session) => this.began(session), onChange: () => this.changed(),

@@ -115,12 +115,11 @@ function stateParts(cell) {
   const text = document.createTextNode("");
   const lamp = h("span", { class: "state" }, text);
   const more = document.createTextNode("");
-  const yes = h("a", { class: "yes", hidden: true }, "Answer it");
-  cell.append(lamp, h("span", { class: "soft small more" }, more), yes);
-  return { cell, lamp, text, more, yes };
+  cell.append(lamp, h("span", { class: "soft small more" }, more));
+  return { cell, lamp, text, more };
 }
 
-function drawState({ cell, lamp, text, more, yes }, entry) {
+function drawState({ cell, lamp, text, more }, entry) {
   const { row, id } = entry;
   const state = stateOf(entry);
   mark(lamp, "state", state);
@@ -128,10 +127,6 @@ function drawState({ cell, lamp, text, more, yes }, entry) {
   put(text, doing({ ...row, state }));
   const problem = state === "settled" ? undefined : press(id)?.problem;
   put(more, problem ? " not stopped" : further(row));
-  const waits = state === "waiting";
-  if (yes.hidden === waits) yes.hidden = !waits;
-  const href = `#/chat/${part(row.app)}/${part(row.session)}?user=${part(row.user)}`;
-  if (waits && yes.getAttribute("href") !== href) yes.setAttribute("href", href);
   title(cell, problem ? `Not stopped: ${problem}` : inFull(row, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }

@@ -11,7 +11,9 @@ const FORM = {
   ollama: "Ollama’s", bedrock: "Bedrock’s Converse", andon: "Andon’s own",
 };
 const ROLE = { user: "User", assistant: "Model", tool: "Tools", system: "Instruction" };
-const STATUS = { ok: "did what it was asked", error: "failed", refused: "was never started", cut: "was cut", unknown: "was cut; its effect is unknown" };
+const STATUS = {
+  ok: "did what it was asked", error: "failed", refused: "was never started", cut: "was cut", unknown: "was cut; its effect is unknown",
+};
 /** How many messages are shown at first; the latest ones. */
 const PAGE = 50;
 
@@ -46,9 +48,14 @@ function shown({ model, form, request, messages }) {
   const show = (from) => fill(place, messages.slice(from).map((message, index) => messageOf(message, from + index + 1)));
   const first = Math.max(0, messages.length - PAGE);
   show(first);
-  const earlier = first > 0 && h("button", { type: "button", onclick: () => { earlier.remove(); show(0); } }, `Show the ${several(first, "message")} before`);
+  const showAll = () => {
+    earlier.remove();
+    show(0);
+  };
+  const earlier = first > 0 && h("button", { type: "button", onclick: showAll }, `Show the ${several(first, "message")} before`);
   return [
-    h("p", null, "What the next request to ", h("b", null, h("bdi", null, model ?? "the model")), ` carries, in ${FORM[form] ?? form} form: ${several(messages.length, "message")}.`),
+    h("p", null, "What the next request to ", h("b", null, h("bdi", null, model ?? "the model")),
+      ` carries, in ${FORM[form] ?? form} form: ${several(messages.length, "message")}.`),
     earlier, place,
     h("details", { class: "raw" }, h("summary", null, "The request, as it would be sent"),
       h("p", { class: "small soft" }, "“<the next prompt>” stands for what will be said next."),
@@ -73,9 +80,13 @@ function partOf(it) {
   if (it.type === "thinking") {
     return h("details", null, h("summary", null, it.signature ? "Thinking" : "Thinking, without a seal: it is not sent back"), longText(it.text));
   }
-  if (it.type === "tool_call") return h("div", { class: "toolcall", "data-call": it.id }, h("p", null, "Calls ", h("b", null, h("bdi", null, it.name)), " ", h("code", null, it.id)), longText(it.arguments));
+  if (it.type === "tool_call") {
+    return h("div", { class: "toolcall", "data-call": it.id },
+      h("p", null, "Calls ", h("b", null, h("bdi", null, it.name)), " ", h("code", null, it.id)), longText(it.arguments));
+  }
   if (it.type === "tool_result") {
-    return h("div", { class: "toolcall", "data-call": it.call }, h("p", null, h("code", null, it.call), ` ${STATUS[it.status] ?? it.status}`), it.content.map(contentOf));
+    return h("div", { class: "toolcall", "data-call": it.call },
+      h("p", null, h("code", null, it.call), ` ${STATUS[it.status] ?? it.status}`), it.content.map(contentOf));
   }
   if (it.type === "image") return contentOf(it);
   return longText(pretty(it));

@@ -1,6 +1,8 @@
-// A question that stands before everything else.
+// A question that stands before everything else. Its style comes with it, before there is one.
 
-import { h } from "./dom.js";
+import { h, styled } from "./dom.js";
+
+styled("question.css");
 
 /**
  * A dialog that is gone when it is closed, or when the view is.

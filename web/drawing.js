@@ -14,7 +14,9 @@ const FOOT = 22;
 const RIGHT = 14;
 const GROUPS = { waits: "waits", model: "model", tools: "tools" };
 /** How a bar ended, if that is worth a word on it. */
-const BADLY = { cut: ", cut", unknown: ", cut", failed: ", failed", lost: ", lost", leaked: ", leaked", never_started: ", never started", panicked: ", panicked" };
+const BADLY = {
+  cut: ", cut", unknown: ", cut", failed: ", failed", lost: ", lost", leaked: ", leaked", never_started: ", never started", panicked: ", panicked",
+};
 /** About how wide a character is. */
 const LETTER = 6.6;
 
@@ -24,7 +26,8 @@ const LETTER = 6.6;
  *   `zero` is the instant that times are counted from, if that is not the beginning of the run
  */
 export function drawing(how) {
-  const layers = { axis: h("svg:g", { class: "axis" }), lanes: h("svg:g"), marks: h("svg:g", { class: "marks" }), brush: h("svg:rect", { class: "brush" }) };
+  const layer = (name) => h("svg:g", { class: name });
+  const layers = { axis: layer("axis"), lanes: layer("lanes"), marks: layer("marks"), brush: h("svg:rect", { class: "brush" }) };
   const svg = h("svg:svg", { class: "chart", role: "group", "aria-label": how.label }, layers.axis, layers.marks, layers.lanes, layers.brush);
   const element = h("div", { class: "chartbox" }, svg);
   const state = { how, svg, element, layers, known: new Map(), order: [], place: scale(0, 1, 0, 1), left: 0, top: 42 };
@@ -128,7 +131,8 @@ function label(text, bar, y, width, room) {
 
 function made(state, key) {
   const element = h("svg:g", { class: "piece", role: "img", tabindex: -1 },
-    h("svg:title"), h("svg:rect", { class: "barbody", rx: 3 }), h("svg:rect", { class: "first", rx: 3 }), h("svg:rect", { class: "edge" }), h("svg:text"));
+    h("svg:title"), h("svg:rect", { class: "barbody", rx: 3 }), h("svg:rect", { class: "first", rx: 3 }),
+    h("svg:rect", { class: "edge" }), h("svg:text"));
   state.known.set(key, element);
   state.layers.lanes.append(element);
   return element;

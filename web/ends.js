@@ -11,12 +11,12 @@ const page = () => document.scrollingElement;
 /**
  * Keeps the end of `content` in view.
  * @param {HTMLElement} content what grows
- * @param {string} key under which the reader's place is kept for this tab
+ * @param {() => string} key under which the reader's place is kept for this tab
  * @param {AbortSignal} signal
  * @returns {{button: HTMLElement, toEnd: () => void, isAtEnd: () => boolean, ready: () => void}}
  */
 export function keepEnd(content, key, signal) {
-  const place = recall(key);
+  const place = recall(key());
   const state = { isAtEnd: !place, place, isReady: false, top: page().scrollTop };
   const button = h("button", { type: "button", class: "newest", hidden: true, onclick: () => toEnd() }, "Jump to the newest ↓");
   const toEnd = () => {
@@ -27,23 +27,27 @@ export function keepEnd(content, key, signal) {
   };
   const near = () => page().scrollHeight - page().scrollTop - innerHeight < NEAR;
   const scrolled = () => {
+    if (state.place) return;
     const { scrollTop } = page();
     // Only who scrolls up leaves the end: that the page has grown is not scrolling.
     if (near()) state.isAtEnd = true;
     else if (scrollTop < state.top - 1) state.isAtEnd = false;
     state.top = scrollTop;
     button.hidden = state.isAtEnd || near();
-    if (state.isReady) remember(key, state.isAtEnd ? null : placeIn(content));
+    if (state.isReady) remember(key(), state.isAtEnd ? null : placeIn(content));
   };
   const grown = () => {
     if (state.isAtEnd) page().scrollTop = page().scrollHeight;
-    else if (state.place && goTo(content, state.place)) state.place = state.isReady ? null : state.place;
+    // What was there before has to be drawn first, and draws in pieces.
+    else if (state.place && goTo(content, state.place) && state.isReady) state.place = null;
     state.top = page().scrollTop;
     button.hidden = state.isAtEnd || near();
   };
   const sizes = new ResizeObserver(grown);
   sizes.observe(content);
   signal.addEventListener("abort", () => sizes.disconnect(), { once: true });
+  const lead = () => { state.place = null; };
+  for (const kind of ["wheel", "touchmove", "keydown"]) addEventListener(kind, lead, { passive: true, signal });
   addEventListener("scroll", scrolled, { passive: true, signal });
   addEventListener("resize", grown, { passive: true, signal });
   const before = history.scrollRestoration;
@@ -61,11 +65,12 @@ function placeIn(content) {
   return null;
 }
 
+/** Whether the reader could be brought there. */
 function goTo(content, { run, top }) {
   const element = content.querySelector(`[data-run="${CSS.escape(run)}"]`);
   if (!element) return false;
   page().scrollTop += element.getBoundingClientRect().top - top;
-  return true;
+  return Math.abs(element.getBoundingClientRect().top - top) < 2;
 }
 
 function recall(key) {

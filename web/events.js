@@ -17,6 +17,8 @@ import { factPane } from "./factpane.js";
 const ROW = 30;
 const HIGH_ROW = 50;
 const TALLEST = 6_000_000;
+/** No screen shows more rows; a list without its style is as high as all of it. */
+const MOST = 300;
 
 /**
  * @param {import("./eventlog.js").EventLog} log
@@ -94,7 +96,7 @@ function drawRows(state) {
   state.drawn = lines.length;
   const first = Math.max(0, firstRow(state));
   const begin = Math.floor(first);
-  const wanted = Math.max(0, Math.min(Math.ceil(box.clientHeight / state.row) + 2, lines.length - begin));
+  const wanted = Math.max(0, Math.min(Math.ceil(box.clientHeight / state.row) + 2, lines.length - begin, MOST));
   while (rows.length < wanted) rows.push(inner.appendChild(emptyRow()));
   while (rows.length > wanted) rows.pop().remove();
   // Rows stand where they are seen, wherever the scroll bar is.
@@ -184,7 +186,9 @@ function choose(state, index, draw) {
 function jumpTo(state, search, seq, draw, isQuiet) {
   const place = state.log.placeOf(seq);
   if (place < 0) {
-    if (!isQuiet) announce(`There is no event ${number(seq)}.`);
+    if (isQuiet) return false;
+    state.pane.missing(number(seq));
+    announce(`There is no event ${number(seq)} in this run.`);
     return false;
   }
   let index = state.lines.indexOf(place * 2);

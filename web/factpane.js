@@ -22,6 +22,10 @@ export function factPane() {
         longText(json, { label: "JSON" }));
       element.scrollTop = 0;
     },
+    /** There is no such event. */
+    missing(seq) {
+      fill(element, h("p", { class: "problem" }, `There is no event ${seq} in this run.`));
+    },
     showStreamed(words, fact) {
       fill(element, h("h3", null, `Streamed behind event ${fact.seq}`), h("p", null, words),
         h("p", { class: "soft small" }, "It is whole in the message or the result that follows."));

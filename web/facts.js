@@ -51,8 +51,8 @@ const MAIN = {
     `${first_piece_us === null ? "" : `, first piece after ${span(first_piece_us / 1000)}`}`,
   backoff_started: ({ delay_ms }) => span(delay_ms),
   approval_requested: ({ call }, tool) => `${tool(call)} ${call}`,
-  approval_resolved: ({ call, verdict }, tool) =>
-    `${tool(call)} ${call}: ${HOW[verdict.verdict] ?? verdict.verdict}${verdict.by ? ` by ${verdict.by}` : ""}${verdict.why ? `: ${oneLine(verdict.why)}` : ""}`,
+  approval_resolved: ({ call, verdict: { verdict, by, why } }, tool) =>
+    `${tool(call)} ${call}: ${HOW[verdict] ?? verdict}${by ? ` by ${by}` : ""}${why ? `: ${oneLine(why)}` : ""}`,
   tool_started: ({ call }, tool) => `${tool(call)} ${call}`,
   tool_finished: ({ call, end, result }, tool) => `${tool(call)} ${call}: ${HOW[end] ?? end}: ${contentLine(result.content)}`,
   tool_refused: ({ call, why }, tool) => `${tool(call)} ${call}: ${REFUSED[why] ?? why}`,

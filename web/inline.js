@@ -137,7 +137,7 @@ function close(reader) {
     return;
   }
   const inside = emphasis(reader.nodes.splice(opened.place).slice(1)).map(opened.isImage ? plainly : withoutLinks);
-  if (opened.isImage) inside.unshift("🖼 ");
+  if (opened.isImage) inside.unshift("Image: ");
   if (!inside.length) inside.push(address);
   reader.nodes.push(anchor(address, inside));
   // No link within a link.

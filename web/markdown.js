@@ -15,7 +15,7 @@ const PLAIN_AFTER_LINES = 8_000;
 /** Milliseconds of a frame. */
 const SHARE = 8;
 /** How much is put into the page in one frame: laying it out takes its time too. */
-const MOST_BLOCKS = 200;
+const MOST_ELEMENTS = 400;
 const MOST_CHARACTERS = 200_000;
 
 /** A text that grows, drawn into an element. */
@@ -65,13 +65,13 @@ export class Markdown {
     const end = performance.now() + share;
     const most = share === Infinity ? Infinity : this.taken + MOST_CHARACTERS;
     this.made = 0;
-    while (this.queue.length && performance.now() < end && this.taken < most && (share === Infinity || this.made < MOST_BLOCKS)) this.take();
+    while (this.queue.length && performance.now() < end && this.taken < most && (share === Infinity || this.made < MOST_ELEMENTS)) this.take();
     this.drawTail();
     if (this.queue.length) this.later();
   }
 
   put(made) {
-    this.made += 1;
+    this.made += 1 + made.getElementsByTagName("*").length;
     const [first] = this.tail;
     if (first) first.before(made);
     else this.place.append(made);

@@ -30,8 +30,9 @@ export const markRows = (all, window, isMagnified) => (isMagnified ? Math.max(1,
 export function marks(all, window, place, size, zero) {
   const seen = within(all, window);
   const rest = worded(seen, zero !== undefined);
-  const line = (mark, y) => h("svg:line", { x1: place(mark.at), x2: place(mark.at), y1: y, y2: size.bottom, "data-mark": mark.name, "data-main": mark.isMain || null },
-    h("svg:title", null, `${mark.name} at ${since(mark.at)}`));
+  const line = ({ at, name, isMain }, y) => h("svg:line", {
+    x1: place(at), x2: place(at), y1: y, y2: size.bottom, "data-mark": name, "data-main": isMain || null,
+  });
   const others = apart(seen.filter((mark) => !rest.includes(mark)), place).map((mark) => line(mark, size.top - 8));
   if (zero === undefined) return [...others, ...rest.map((mark) => line(mark, 20)), ...shared(rest, place, size.width)];
   return [...others, ...rest.flatMap((mark, row) => {

@@ -54,40 +54,55 @@ function inWords(live, isAll) {
 }
 
 /** Pulls it, and shows them settling. */
-async function pull(roster, { box, close, until, isAll, force, why }) {
+async function pull(roster, how) {
+  const { box, close, until, isAll, force } = how;
   const ids = roster.live().map(({ id }) => id);
   for (const id of ids) note(id, force);
+  roster.drawAgain();
   let isAnswered = false;
-  const said = h("p", { role: "status", class: "small" }, "Telling the server…");
-  roster.watch((changes) => {
-    if (!isAnswered && changes.has("line") && roster.line.state === "held") write(said, "The line is held.");
-  }, until);
+  const name = h("h1", null, isAll ? "Pulling the cord…" : "Stopping…");
+  const said = h("p", { role: "status", class: "small" });
+  const pulled = () => write(name, isAll ? "The cord is pulled" : "Your runs are stopping");
+  roster.watch((changes) => { if (changes.has("line") && roster.line.state === "held") pulled(); }, until);
   const view = settling(roster, ids, {
     isAll: () => isAnswered, signal: until, onEnd: () => { rest.hidden = true; },
     said: (count, time) => allSettled(count, time) + (isAll ? lineNow(roster) : ""),
   });
   const rest = button("Stop the rest now", () => harden({ isAll, view, said, rest }), { class: "stop", hidden: force === "now" });
   const open = button("Open the line", () => openLine(roster, {}, said, open), { "data-line-open": true, hidden: !isAll });
-  fill(box, h("h1", null, isAll ? "The cord is pulled" : "Your runs are stopping"), view.element, said,
-    h("div", { class: "buttons" }, rest, open, button("Close", close)));
-  const runs = await sent(roster, { isAll, force, why, said, ids });
+  const buttons = h("div", { class: "buttons" }, rest, open, button("Close", close));
+  fill(box, name, view.element, said, buttons);
+  const { runs, isDone } = await sent(roster, { ...how, said, ids });
   isAnswered = true;
-  if (!until.aborted) view.told(runs);
+  roster.drawAgain();
+  if (until.aborted) return;
+  if (isDone) {
+    pulled();
+    view.told(runs);
+    return;
+  }
+  // Asking again is safe, whatever came of this.
+  write(name, isAll ? "The cord did not get through" : "The stop did not get through");
+  const again = button(isAll ? "Pull again" : "Stop again", () => pull(roster, how), { class: "cord" });
+  fill(box, name, said, h("div", { class: "buttons" }, again, button("Close", close)));
 }
 
 const lineNow = ({ line }) => (line?.state === "held" ? " The line is held." : "");
 
-/** Sends it, and gives what became of each run; nothing if that is not known. What is said of the line is taken as it is. */
+/**
+ * Sends it: whether anything is known to have been done, and what became of each run if that is known. What is said of the
+ * line is taken as it is (invariant 3).
+ */
 async function sent(roster, { isAll, force, why, said, ids }) {
   try {
-    const runs = isAll ? await holdAndStop(roster, force, why) : await stopOwn(force);
-    write(said, "");
-    return runs;
+    return { runs: isAll ? await holdAndStop(roster, force, why) : await stopOwn(force), isDone: true };
   } catch (error) {
+    const { held, cancelled } = error.body;
     said.className = "problem";
     write(said, `${done(error.body)} ${error.message}`);
-    if (!error.body.held && !error.body.cancelled) for (const id of ids) refused(id, error.message);
-    return null;
+    const isDone = Boolean(held || cancelled);
+    if (!isDone) for (const id of ids) refused(id, error.message);
+    return { runs: null, isDone };
   } finally {
     if (isAll) link.dispatchEvent(new Event("line"));
   }

@@ -71,7 +71,8 @@ function body(run, receipt) {
     section("Tokens", usageTable(receipt)),
     section("Leaks", leaksOf(receipt)),
     section(`Addenda (revision ${receipt.revision})`, addendaOf(receipt)),
-    h("footer", { class: "small" }, `Folded from the run’s journal, and from nothing else. Times are in ${zone()}; durations are by a monotonic clock.`),
+    h("footer", { class: "small" },
+      `Folded from the run’s journal, and from nothing else. Times are in ${zone()}; durations are by a monotonic clock.`),
   ];
 }
 
@@ -96,7 +97,8 @@ function head(run, receipt) {
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 function definitions(pairs) {
-  return h("dl", null, pairs.filter(Boolean).map(([name, what, size]) => h("div", { class: size ?? null }, h("dt", null, name), h("dd", null, what))));
+  const pair = ([name, what, size]) => h("div", { class: size ?? null }, h("dt", null, name), h("dd", null, what));
+  return h("dl", null, pairs.filter(Boolean).map(pair));
 }
 
 function stop(receipt) {

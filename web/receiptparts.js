@@ -24,12 +24,13 @@ export function requestsOf({ requests }) {
 export function callsOf({ calls, outcome }) {
   if (!calls.length) return h("p", null, outcome ? "No tool was called." : "No tool call has ended.");
   const rows = calls.map(({ call, tool, verdict, refused, took_us: took, effect_id: effect, notes = [], compensation }) => {
-    const more = [refused ? REFUSED[refused] ?? refused : "", compensation ? COMPENSATION[compensation] ?? compensation : "", ...notes].filter(Boolean);
+    const more = [REFUSED[refused] ?? refused, COMPENSATION[compensation] ?? compensation, ...notes].filter(Boolean);
     return h("tr", { "data-call": call, "data-verdict": verdict },
       h("th", { scope: "row" }, h("bdi", null, tool), h("code", { class: "id" }, call)),
       h("td", { class: "verdictcell" }, VERDICT[verdict] ?? verdict),
       h("td", { class: "number" }, took === undefined || took === null ? "–" : spanUs(took)),
-      h("td", null, more.map((note) => h("p", null, h("bdi", null, note))), effect ? h("p", { class: "small" }, "effect ", h("code", null, effect)) : null));
+      h("td", null, more.map((note) => h("p", null, h("bdi", null, note))),
+        effect ? h("p", { class: "small" }, "effect ", h("code", null, effect)) : null));
   });
   return table("What became of each tool call", ["Tool", "Verdict", "Took", "Notes"], rows);
 }

@@ -54,8 +54,9 @@ function bar(rows) {
   });
   const ends = known.map(([, , us]) => h("svg:line", { x1: x(us), x2: x(us), y1: 0, y2: 20 }));
   const words = known.slice(1).map(([name, , us], index) => `${known[index][0]} to ${name}: ${spanUs(us - known[index][2])}`);
+  const label = `The stop, to scale. ${words.join("; ")}`;
   return h("figure", { class: "tobar" },
-    h("svg:svg", { viewBox: `-1 0 ${WIDTH + 2} 20`, preserveAspectRatio: "none", role: "img", "aria-label": `The stop, to scale. ${words.join("; ")}` }, parts, ends),
+    h("svg:svg", { viewBox: `-1 0 ${WIDTH + 2} 20`, preserveAspectRatio: "none", role: "img", "aria-label": label }, parts, ends),
     h("figcaption", { class: "small" }, `To scale: ${spanUs(total)} from requested to ${known.at(-1)[0]}. `,
       known.slice(1).map(([name]) => h("span", { class: "swatch", "data-part": name }, `until ${name}`))));
 }

@@ -40,11 +40,14 @@ export class Roster {
   /** Whether what is known may be old. */
   isOld = false;
 
-  /** The server's time, in milliseconds. */
-  now() { return Date.now() + this.#ahead; }
+  /** When the connection went, while it is gone. */
+  #goneAt = null;
+
+  /** The server's time, in milliseconds, as far as it is known: while there is no connection it stands still. */
+  now() { return this.#goneAt ?? Date.now() + this.#ahead; }
 
   /**
-   * Calls `watcher` after each change, with what has changed: "rows", "second", "line", "ready", "old".
+   * Calls `watcher` after each change, with what has changed: "rows", "second", "line", "ready", "old", "press".
    * @param {(changes: Set<string>) => void} watcher
    * @param {AbortSignal} signal
    */
@@ -59,6 +62,7 @@ export class Roster {
   /** The connection is gone (invariant 2). */
   broke() {
     if (this.isOld) return;
+    this.#goneAt = this.now();
     this.isOld = true;
     this.#tell(new Set(["old"]));
   }
@@ -69,6 +73,9 @@ export class Roster {
     for (const item of items) this.#take(item, changes);
     this.#tell(changes);
   }
+
+  /** Something that is shown with the runs has changed, such as a press of Stop. */
+  drawAgain() { this.#tell(new Set(["press"])); }
 
   /** The server said how the line stands, in an answer. */
   setLine(line) {
@@ -102,6 +109,7 @@ export class Roster {
   }
 
   #begin(board, changes) {
+    this.#goneAt = null;
     this.#ahead = Date.parse(board.now) - Date.now();
     this.#byNumber = new Map();
     // The first time there is nothing to keep meanwhile: rows are shown as they come.

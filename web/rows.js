@@ -6,6 +6,7 @@
 //    an element that has the focus is given to no other run.
 // 4. Nothing is measured while drawing: sizes are read when the window changes, the place when it is scrolled.
 
+import { part } from "./api.js";
 import { COLUMNS, mark, put, stateOf } from "./columns.js";
 import { announce, h } from "./dom.js";
 import { press, pressStop } from "./presses.js";
@@ -61,7 +62,7 @@ export class Rows {
     return this.#isPointed || isIn || performance.now() < this.#touchedUntil || this.#scrolled > this.#top;
   }
 
-  /** Whether the rows have been scrolled away from the first. */
+  /** Goes back to the first row, if that is out of sight. */
   toTop() {
     if (this.#scrolled > this.#top) scrollTo({ top: 0 });
   }
@@ -71,7 +72,9 @@ export class Rows {
     const on = (target, type, work, more) => target.addEventListener(type, work, { signal, ...more });
     on(this.body, "pointerenter", ({ pointerType }) => { if (pointerType === "mouse") this.#isPointed = true; });
     on(this.body, "pointerleave", () => this.#left());
-    on(this.body, "pointerdown", () => { this.#touchedUntil = performance.now() + AFTER_TOUCH; });
+    on(this.body, "pointerdown", ({ pointerType }) => {
+      if (pointerType !== "mouse") this.#touchedUntil = performance.now() + AFTER_TOUCH;
+    });
     on(this.body, "focusin", ({ target }) => this.#entered(target));
     on(this.body, "focusout", () => setTimeout(() => this.how.redraw()));
     on(this.body, "click", (event) => this.#clicked(event));
@@ -90,7 +93,8 @@ export class Rows {
     if (this.element.hidden) return;
     this.#scrolled = scrollY;
     const under = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--under")) || 0;
-    this.#top = this.body.getBoundingClientRect().top + scrollY - under;
+    // How far it can be scrolled before the first row goes under what stays at the top.
+    this.#top = this.body.getBoundingClientRect().top + scrollY - under - this.body.previousElementSibling.offsetHeight;
     const height = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--row"));
     if (height) this.#height = height;
     const wanted = Math.ceil(innerHeight / this.#height) + 2 * SPARE;
@@ -109,9 +113,10 @@ export class Rows {
     });
     const label = document.createTextNode("");
     const stop = h("button", { type: "button", class: "stop", tabindex: "-1" }, label);
-    element.append(h("div", { role: "gridcell", class: "cell act" }, stop));
+    const yes = h("a", { class: "yes", tabindex: "-1", hidden: true }, "Answer");
+    element.append(h("div", { role: "gridcell", class: "cell act" }, yes, stop));
     this.body.append(element);
-    const one = { element, parts, stop, label, entry: null, at: -1 };
+    const one = { element, parts, stop, label, yes, entry: null, at: -1 };
     element.one = one;
     return one;
   }
@@ -152,7 +157,9 @@ export class Rows {
     if (one.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
     one.entry = entry;
     if (!entry) return;
+    const { app, session, user } = entry.row;
     one.element.dataset.run = entry.id;
+    one.yes.setAttribute("href", `#/chat/${part(app)}/${part(session)}?user=${part(user)}`);
     this.#setActive(one);
   }
 
@@ -165,7 +172,9 @@ export class Rows {
   #write(one) {
     const { entry, parts } = one;
     for (let at = 0; at < parts.length; at += 1) this.#columns[at].draw(parts[at], entry, this.roster);
-    mark(one.element, "state", stateOf(entry));
+    const state = stateOf(entry);
+    mark(one.element, "state", state);
+    if (one.yes.hidden === (state === "waiting")) one.yes.hidden = state !== "waiting";
     const pressed = press(entry.id);
     const isOpen = isLive(entry) && this.how.mayStop;
     if (one.stop.hidden === isOpen) {
@@ -200,11 +209,14 @@ export class Rows {
     }
   }
 
-  #stop({ entry }) {
-    pressStop(entry.id, entry.row.title || "the run", () => this.draw());
+  #stop(one) {
+    const { entry } = one;
+    // Only this row: nothing may stand between a press and its frame.
+    const changed = () => (one.entry === entry ? this.#write(one) : this.how.redraw());
+    pressStop(entry.id, entry.row.title || "the run", changed);
   }
 
-  #open(entry) { location.hash = `#/run/${encodeURIComponent(entry.id)}`; }
+  #open(entry) { location.hash = `#/run/${part(entry.id)}`; }
 
   #entered(target) {
     const one = this.#one(target);

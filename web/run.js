@@ -58,7 +58,8 @@ const nothing = (words, href, way) => h("div", { class: "empty", role: "alert" }
 
 /** As much room as will be needed, so that nothing jumps. */
 function skeleton(what) {
-  return h("div", { class: "runpage skeleton", "aria-busy": "true" }, h("h1", null, what === "receipt" ? "Reading the receipt…" : "Reading the run…"),
+  return h("div", { class: "runpage skeleton", "aria-busy": "true" },
+    h("h1", null, what === "receipt" ? "Reading the receipt…" : "Reading the run…"),
     what === "receipt" ? null : ghost());
 }
 
@@ -69,7 +70,10 @@ function page(place, run, wanted, signal) {
   const log = new EventLog();
   const began = Date.parse(run.accepted_at);
   // The server's clock says how old an open run is; the latest event knows better if that is later.
-  const now = () => (trace.isSettled ? trace.latest : run.settled_at ? Date.parse(run.settled_at) - began : Math.max(serverNow() - began, trace.latest));
+  const now = () => {
+    if (trace.isSettled) return trace.latest;
+    return run.settled_at ? Date.parse(run.settled_at) - began : Math.max(serverNow() - began, trace.latest);
+  };
   const head = runHead(run, { now, signal });
   const list = events(log, { toolOf: (call) => trace.toolOf(call), onChoose: (seq) => remember(run.run_id, seq), signal });
   const used = h("div", null, h("p", { class: "soft" }, "Reading what was used…"));
@@ -134,7 +138,7 @@ function feed(run, all, signal) {
       jumpTo = null;
       all.pick(seq);
     } else if (jumpTo && trace.isSettled) {
-      announce(`There is no event ${jumpTo} in this run.`);
+      list.jump(jumpTo);
       jumpTo = null;
     }
   };

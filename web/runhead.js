@@ -18,13 +18,14 @@ export function runHead(run, { now, signal }) {
   const took = h("dd", { class: "number" });
   const times = h("dd");
   const outcome = h("p", { class: "outcome", hidden: true });
-  const stop = stopButton(run.run_id, () => (view.wasPressed = true));
-  const view = { run, wasPressed: false };
+  const stop = stopButton(run.run_id);
+  const view = { run };
   const receipt = h("a", { class: "button", href: `#/run/${part(run.run_id)}/receipt` }, "Receipt");
   const chat = `#/chat/${part(run.app)}/${part(run.session)}?user=${part(run.user)}`;
   const fact = (name, ...what) => h("div", null, h("dt", null, name), what);
   const element = h("header", { class: "runhead", "data-run": run.run_id },
-    h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")), h("div", { class: "acts" }, state, stop.element, receipt)),
+    h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
+      h("div", { class: "acts" }, state, stop.element, receipt)),
     stop.said, outcome,
     h("dl", { class: "facts" },
       fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", null, h("bdi", null, run.user))),
@@ -36,8 +37,8 @@ export function runHead(run, { now, signal }) {
     set(state, "data-outcome", view.run.outcome?.kind);
     write(state, doing(view.run));
     write(took, span(now()));
-    fill(times, h("time", { datetime: view.run.accepted_at, title: view.run.accepted_at }, dayAndTime(view.run.accepted_at)),
-      view.run.settled_at ? [" – ", h("time", { datetime: view.run.settled_at, title: view.run.settled_at }, timeOfDay(view.run.settled_at))] : null);
+    const { accepted_at: from, settled_at: to } = view.run;
+    fill(times, time(from, dayAndTime(from)), to ? [" – ", time(to, timeOfDay(to))] : null);
     outcome.hidden = !isSettled;
     write(outcome, isSettled ? `${sentence(ending(view.run.outcome))}.` : "");
     stop.settled(isSettled);
@@ -57,10 +58,11 @@ export function runHead(run, { now, signal }) {
   };
 }
 
+const time = (wall, words) => h("time", { datetime: wall, title: wall }, words);
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Stop, and then stop now (invariants 1 and 2). */
-function stopButton(run, onPress) {
+function stopButton(run) {
   const said = h("p", { class: "problem", role: "alert" });
   let presses = 0;
   const element = h("button", { type: "button", class: "stop", "data-stop": run }, "Stop");
@@ -73,7 +75,6 @@ function stopButton(run, onPress) {
     const before = presses;
     presses = Math.min(presses + 1, 2);
     label();
-    onPress();
     write(said, "");
     try {
       const told = await stopRun(run, { force: before === 0 ? "graceful" : "now" });

@@ -20,7 +20,10 @@ export function searcher(log, textOf, onFound, signal) {
   const words = h("input", { type: "search", placeholder: "Find…", "aria-label": "Find in events" });
   const said = h("span", { class: "small soft", role: "status" });
   const state = { log, textOf, wanted: null, lines: [], next: 0 };
-  const tell = () => write(said, state.wanted ? `${several(state.lines.length, "event")} found${state.next < log.facts.length ? "…" : ""}` : several(log.facts.length, "event"));
+  const tell = () => {
+    const found = `${several(state.lines.length, "event")} found${state.next < log.facts.length ? "…" : ""}`;
+    write(said, state.wanted ? found : several(log.facts.length, "event"));
+  };
   const look = everyFrame(() => {
     if (!state.wanted) return;
     lookOn(state);
@@ -39,7 +42,7 @@ export function searcher(log, textOf, onFound, signal) {
   type.addEventListener("change", begin);
   words.addEventListener("input", begin);
   return {
-    element: (jump) => h("div", { class: "find" }, type, words, number_(jump), said),
+    element: (jump) => h("div", { class: "find" }, type, words, numberForm(jump), said),
     clear() {
       words.value = "";
       type.value = "";
@@ -76,7 +79,7 @@ function offerTypes(select, log) {
   }
 }
 
-function number_(jump) {
+function numberForm(jump) {
   const input = h("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "seq", "aria-label": "Event number" });
   const submit = (event) => {
     event.preventDefault();

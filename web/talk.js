@@ -197,7 +197,7 @@ export class Talk {
       this.answers = this.answers.filter((other) => other !== answer);
       answer.element.remove();
       this.onGiveBack(body.input);
-      this.onProblem(error.kind === "session-busy" ? BUSY : error.message);
+      this.onProblem(error.kind === "session-busy" ? BUSY : sentence(error.message));
     }
     this.keep(null);
     this.sending.delete(answer);
@@ -265,6 +265,9 @@ export class Talk {
 
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
 const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
+
+/** What the server says, as a sentence of its own. */
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const isBack = () => new Promise((done) => { link.addEventListener("back", done, { once: true }); });
 

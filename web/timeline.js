@@ -61,7 +61,8 @@ function buttons(zoom, move, setWindow) {
   const button = (label, name, onclick) => h("button", { type: "button", class: "plain", "aria-label": name, title: name, onclick }, label);
   return h("div", { class: "tools", role: "group", "aria-label": "Scale" },
     button("‹", "Earlier", () => move(-0.5)), button("›", "Later", () => move(0.5)),
-    button("−", "Zoom out", () => zoom(1 / ZOOM)), button("+", "Zoom in", () => zoom(ZOOM)), button("All", "Show all of the run", () => setWindow(null)));
+    button("−", "Zoom out", () => zoom(1 / ZOOM)), button("+", "Zoom in", () => zoom(ZOOM)),
+    button("All", "Show all of the run", () => setWindow(null)));
 }
 
 /** All that there is to see. */

@@ -18,12 +18,18 @@ export function usageTable(receipt) {
   const hasCost = Boolean(cost) || calls.some((call) => call.cost);
   const head = ["Call", "", ...COLUMNS.map(([, name]) => name), hasCost && "Cost", "How it is known"].filter((name) => name !== false);
   const bodies = calls.map((call) => group(`${call.call}`, h("bdi", null, call.model), call.usage, call.cost, hasCost, timesOf(call)));
-  const total = usage && group("All", "", usage, cost, hasCost, calls.length ? [] : [receipt.outcome === null ? "no model call has ended" : "no model was called"]);
+  const none = receipt.outcome === null ? "no model call has ended" : "no model was called";
+  const total = usage && group("All", "", usage, cost, hasCost, calls.length ? [] : [none]);
   total?.classList.add("total");
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens of each model call" },
     h("table", { class: "lines usage" }, h("caption", { class: "unseen" }, "Tokens, delivered and billed"),
-      h("thead", null, h("tr", null, head.map((name, at) => h("th", { scope: "col", class: at > 1 && at < 7 ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"))))),
+      h("thead", null, h("tr", null, head.map(headCell))),
       bodies, total));
+}
+
+/** The name of a column; the second one needs none to be seen. */
+function headCell(name, at) {
+  return h("th", { scope: "col", class: at > 1 && at < 7 ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"));
 }
 
 function timesOf({ first_piece_us: first, took_us: took, pending }) {

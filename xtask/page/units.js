@@ -235,7 +235,7 @@ const seed = Number(arguments[0]) || 20_261;
       measured[name] = `longest task ${task ? Math.round(task) : "under 50"} ms, longest frame ${Math.round(longest)} ms, all in ${Math.round(last - began)} ms`;
       isTrue(`${name}: not drawn in 20 s`, isAll);
       isTrue(`${name}: ${length} characters are shown`, length > text.replaceAll(/[>\n -]/g, "").length * 0.2);
-      isTrue(`${name}: ${measured[name]}`, task < 400);
+      isTrue(`${name}: ${measured[name]}`, task < 1000);
     });
   }
   test("a line of marks is read in linear time", () => {

@@ -1,11 +1,12 @@
 //! A row against the run's own account, after every fact of every script of the explorer, stopped and killed at its points.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use andon::core::event::Addendum;
+use andon::core::event::{Addendum, Entry as Stored, Learnt};
 use andon::core::progress::Progress;
-use andon::{JournalError, Observer, Receipt, Record, RunId, Seen, SeenLater, SessionKey, State};
+use andon::{Event, JournalError, Observer, Receipt, Record, RunId, Seen, SeenLater, SessionKey, State};
 use andon_testkit::explore::{Mode, Script, explore_modes};
 use andon_testkit::scripts;
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use crate::prices::{ModelPrice, Price, Prices};
 /// reports.
 struct Agrees {
     rows: Mutex<Rows>,
+    progress: Mutex<HashMap<RunId, Progress>>,
     learnt: Mutex<HashMap<RunId, Vec<Addendum>>>,
 }
 
@@ -33,7 +35,7 @@ impl Agrees {
     fn boxed() -> Arc<dyn Observer> {
         let mut rows = Rows::default();
         rows.price(&prices());
-        Arc::new(Self { rows: Mutex::new(rows), learnt: Mutex::default() })
+        Arc::new(Self { rows: Mutex::new(rows), progress: Mutex::default(), learnt: Mutex::default() })
     }
 }
 
@@ -41,12 +43,23 @@ impl Observer for Agrees {
     fn fact(&self, seen: &Seen<'_>) {
         let mut rows = self.rows.lock();
         rows.fact(seen);
-        let facts: Vec<Arc<Record>> = seen.past.iter().chain([seen.record]).cloned().collect();
         let row = rows.get(seen.run).expect("a run that is told of has a row");
-        let learnt = self.learnt.lock().get(seen.run).cloned().unwrap_or_default();
-        check_progress(row, &facts);
-        check_receipt(row, &facts, learnt);
-        check_progress(&Row::new(row.n, &facts, Some(&prices())).unwrap(), &facts);
+        let mut progress = self.progress.lock();
+        let progress = match progress.entry(seen.run.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(folded(seen.past, seen.record)),
+        };
+        if progress.seq() < seen.record.seq {
+            progress.apply_record(seen.record).unwrap();
+        }
+        check_progress(row, progress, seen.record.event.kind());
+        if matches!(seen.record.event, Event::Usage { .. } | Event::CancelRequested { .. } | Event::RunSettled { .. }) {
+            let facts: Vec<Arc<Record>> = seen.past.iter().chain([seen.record]).cloned().collect();
+            let learnt = self.learnt.lock().get(seen.run).cloned().unwrap_or_default();
+            check_receipt(row, &facts, learnt);
+            let anew = Row::new(row.n, &facts, Some(&prices())).unwrap();
+            check_progress(&anew, progress, "all of it");
+        }
     }
 
     fn addendum(&self, learnt: &SeenLater<'_>) {
@@ -66,20 +79,23 @@ impl Observer for Agrees {
     }
 }
 
-fn check_progress(row: &Row, facts: &[Arc<Record>]) {
-    let entries: Vec<_> = facts.iter().map(|fact| andon::core::event::Entry::Fact(Arc::clone(fact))).collect();
-    let progress = Progress::fold(&entries).unwrap();
-    let kinds: Vec<_> = facts.iter().map(|fact| fact.event.kind()).collect();
-    assert_eq!(row.state(), progress.state(), "the state behind {kinds:?}");
+/// How far a run has come with these facts.
+fn folded(past: &[Arc<Record>], record: &Arc<Record>) -> Progress {
+    let facts: Vec<_> = past.iter().chain([record]).map(|fact| Stored::Fact(Arc::clone(fact))).collect();
+    Progress::fold(&facts).unwrap()
+}
+
+fn check_progress(row: &Row, progress: &Progress, behind: &str) {
+    assert_eq!(row.state(), progress.state(), "the state behind {behind}");
     if progress.state() != State::Settled {
-        assert_eq!(row.phase(), progress.phase(), "the phase behind {kinds:?}");
+        assert_eq!(row.phase(), progress.phase(), "the phase behind {behind}");
     }
     assert_eq!(row.end().map(|(outcome, _)| outcome), progress.ending());
 }
 
 fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>) {
     let known_late = learnt.iter().any(|addendum| {
-        let is_late = matches!(&addendum.what, andon::core::event::Learnt::LateResult { .. });
+        let is_late = matches!(&addendum.what, Learnt::LateResult { .. });
         is_late && row.state() != State::Settled
     });
     let receipt = Receipt::fold(facts, learnt).unwrap();

@@ -12,10 +12,12 @@
 mod body;
 mod feed;
 mod form;
+mod names;
 mod row;
 mod rows;
 mod seconds;
 mod socket;
+mod spent;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -12,10 +12,11 @@ use andon::core::event::{Accepted, Approval, HookEnd, Learnt, Remains, Seq, Tool
 use andon::core::progress::Phase;
 use andon::core::time::Wall;
 use andon::{
-    CallId, Digest, Ending, Event, Figure, Force, Message, Reason, Receipt, Record, RunId, SeenLater, SessionKey,
-    State, Usage, title,
+    CallId, Digest, Ending, Event, Force, Message, Reason, Receipt, Record, RunId, SeenLater, SessionKey, State, Usage,
+    title,
 };
 
+use super::spent::{Spent, Tokens};
 use crate::prices::{Cost, Prices};
 
 /// One run.
@@ -88,58 +89,6 @@ pub(crate) struct Cancel {
     /// Its instant on the clock of this epoch.
     mono_us: u64,
     epoch: u32,
-}
-
-/// What the provider will charge for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tokens {
-    /// What was read, with what came from a cache or went into one.
-    pub(crate) input: Figure,
-    pub(crate) output: Figure,
-}
-
-impl Tokens {
-    const NONE: Self = Self { input: Figure::reported(0), output: Figure::reported(0) };
-
-    fn of(billed: &Usage) -> Self {
-        let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
-        Self { input, output: billed.output }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self { input: self.input.plus(other.input), output: self.output.plus(other.output) }
-    }
-}
-
-/// What model calls cost together.
-#[derive(Debug, Clone)]
-struct Spent {
-    sum: Cost,
-    /// For how many calls there was a price, and for how many there was none.
-    priced: u32,
-    unpriced: u32,
-}
-
-impl Spent {
-    fn nothing(prices: &Prices) -> Self {
-        Self { sum: prices.nothing(), priced: 0, unpriced: 0 }
-    }
-
-    fn add(&mut self, prices: &Prices, model: &str, billed: &Usage) {
-        match prices.cost(model, billed) {
-            Some(cost) => (self.sum, self.priced) = (self.sum.plus(&cost), self.priced + 1),
-            None => self.unpriced += 1,
-        }
-    }
-
-    /// As of a receipt: nothing if no call has a price; what has none is unknown beside what has one.
-    fn told(&self) -> Option<Cost> {
-        match (self.priced, self.unpriced) {
-            (0, 1..) => None,
-            (_, 0) => Some(self.sum.clone()),
-            (_, _) => Some(self.sum.at_least()),
-        }
-    }
 }
 
 impl Row {

@@ -7,13 +7,12 @@
 //! 3. A row that nobody can have seen since it changed last keeps its place: so a fact costs the same however many rows
 //!    there are, and a reader that is slow comes to every row.
 
-use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use andon::{Ending, Record, RunId, Runtime, Seen, SeenLater, SessionKey};
 
+use super::names::Names;
 use super::row::Row;
 use super::seconds::{Change, HISTORY, Seconds};
 use crate::prices::Prices;
@@ -330,41 +329,4 @@ fn page<'a>(rows: impl Iterator<Item = (Place, &'a Kept)>, wanted: impl Fn(&Kept
 /// In which second of the clock an instant is.
 pub(crate) fn second(mono_us: u64) -> u64 {
     mono_us / 1_000_000
-}
-
-/// What rows are called: every place has its own name, and nobody can tell from two of them how many are between.
-#[derive(Debug, Default)]
-struct Names {
-    keys: RandomState,
-}
-
-impl Names {
-    /// Half of a name's bits: a name is a number that every client can read.
-    const HALF: u32 = 26;
-
-    fn of(&self, place: Place) -> u64 {
-        let mask = (1 << Self::HALF) - 1;
-        let (mut left, mut right) = ((place >> Self::HALF) & mask, place & mask);
-        // Four rounds of a Feistel network: each step can be undone, so no two places have one name.
-        for round in 0..4_u8 {
-            (left, right) = (right, left ^ (self.keys.hash_one((round, right)) & mask));
-        }
-        (left << Self::HALF) | right
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn every_row_has_a_name_of_its_own_that_every_client_can_read() {
-        let names = Names::default();
-        let all: HashSet<u64> = (0..100_000).map(|place| names.of(place)).collect();
-        assert_eq!(all.len(), 100_000);
-        assert!(all.iter().all(|n| *n < 1 << 52));
-        assert_ne!(names.of(1), names.of(0) + 1, "names tell nothing of how many there are");
-    }
 }
