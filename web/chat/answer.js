@@ -2,15 +2,18 @@
 //
 // 1. What is shown is folded from the feed and from nothing else, so a reload and a second tab show the same.
 // 2. Cut is what has settled as cut. A stop that was asked for is shown as asked for.
-// 3. A part is drawn once, and then only what has come of it.
+// 3. A part is drawn once, and then only what has come of it. Of very many, some are drawn in each frame.
 
 import { Card } from "./card.js";
-import { fill, h, write } from "../dom.js";
+import { everyFrame, fill, h, write } from "../dom.js";
 import { forceOf, fold, learn, newRun, textOf, usageOf } from "./fold.js";
 import { longText } from "../long.js";
 import { safeAddress } from "./inline.js";
 import { Markdown } from "./markdown.js";
 import { dayAndTime, figure, figureInFull, REASON, span, timeOfDay } from "../words.js";
+
+/** How long parts are drawn anew in one frame, in milliseconds. */
+const SHARE = 12;
 
 /** A run that is drawn. */
 export class Answer {
@@ -24,6 +27,7 @@ export class Answer {
     /** How hard somebody pressed Stop here, before the server has said so. */
     this.pressed = null;
     this.drawers = new Map();
+    this.later = everyFrame(() => this.draw(), signal);
     this.prompt = h("div", { class: "prompt", dir: "auto" }, title);
     this.parts = h("div", { class: "parts" });
     this.words = h("span");
@@ -86,9 +90,14 @@ export class Answer {
 
   drawParts() {
     const { run, parts, drawers } = this;
+    const end = performance.now() + SHARE;
     let last = null;
     for (const part of run.parts) {
       let drawer = drawers.get(part);
+      if (!drawer && performance.now() > end) {
+        this.later();
+        break;
+      }
       if (!drawer) {
         drawer = DRAW[part.kind](part, this);
         drawers.set(part, drawer);

@@ -51,7 +51,10 @@ export class Card {
 
   /** Draws what has changed. */
   update() {
-    const { part, element } = this;
+    const { part, element, shown } = this;
+    // Of thousands of calls most are over, and stay as they are.
+    if (part.stage === "over" && shown.over === part.verdict) return;
+    if (part.stage === "over") shown.over = part.verdict;
     write(this.name, part.tool || "tool");
     element.setAttribute("aria-label", `Tool call ${part.tool}`);
     element.dataset.stage = part.stage;
