@@ -23,11 +23,11 @@ def gone_and_back(world, go):
     until("it is stored", lambda: person.house.run(run)["state"] == "running")
     shown = on_screen(person)
     go(person.house)
-    person.shows("does not answer")
+    person.wait_for("#banner", "does not answer")
     gate.set()
     assert on_screen(person)[: len(shown)] == shown, "what was shown is gone with the server"
     person.house.begin()
-    until("the page knows that it is back", lambda: "does not answer" not in person.text())
+    person.gone("#banner")
     return person, run, shown
 
 
@@ -40,7 +40,7 @@ def a_server_that_was_killed_is_missed_and_found_again(world):
     # All of it but the last 50 ms: a word came every 5 ms, and every 20 ms at the slowest.
     assert stored == shown[: len(stored)] and len(shown) - len(stored) <= 10, (stored, shown)
     until("the screen shows what is stored", lambda: on_screen(person) == stored)
-    until("it says that the run was lost", lambda: "lost" in person.text().lower())
+    until("it says that the run was lost", lambda: "went down" in person.text() or "lost" in person.text())
     # And it goes on: nothing was reloaded.
     world.provider.plan("Are you there?", ["I am."])
     person.wait_for("button", "^Send")
@@ -72,9 +72,9 @@ def the_board_comes_back_by_itself(world):
     person.open()
     person.wait_for(f"[data-run='{before}']")
     person.house.kill()
-    person.shows("does not answer")
+    person.wait_for("#banner", "does not answer")
     person.house.begin()
-    until("the page knows that it is back", lambda: "does not answer" not in person.text())
+    person.gone("#banner")
     after = person.house.start("teller", "Stay.", user="bob")
     person.wait_for(f"[data-run='{after}']")
     until("the lost run is shown as lost", lambda: is_shown_as(person, before, "lost"))
