@@ -128,7 +128,8 @@ export class Answer {
     element.dataset.outcome = run.outcome.kind;
     if (run.outcome.kind === "cancelled") element.dataset.cut = run.outcome.reason;
     const words = endWords(run);
-    const link = run.outcome.kind === "completed" ? null : h("a", { href: `#/run/${encodeURIComponent(run.id)}/receipt` }, "Receipt");
+    const isWhole = run.outcome.kind === "completed";
+    const link = isWhole ? null : h("a", { href: `#/run/${encodeURIComponent(run.id)}/receipt` }, "Receipt");
     fill(mark, words && h("p", { class: "end", "data-end": run.outcome.kind }, h("span", null, words), " ", link));
   }
 
@@ -189,7 +190,8 @@ const DRAW = {
   again(part) {
     const element = h("p", { class: "again small" });
     const why = part.failure?.message ?? "The model could not be reached.";
-    return { element, update: () => write(element, `${why} ${part.isOver ? "It was tried again" : "It is tried again"} after ${span(part.delay)}.`) };
+    const words = () => `${why} It ${part.isOver ? "was" : "is"} tried again after ${span(part.delay)}.`;
+    return { element, update: () => write(element, words()) };
   },
   image: (part) => ({ element: imageLink(part), update() {} }),
 };

@@ -262,7 +262,8 @@ const MAKE = {
     const row = (tag) => (line) => {
       const found = cells(line);
       // A row that has more cells than the table has columns keeps them.
-      const all = Array.from({ length: Math.max(columns.length, found.length) }, (_, at) => [columns[at] ?? "start", found[at] ?? ""]);
+      const length = Math.max(columns.length, found.length);
+      const all = Array.from({ length }, (_, at) => [columns[at] ?? "start", found[at] ?? ""]);
       return h("tr", null, all.map(([align, cell]) => h(tag, { class: `to-${align}`, dir: "auto" }, inline(cell))));
     };
     const top = head === undefined ? null : h("thead", null, row("th")(head));

@@ -39,7 +39,8 @@ export class Card {
     this.stop = h("button", { type: "button", class: "stop small", hidden: true, onclick: () => this.stopIt() }, "Stop");
     this.arguments = h("div", { class: "arguments" });
     this.ask = h("div", { class: "ask-yes", hidden: true });
-    this.output = h("pre", { class: "output", tabindex: "0", role: "region", "aria-label": "Live output", dir: "ltr", hidden: true });
+    this.output = h("pre", { class: "output", tabindex: "0", role: "region", "aria-label": "Live output", dir: "ltr" });
+    this.output.hidden = true;
     this.gone = h("p", { class: "soft small", hidden: true });
     this.result = h("div", { class: "result" });
     this.problem = h("p", { class: "problem small", role: "alert" });
@@ -98,7 +99,8 @@ export class Card {
       onkeydown: (event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
     const yes = h("button", { type: "button", class: "strong", onclick: () => this.decide("approve") }, "Approve");
     const no = h("button", { type: "button", class: "stop", onclick: () => this.decide("deny", why.value.trim()) }, "Deny");
-    fill(ask, h("p", null, "This call waits for a person. With these arguments, may it be made?"), h("div", { class: "answers" }, yes, no, why));
+    fill(ask, h("p", null, "This call waits for a person. With these arguments, may it be made?"),
+      h("div", { class: "answers" }, yes, no, why));
   }
 
   async decide(decision, why) {

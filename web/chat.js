@@ -27,7 +27,8 @@ export default async function view(place, { parts: [app, session], query }, sign
   const user = query.get("user") || own;
   const agent = apps.find((known) => known.app === app);
   if (!agent && !session) {
-    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app} here.`), h("a", { href: "#/chat" }, "Choose another")));
+    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app} here.`),
+      h("a", { href: "#/chat" }, "Choose another")));
     return;
   }
   await new Chat(place, { app, agent, user, own, session: session ?? null, signal }).open();
@@ -38,7 +39,8 @@ export default async function view(place, { parts: [app, session], query }, sign
 function choose(place, apps) {
   if (!apps.length) {
     fill(place, h("div", { class: "empty" }, h("p", null, "No agent is served here."),
-      h("p", null, "Start the server with ", h("code", null, "--agents FOLDER"), ", and put a ", h("code", null, "root_agent.yaml"), " in a folder in it.")));
+      h("p", null, "Start the server with ", h("code", null, "--agents FOLDER"), ", and put a ",
+        h("code", null, "root_agent.yaml"), " in a folder in it.")));
     return;
   }
   if (apps.length === 1 && !apps[0].refused) {
@@ -60,7 +62,8 @@ class Chat {
   constructor(place, about) {
     Object.assign(this, about);
     this.place = place;
-    this.log = h("div", { class: "log", role: "log", "aria-label": "Conversation" });
+    // Beginnings and ends are announced; nobody wants to hear each word as it comes, over what they are reading.
+    this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation" });
     this.empty = h("div", { class: "empty" });
     this.sessions = h("aside", { class: "sessions", id: "sessions", "aria-label": "Sessions" });
     this.drawer = h("button", { type: "button", class: "plain drawer", "aria-controls": "sessions", "aria-expanded": "false",
@@ -75,7 +78,7 @@ class Chat {
     this.talk = new Talk({
       ...about, log: this.log, onSession: (session) => this.began(session), onChange: () => this.changed(),
       onProblem: (...words) => this.composer.complain(...words), onGiveBack: (text) => this.composer.giveBack(text),
-      onSettled: () => this.settled(),
+      onEarlier: (putIn) => this.ends.hold(putIn), onSettled: () => this.settled(),
     });
     document.addEventListener("keydown", (event) => this.key(event), { signal: this.signal });
     const ticking = setInterval(() => { for (const answer of this.talk.answers) if (!answer.isOver) answer.tick(); }, SECOND);
@@ -189,7 +192,8 @@ class Chat {
       const close = h("button", { type: "button", class: "plain close", onclick: () => this.openDrawer() }, "Close");
       const all = sessions.map((known) => this.sessionItem(known));
       fill(this.sessions, h("header", null, h("h2", null, "Sessions"), close),
-        all.length ? h("ul", null, all) : h("p", { class: "soft small" }, "None yet."), h("p", { class: "small" }, h("a", { href: "#/chat" }, "Other agents")));
+        all.length ? h("ul", null, all) : h("p", { class: "soft small" }, "None yet."),
+        h("p", { class: "small" }, h("a", { href: "#/chat" }, "Other agents")));
     } catch { /* The list is beside the point: the conversation says what is wrong. */ }
   }
 
@@ -203,6 +207,6 @@ class Chat {
 /** What an agent can be asked, if its model is for practice: it does these offline. */
 function examples({ app, model }) {
   if (model !== "practice") return [];
-  const tools = app === "practice" ? ["Count slowly to 20", "Write a note: buy milk"] : ["Think about it first: what is an andon cord?"];
-  return ["Tell me a long story", ...tools];
+  const others = app === "practice" ? ["Count slowly to 20", "Write a note: buy milk"] : ["Think first: what is an andon cord?"];
+  return ["Tell me a long story", ...others];
 }

@@ -26,8 +26,8 @@ export class Composer {
     this.changedAt = -Infinity;
     /** Before it is, what the button does was not seen to change. */
     this.isReady = false;
-    this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto", enterkeyhint: "send",
-      oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
+    this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto",
+      enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
     [this.label, this.hint] = [h("b"), h("small")];
     this.button = h("button", { type: "button", class: "act", onclick: (event) => this.press(event) }, this.label, this.hint);
     this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");

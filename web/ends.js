@@ -13,7 +13,8 @@ const page = () => document.scrollingElement;
  * @param {HTMLElement} content what grows
  * @param {() => string} key under which the reader's place is kept for this tab
  * @param {AbortSignal} signal
- * @returns {{button: HTMLElement, toEnd: () => void, isAtEnd: () => boolean, ready: () => void}}
+ * @returns {{button: HTMLElement, toEnd: () => void, ready: () => void, hold: (putIn: () => Promise<unknown>) => Promise<void>}}
+ *   `ready`: what was there is there again. `hold`: something is put in above, and the reader stays with what they read.
  */
 export function keepEnd(content, key, signal) {
   const place = recall(key());
@@ -50,10 +51,20 @@ export function keepEnd(content, key, signal) {
   for (const kind of ["wheel", "touchmove", "keydown"]) addEventListener(kind, lead, { passive: true, signal });
   addEventListener("scroll", scrolled, { passive: true, signal });
   addEventListener("resize", grown, { passive: true, signal });
+  const ready = () => {
+    state.isReady = true;
+    grown();
+  };
+  const hold = async (putIn) => {
+    state.place = state.isAtEnd ? null : placeIn(content);
+    state.isReady = false;
+    await putIn();
+    ready();
+  };
   const before = history.scrollRestoration;
   history.scrollRestoration = "manual";
   signal.addEventListener("abort", () => { history.scrollRestoration = before; }, { once: true });
-  return { button, toEnd, isAtEnd: () => state.isAtEnd, ready: () => { state.isReady = true; grown(); } };
+  return { button, toEnd, ready, hold };
 }
 
 /** The run at the top of what is seen, and how far it is above. */

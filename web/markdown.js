@@ -63,9 +63,10 @@ export class Markdown {
 
   draw(share) {
     const end = performance.now() + share;
-    const most = share === Infinity ? Infinity : this.taken + MOST_CHARACTERS;
+    const most = this.taken + MOST_CHARACTERS;
     this.made = 0;
-    while (this.queue.length && performance.now() < end && this.taken < most && (share === Infinity || this.made < MOST_ELEMENTS)) this.take();
+    const isEnough = () => performance.now() >= end || this.taken >= most || this.made >= MOST_ELEMENTS;
+    while (this.queue.length && (share === Infinity || !isEnough())) this.take();
     this.drawTail();
     if (this.queue.length) this.later();
   }

@@ -23,13 +23,15 @@ export class Talk {
   /**
    * @param {{app: string, user: string, session: string | null, log: HTMLElement, signal: AbortSignal,
    *   onSession: (session: string) => void, onChange: () => void, onProblem: (...words: unknown[]) => void,
-   *   onGiveBack: (text: string) => void, onSettled: (answer: Answer) => void}} how
+   *   onEarlier: (putIn: () => Promise<unknown>) => void, onGiveBack: (text: string) => void,
+   *   onSettled: (answer: Answer) => void}} how
    */
   constructor(how) {
     Object.assign(this, how);
     this.answers = [];
     this.sending = new Set();
-    this.earlier = h("button", { type: "button", class: "earlier", hidden: true, onclick: () => this.showEarlier() }, "Show earlier");
+    this.earlier = h("button", { type: "button", class: "earlier", onclick: () => this.showEarlier() }, "Show earlier");
+    this.earlier.hidden = true;
     this.log.before(this.earlier);
     const now = () => this.look();
     const { signal } = this;
@@ -88,7 +90,7 @@ export class Talk {
       const { runs, next } = await this.list(this.before);
       this.before = next;
       this.earlier.hidden = !next;
-      for (const run of runs) this.add(run, true);
+      this.onEarlier(() => Promise.all(runs.map((run) => this.add(run, true))));
     } catch (error) {
       this.onProblem(error.message);
     } finally {
@@ -250,7 +252,7 @@ export class Talk {
         if (answer.isOver || answer.pressed !== force) return;
         // The prompt has not arrived: the server remembers the stop, and the run is born stopped.
         if (error.body?.remembered_for_ms && this.sending.has(answer)) return;
-        this.onProblem(error.isGone ? "The stop did not reach the server. It is sent again when the server is back." : error.message);
+        this.onProblem(error.isGone ? NOT_STOPPED : sentence(error.message));
         if (!error.isGone) {
           if (!error.body?.pulled) answer.pressed = null;
           answer.draw();
@@ -264,6 +266,7 @@ export class Talk {
 }
 
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
+const NOT_STOPPED = "The stop did not reach the server. It is sent again when the server is back.";
 const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
 
 /** What the server says, as a sentence of its own. */
@@ -279,4 +282,5 @@ function newId() {
 }
 
 const newName = () => `chat-${hex(5)}`;
-const hex = (bytes) => [...crypto.getRandomValues(new Uint8Array(bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+const hex = (bytes) =>
+  [...crypto.getRandomValues(new Uint8Array(bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -375,6 +375,10 @@ const seed = Number(arguments[0]) || 20_261;
     const live = newRun("r");
     items.forEach((it, at) => fold(live, it, at * 100));
     says([100, null], [live.parts[0].took, folded(items).parts[0].took]);
+    const cut = newRun("r");
+    const alone = [...items.slice(0, 4), item(4, "message", { message: { role: "assistant", parts: [{ type: "thinking", text: "hm" }], cut: { by: "cancelled", reason: "requested" } } })];
+    alone.forEach((it, at) => fold(cut, it, at * 100));
+    says([100, false, "cancelled"], [cut.parts[0].took, cut.parts[0].isOpen, cut.parts[0].cut.by]);
   });
   test("of a tool's output the end is held, and the rest is counted", () => {
     const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }] } }),
