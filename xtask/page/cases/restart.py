@@ -3,6 +3,7 @@
 import threading
 
 from browser import until
+from person import ENTER
 from telling import at_least, counted, in_text, on_screen
 from world import case
 
@@ -60,6 +61,27 @@ def a_server_that_is_shut_down_settles_and_comes_back(world):
     world.provider.plan("Are you back?", ["I am back."])
     person.say("Are you back?")
     person.shows("I am back.")
+
+
+@case
+def what_is_written_while_the_server_is_gone_is_not_lost(world):
+    for words in GONE:
+        world.expect(words)
+    world.provider.plan("Hear me later.", ["I hear you."])
+    person = world.person(world.new_house())
+    person.chat()
+    person.house.kill()
+    person.type(person.wait_for("textarea"), "Hear me later.")
+    person.keys(ENTER)
+    person.wait_for("#banner", "does not answer")
+    person.house.begin()
+    person.gone("#banner")
+    if not person.house.runs():
+        # It was not sent: then it is still there to be sent.
+        until("the words are there", lambda: person.ask("return document.querySelector('textarea').value") == "Hear me later.")
+        person.keys(ENTER)
+    person.shows("I hear you.")
+    assert len(person.house.runs()) == 1, "it was sent twice"
 
 
 @case
