@@ -10,8 +10,8 @@ const seed = Number(arguments[0]) || 20_261;
   const here = new URL("./", document.baseURI);
   const load = (file) => import(new URL(file, here).href);
   const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }] = await Promise.all(
-    ["markdown.js", "inline.js", "fold.js", "pretty.js"].map(load));
-  await (await load("dom.js")).styled("chat.css");
+    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js"].map(load));
+  await (await load("dom.js")).styled("chat/chat.css");
   const { callsOf, fold, forceOf, learn, newRun, plus, textOf, usageOf } = folding;
 
   const failures = [];
