@@ -2,6 +2,7 @@
 
 import base64
 import json
+import pathlib
 import subprocess
 import tempfile
 import time
@@ -150,6 +151,18 @@ class Browser:
         log = self.call("POST", self.session + "/se/log", {"type": "performance"})
         messages = [json.loads(entry["message"])["message"] for entry in log]
         return [(it["method"], it["params"]) for it in messages if it["method"].startswith("Network.")]
+
+    def turns(self):
+        """For the main thread of each of its renderers: nanoseconds for which it ran, and for which it waited for a core."""
+        found = {}
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if f"--user-data-dir={self.profile.name}" in (words := (folder / "cmdline").read_text()) and "--type=renderer" in words:
+                    ran, waited, _ = (folder / "schedstat").read_text().split()
+                    found[folder.name] = (int(ran), int(waited))
+            except OSError:
+                continue
+        return found
 
     def complaints(self):
         log = self.call("POST", self.session + "/se/log", {"type": "browser"})

@@ -70,7 +70,14 @@ class Person:
         until(f"{role} {name!r} is gone", lambda: not self.all(role, name, within))
 
     def text(self, within=None):
-        return self.ask("return (arguments[0] ?? document.body).innerText", within)
+        """What can be read. What is only said to those who listen is not."""
+        return self.ask(
+            """
+            const parts = arguments[0] ? [arguments[0]] : [...document.body.children].filter((e) => e.id !== 'announce' && e.checkVisibility());
+            return parts.map((e) => e.innerText ?? '').join('\\n');
+            """,
+            within,
+        )
 
     def shows(self, text, within=None):
         until(f"{text!r} is shown", lambda: text in self.text(within))

@@ -93,10 +93,20 @@ WATCH = """
 """
 
 
+def watch(person):
+    person.ask(WATCH)
+    person.before = person.browser.turns()
+
+
 def answered(person):
-    """The page was never busy for so long that somebody would notice."""
+    """The page was never busy for so long that somebody would notice. On a machine that has others to serve a task takes longer than
+    it works: that share is taken off."""
     longest, tasks = person.ask("return [window.longest, window.tasks]")
-    assert longest < FROZEN, f"the page did not answer for {longest:.0f} ms: {tasks[:20]}"
+    after = person.browser.turns()
+    ran, waited = max((ran - r, waited - w) for page, (ran, waited) in after.items() for r, w in [person.before.get(page, (0, 0))])
+    worked = longest * ran / (ran + waited)
+    words = f"the page did not answer for {longest:.0f} ms, of which it worked {worked:.0f} ms"
+    assert worked < FROZEN, f"{words}: {tasks[:20]}"
 
 
 @case
@@ -106,7 +116,7 @@ def five_megabytes_in_one_line_freeze_nothing(world):
     world.provider.plan("Five megabytes.", [*[line] * 500, "THE END", gate])
     person = world.person()
     person.chat()
-    person.ask(WATCH)
+    watch(person)
     run = person.say("Five megabytes.")
     until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"), patience=40)
     assert person.house.run(run)["state"] == "running"
@@ -127,7 +137,7 @@ def very_many_pieces_freeze_nothing(world):
     world.provider.plan("Very many.", [*pieces, "THE END", gate])
     person = world.person()
     person.chat()
-    person.ask(WATCH)
+    watch(person)
     run = person.say("Very many.")
     until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"), patience=40)
     answered(person)
@@ -148,7 +158,7 @@ def a_run_of_very_many_events_can_be_looked_at(world):
     run = house.start("worker", "Very many events.")
     person.open(f"#/run/{run}")
     person.wait_for("[data-seq]")
-    person.ask(WATCH)
+    watch(person)
     until("it has come to its end", lambda: house.run(run)["state"] == "settled", patience=60)
     assert len(house.receipt(run)["calls"]) == TURNS * CALLS
     until("the page shows that it is over", lambda: "completed" in person.text().lower())

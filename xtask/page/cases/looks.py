@@ -60,8 +60,10 @@ DRESS = """
   const walk = (e, path) => {
     if (!e.checkVisibility()) return;
     const style = getComputedStyle(e);
-    found[`${path}.${e.className?.baseVal ?? e.className}`] = kept.map((name) => style[name]).join('; ');
-    [...e.children].slice(0, 12).forEach((child, i) => walk(child, `${path}>${child.tagName.toLowerCase()}:${i}`));
+    // Another class is another dress, also for what is in it.
+    const place = `${path}.${e.className?.baseVal ?? e.className}`;
+    found[place] = kept.map((name) => style[name]).join('; ');
+    [...e.children].slice(0, 12).forEach((child, i) => walk(child, `${place}>${child.tagName.toLowerCase()}:${i}`));
   };
   walk(document.querySelector('main'), 'main');
   return found;
