@@ -124,8 +124,8 @@ export class Answer {
     const { run, doing } = this;
     const last = run.parts.at(-1);
     const isAlive = last && (last.isOpen || last.stage === "runs" || last.stage === "waits" || last.kind === "again");
-    const words = this.said ?? (!run.acceptedAt ? "" : run.state === "queued" ? "Waits for its turn…"
-      : this.isStopping ? "Stopping…" : run.state === "settled" || isAlive ? "" : "The model is asked…");
+    const words = this.said ?? (!run.acceptedAt ? "" : this.isStopping ? "Stopping…"
+      : run.state === "queued" ? "Waits for its turn…" : run.state === "settled" || isAlive ? "" : "The model is asked…");
     write(this.words, words);
     doing.hidden = !words;
     this.back.hidden = run.state !== "queued" || Boolean(this.said) || this.pressed !== null;
