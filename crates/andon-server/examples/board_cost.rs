@@ -3,6 +3,7 @@
 //!
 //! ```console
 //! $ cargo run --release --package andon-server --example board_cost
+//! $ perf stat -e instructions:u target/release/examples/board_cost board    # or nothing, or reader: one round
 //! ```
 
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 const CLIENTS: usize = 64;
-const RUNS: usize = 300;
+const RUNS: usize = 60;
 const LIVE: usize = 5_000;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +34,16 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failed> {
+    let one = match std::env::args().nth(1).as_deref() {
+        Some("nothing") => Some(With::Nothing),
+        Some("board") => Some(With::Board),
+        Some("reader") => Some(With::Reader),
+        _ => None,
+    };
+    if let Some(with) = one {
+        println!("{with:?}: {:.0} trivial runs a second", rate(with).await?);
+        return Ok(());
+    }
     let mut rates = [(With::Nothing, Vec::new()), (With::Board, Vec::new()), (With::Reader, Vec::new())];
     for _ in 0..ROUNDS {
         for (with, rates) in &mut rates {
