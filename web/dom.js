@@ -62,10 +62,13 @@ export function everyFrame(work, signal) {
     if (waits || signal?.aborted) return;
     waits = true;
     const now = () => {
+      document.removeEventListener("visibilitychange", now);
       if (!waits) return;
       waits = false;
       if (!signal?.aborted) work();
     };
+    // Who comes back to the page finds it as it is, and who leaves it misses nothing that waited for a frame.
+    document.addEventListener("visibilitychange", now);
     if (document.hidden) setTimeout(now, 1000);
     else requestAnimationFrame(now);
   };

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
@@ -21,6 +21,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rust_embed::Embed;
 
+use crate::path::Path;
 use crate::problem::Problem;
 use crate::{Shared, adk, folder};
 
@@ -55,7 +56,8 @@ async fn to_page(OriginalUri(asked): OriginalUri) -> Redirect {
     let last = asked.path().rsplit('/').next().unwrap_or_default();
     match last {
         "" | "ui" => Redirect::temporary("ui/"),
-        mounted => Redirect::temporary(&format!("{mounted}/ui/")),
+        // A name with a colon in it would be read as a scheme.
+        mounted => Redirect::temporary(&format!("./{mounted}/ui/")),
     }
 }
 
@@ -90,7 +92,7 @@ fn with_policy() -> [(HeaderName, HeaderValue); 3] {
 /// A file of the page, made ready once.
 struct Asset {
     kind: &'static str,
-    /// Changes with every byte of it.
+    /// Changes with every byte of it. It is weak: packed or not, it is the same file.
     tag: String,
     plain: Bytes,
     /// For slow links.
@@ -111,12 +113,12 @@ impl Asset {
             std::borrow::Cow::Owned(bytes) => Bytes::from(bytes),
         };
         let packed = packed(&plain).map_or_else(|| plain.clone(), Bytes::from);
-        Self { kind: folder::kind(name), tag: format!("\"{tag}\""), plain, packed }
+        Self { kind: folder::kind(name), tag: format!("W/\"{tag}\""), plain, packed }
     }
 
     /// The file, unless the browser has it already.
     fn response(&self, asked: &HeaderMap) -> Response {
-        let tag = HeaderValue::from_str(&self.tag).unwrap_or(HeaderValue::from_static("\"\""));
+        let tag = HeaderValue::from_str(&self.tag).unwrap_or(HeaderValue::from_static("W/\"\""));
         // Kept, and asked for again each time: a new program brings its own page.
         let keep = (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         let vary = (header::VARY, HeaderValue::from_static("accept-encoding"));
@@ -138,7 +140,8 @@ fn names(asked: &HeaderMap, header: &HeaderName, wanted: &str) -> bool {
     let lists = asked.get_all(header).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|item| {
         let mut parts = item.split(';').map(str::trim);
-        let is_it = parts.next().is_some_and(|name| name.trim_start_matches("W/").eq_ignore_ascii_case(wanted));
+        let bare = |name: &str| name.strip_prefix("W/").unwrap_or(name).to_owned();
+        let is_it = parts.next().is_some_and(|name| bare(name).eq_ignore_ascii_case(&bare(wanted)));
         is_it && !parts.any(|part| matches!(part.strip_prefix("q="), Some("0" | "0.0" | "0.00" | "0.000")))
     })
 }

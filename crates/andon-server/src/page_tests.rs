@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::io::Read as _;
 
 use andon::Runtime;
@@ -42,13 +43,13 @@ async fn the_page_is_found_from_the_root_wherever_the_server_is_mounted() {
     assert_eq!(leads_to(&ask(&router, "/ui").await), "ui/");
     let mounted = Router::new().nest("/a/b", router);
     // As a browser reads them: beside what was asked for.
-    for (asked, there) in [("/a/b", "b/ui/"), ("/a/b/", "ui/"), ("/a/b/ui", "ui/")] {
+    for (asked, there) in [("/a/b", "./b/ui/"), ("/a/b/", "ui/"), ("/a/b/ui", "ui/")] {
         let response = ask(&mounted, asked).await;
         if response.status() != StatusCode::NOT_FOUND {
             assert_eq!(leads_to(&response), there, "{asked}");
         }
     }
-    assert_eq!(leads_to(&ask(&mounted, "/a/b").await), "b/ui/");
+    assert_eq!(leads_to(&ask(&mounted, "/a/b").await), "./b/ui/");
     assert_eq!(ask(&mounted, "/a/b/ui/").await.status(), StatusCode::OK);
 }
 
@@ -63,6 +64,8 @@ async fn the_page_loads_without_a_key_and_shows_nothing_without_one() {
     assert_eq!(ask(&router, "/v1/runs").await.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(ask(&router, "/ui/none.js").await.status(), StatusCode::NOT_FOUND);
     assert_eq!(ask(&router, "/ui/../Cargo.toml").await.status(), StatusCode::NOT_FOUND);
+    let odd = ask(&router, "/ui/%ff").await;
+    assert_eq!(odd.headers()["content-type"], "application/problem+json");
 }
 
 #[tokio::test]
@@ -71,8 +74,13 @@ async fn every_file_comes_with_a_policy_that_lets_nothing_in() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("index.html"), "mine").unwrap();
     let from_disk = server(Options { web_dir: Some(dir.path().to_owned()), ..Options::default() }).await;
-    for router in [router, from_disk] {
-        let response = ask(&router, "/ui/").await;
+    let tag = ask(&router, "/ui/").await.headers()["etag"].to_str().unwrap().to_owned();
+    let mut all = vec![ask(&from_disk, "/ui/").await, ask(&router, "/ui/").await];
+    all.push(get_with(&router, "/ui/", &[(header::IF_NONE_MATCH, &tag)]).await);
+    for file in Files::iter() {
+        all.push(ask(&router, &format!("/ui/{file}")).await);
+    }
+    for response in all {
         let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
         for needed in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for"]
         {
@@ -80,7 +88,10 @@ async fn every_file_comes_with_a_policy_that_lets_nothing_in() {
         }
         assert!(!policy.contains("unsafe") && !policy.contains("http") && !policy.contains('*'), "{policy}");
         assert_eq!(response.headers()["x-content-type-options"], "nosniff");
-        assert_eq!(response.headers()["content-type"], "text/html; charset=utf-8");
+        assert_ne!(
+            response.headers().get("content-type").unwrap_or(&HeaderValue::from_static("")),
+            "application/octet-stream"
+        );
     }
 }
 
@@ -91,7 +102,10 @@ async fn the_page_has_no_script_within_and_asks_nobody_else() {
         for foreign in ["http://", "https://", "//cdn"] {
             // A name of a kind of drawing is not an address that is asked.
             let plain = text.replace("http://www.w3.org/2000/svg", "").replace("http://www.w3.org/1999/xhtml", "");
-            assert!(!plain.contains(foreign), "{name} names {foreign}");
+            let mut behind = plain.match_indices(foreign).map(|(at, _)| plain[at + foreign.len()..].chars().next());
+            // What begins an address is looked for in what a model wrote; what goes on names somebody.
+            let names_somebody = behind.any(|next| next.is_some_and(char::is_alphanumeric));
+            assert!(!names_somebody, "{name} names {foreign}");
         }
         for code in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
             assert!(!text.contains(code), "{name} has {code}");
@@ -138,4 +152,59 @@ async fn from_a_folder_a_change_is_seen_at_once_and_nothing_is_kept() {
     assert_eq!(body(ask(&router, "/ui/").await).await, "two");
     assert_eq!(ask(&router, "/ui/app.js").await.status(), StatusCode::NOT_FOUND);
     assert_eq!(ask(&router, "/ui/..%2Fsecret").await.status(), StatusCode::NOT_FOUND);
+}
+
+/// The modules that a module imports, and those that they import.
+fn made_of(module: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let mut open = vec![module.to_owned()];
+    while let Some(module) = open.pop() {
+        let text = text(&module);
+        let folder = module.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+        if !all.insert(module) {
+            continue;
+        }
+        let statements = text.lines().filter(|line| line.contains(" from \"") || line.starts_with("import \""));
+        let named = statements.filter_map(|line| line.rsplit('"').nth(1).filter(|name| name.starts_with('.')));
+        open.extend(named.map(|name| match name.strip_prefix("../") {
+            Some(above) => above.to_owned(),
+            None => format!("{folder}{}", name.trim_start_matches("./")),
+        }));
+    }
+    all
+}
+
+fn text(file: &str) -> String {
+    let found = Files::get(file).unwrap_or_else(|| panic!("{file} is not there"));
+    String::from_utf8(found.data.into_owned()).unwrap()
+}
+
+/// All texts in quotes behind a word, up to another.
+fn quoted(text: &str, from: &str, to: &str) -> BTreeSet<String> {
+    let part = text.split_once(from).unwrap_or_else(|| panic!("{from} is not there")).1.split_once(to).unwrap().0;
+    part.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn all_modules_of_a_view_are_asked_for_at_once() {
+    let (frame, index) = (made_of("app.js"), text("index.html"));
+    let preloaded = index.lines().filter_map(|line| line.strip_prefix("<link rel=\"modulepreload\" href=\""));
+    let preloaded: BTreeSet<String> = preloaded.map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
+    let first: BTreeSet<String> = frame.union(&made_of("board/board.js")).cloned().collect();
+    assert_eq!(preloaded, first.into_iter().filter(|module| module != "app.js").collect());
+    let app = text("app.js");
+    for (name, view) in [("chat", "chat/chat.js"), ("runs", "board/runs.js"), ("run", "run/run.js")] {
+        let parts = app.split_once("const PARTS").unwrap().1;
+        let wanted = made_of(view).difference(&frame).cloned().collect();
+        assert_eq!(quoted(parts, &format!("  {name}: ["), "\n  ]"), wanted, "{name}");
+    }
+}
+
+#[test]
+fn the_first_view_is_small() {
+    let modules = made_of("app.js").into_iter().chain(made_of("board/board.js"));
+    let others = ["index.html", "style.css", "board/board.css", "icon.svg"].map(str::to_owned);
+    let files: BTreeSet<String> = modules.chain(others).collect();
+    let sent: usize = files.iter().map(|file| PAGE[file.as_str()].packed.len()).sum();
+    assert!(sent < 50_000, "the first view is {sent} bytes of files, packed");
 }

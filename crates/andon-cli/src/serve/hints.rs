@@ -19,9 +19,11 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
     // A shell takes brackets for a pattern.
     let at = |what: &str| quoted(&format!("{url}/v1/{what}"));
     let apps = served(server);
+    // With ADK's page the root leads there.
+    let page = if server.options().adk_ui.is_some() { format!("{url}/ui/") } else { "that".to_owned() };
     let mut lines = vec![
         format!("{bold}Andon{bold:#} is at {bold}{url}{bold:#}, and records in {}.", db.shown()),
-        "Open that in a browser to see what runs, to talk to an agent, and to stop it.".to_owned(),
+        format!("Open {page} in a browser to see what runs, to talk to an agent, and to stop it."),
         format!("It serves {}. All that it can be asked is in {url}/openapi.json.", apps.join(", ")),
         String::new(),
     ];
