@@ -1,0 +1,211 @@
+// All runs that the board knows of, as its feed tells them.
+//
+// 1. A run has one entry, however often its row comes: who holds an entry sees the run as it is now.
+// 2. After a break the server's beginning is the whole truth. What is not in it is forgotten, so that nothing that settled
+//    meanwhile looks alive; until it is whole the old rows stay, marked as old.
+// 3. Times are the server's: the page's clock may be wrong.
+// 4. What is kept has a bound: so many settled runs, so many seconds, so many counts of pieces.
+
+/** How many settled runs are kept. */
+const SETTLED = 1000;
+/** Seconds of the past. */
+const PAST = 300;
+/** Over how long pieces a second are counted, in milliseconds. */
+const WINDOW = 5000;
+const SAMPLES = 7;
+
+/**
+ * A run: `row` is what the server said last; `began` and `ended` are times in milliseconds.
+ * @typedef {{row: any, id: string, began: number, ended: number | null, samples: number[], round: number,
+ *   isOver: boolean}} Entry
+ */
+
+export class Roster {
+  /** @type {Map<number, Entry>} by the number of its row in this connection */
+  #byNumber = new Map();
+  /** @type {Map<string, Entry>} */
+  entries = new Map();
+  /** What is told of a connection whose beginning is not whole yet. */
+  #coming = null;
+  /** The server's clock less ours. */
+  #ahead = 0;
+  #watchers = new Set();
+  #settled = [];
+  /** How the line stands, as far as is known. */
+  line = null;
+  /** The last seconds, the oldest first. */
+  past = [];
+  /** Whether all runs are known that there are. */
+  isReady = false;
+  /** Whether what is known may be old. */
+  isOld = false;
+
+  /** When the connection went, while it is gone. */
+  #goneAt = null;
+
+  /** The server's time, in milliseconds, as far as it is known: while there is no connection it stands still. */
+  now() { return this.#goneAt ?? Date.now() + this.#ahead; }
+
+  /**
+   * Calls `watcher` after each change, with what has changed: "rows", "second", "line", "ready", "old", "press".
+   * @param {(changes: Set<string>) => void} watcher
+   * @param {AbortSignal} signal
+   */
+  watch(watcher, signal) {
+    this.#watchers.add(watcher);
+    signal.addEventListener("abort", () => this.#watchers.delete(watcher), { once: true });
+  }
+
+  /** The entries of runs that have not settled. */
+  live() { return [...this.entries.values()].filter(isLive); }
+
+  /** The connection is gone (invariant 2). */
+  broke() {
+    if (this.isOld) return;
+    this.#goneAt = this.now();
+    this.isOld = true;
+    this.#tell(new Set(["old"]));
+  }
+
+  /** Takes in what came. */
+  apply(items) {
+    const changes = new Set();
+    for (const item of items) this.#take(item, changes);
+    this.#tell(changes);
+  }
+
+  /** Something that is shown with the runs has changed, such as a press of Stop. */
+  drawAgain() { this.#tell(new Set(["press"])); }
+
+  /** The server said how the line stands, in an answer. */
+  setLine(line) {
+    this.line = { state: line.state, holds: line.holds };
+    this.#tell(new Set(["line"]));
+  }
+
+  #tell(changes) {
+    if (changes.size) for (const watcher of [...this.#watchers]) watcher(changes);
+  }
+
+  #take(item, changes) {
+    switch (item.type) {
+      case "board": return this.#begin(item, changes);
+      case "runs":
+        for (const row of item.runs) this.#put(row);
+        changes.add("rows");
+        return;
+      case "gone":
+        for (const n of item.rows) this.#leave(n);
+        changes.add("rows");
+        return;
+      case "ready": return this.#whole(changes);
+      case "second": return this.#second(item, changes);
+      case "line":
+        this.line = item.line;
+        changes.add("line");
+        return;
+      default: // Of a newer server: nothing that we know how to show.
+    }
+  }
+
+  #begin(board, changes) {
+    this.#goneAt = null;
+    this.#ahead = Date.parse(board.now) - Date.now();
+    this.#byNumber = new Map();
+    // The first time there is nothing to keep meanwhile: rows are shown as they come.
+    this.#coming = new Map();
+    if (!this.entries.size) this.entries = this.#coming;
+    this.isReady = false;
+    this.line = board.line;
+    this.past = board.past.slice(-PAST);
+    changes.add("line").add("second");
+  }
+
+  #whole(changes) {
+    if (this.#coming) this.entries = this.#coming;
+    this.#coming = null;
+    this.#settled = [...this.entries.values()].filter((entry) => !isLive(entry)).sort((a, b) => a.ended - b.ended);
+    for (const entry of this.#settled) entry.isOver = true;
+    this.isReady = true;
+    this.isOld = false;
+    changes.add("rows").add("ready").add("old");
+  }
+
+  #put(row) {
+    const known = this.#coming ?? this.entries;
+    // A run keeps its entry over a break.
+    const entry = known.get(row.run_id) ?? this.entries.get(row.run_id) ?? made(row);
+    entry.row = row;
+    entry.ended = row.settled_at ? Date.parse(row.settled_at) : null;
+    this.#count(entry, row.pieces);
+    known.set(row.run_id, entry);
+    this.#byNumber.set(row.n, entry);
+    if (!isLive(entry) && !this.#coming) this.#settle(entry);
+  }
+
+  /** Takes note that a run has settled, and forgets the oldest that have (invariant 4). */
+  #settle(entry) {
+    if (entry.isOver) return;
+    entry.isOver = true;
+    this.#settled.push(entry);
+    while (this.#settled.length > SETTLED) {
+      const old = this.#settled.shift();
+      this.entries.delete(old.id);
+      this.#byNumber.delete(old.row.n);
+    }
+  }
+
+  /** The server tells no more of a row. Only settled runs leave, so one that looks alive has settled unseen. */
+  #leave(n) {
+    const entry = this.#byNumber.get(n);
+    if (!entry) return;
+    if (isLive(entry)) {
+      entry.row = { ...entry.row, state: "settled", isUnseen: true };
+      entry.ended = this.now();
+    }
+    this.#byNumber.delete(n);
+    (this.#coming ?? this.entries).delete(entry.id);
+  }
+
+  #second(second, changes) {
+    const { type, pieces, ...rest } = second;
+    this.past.push(rest);
+    if (this.past.length > PAST) this.past.shift();
+    for (const [n, count] of pieces ?? []) {
+      const entry = this.#byNumber.get(n);
+      if (!entry) continue;
+      entry.row.pieces = count;
+      this.#count(entry, count);
+    }
+    changes.add("second");
+  }
+
+  /** Remembers when there were how many pieces: pairs of a time and a count, the oldest first. */
+  #count(entry, count) {
+    const { samples } = entry;
+    if (count === undefined || samples.at(-1) === count) return;
+    samples.push(this.now(), count);
+    if (samples.length > 2 * SAMPLES) samples.splice(0, 2);
+  }
+
+  /** Pieces a second, over the last seconds. */
+  rate({ samples, row }) {
+    if (samples.length < 4 || row.state === "settled") return 0;
+    const now = this.now();
+    const from = now - WINDOW;
+    const last = samples.length - 2;
+    if (samples[last] < from) return 0;
+    // From the last count that was before all of these seconds, or else the first that there is.
+    let base = 0;
+    while (base + 2 < last && samples[base + 2] <= from) base += 2;
+    const time = now - Math.max(samples[base], from);
+    return (samples[last + 1] - samples[base + 1]) / Math.max(time / 1000, 1);
+  }
+}
+
+/** Whether a run has not settled. */
+export const isLive = (entry) => entry.row.state !== "settled";
+
+function made(row) {
+  return { row, id: row.run_id, began: Date.parse(row.accepted_at), ended: null, samples: [], round: 0, isOver: false };
+}
