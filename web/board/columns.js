@@ -38,17 +38,14 @@ const tokens = (key, name, of) => ({
   draw: ({ cell, text }, { row }) => {
     const it = row.tokens?.[of];
     // While a call is open its tokens are not in yet.
-    put(text, row.open ? atLeast(it) : figure(it));
-    title(cell, row.open ? `${figureInFull(it)}; a model call is open, so it is at least this` : figureInFull(it));
+    const isNew = row.open && !it?.value && !it?.low;
+    put(text, isNew ? "…" : figure(it));
+    title(cell, isNew ? NOT_YET : figureInFull(it));
   },
   rank: ({ row }) => row.tokens?.[of]?.value ?? row.tokens?.[of]?.low ?? -1,
 });
 
-function atLeast(it) {
-  const low = it?.value ?? it?.low;
-  if (low === null || low === undefined) return "unknown";
-  return low > 0 ? `≥ ${number(low)}` : "…";
-}
+const NOT_YET = "not known yet: the model call is open";
 
 /** @type {Column[]} */
 export const COLUMNS = [
@@ -66,7 +63,9 @@ export const COLUMNS = [
     draw: ({ cell, text }, entry, roster) => {
       const rate = roster.rate(entry);
       put(text, entry.row.state === "settled" ? "" : pace(rate));
-      title(cell, `${number(entry.row.pieces ?? 0)} pieces in all`);
+      // What an earlier process of the server took nobody knows.
+      const { pieces } = entry.row;
+      title(cell, pieces === undefined ? "how many pieces is not known" : `${number(pieces)} pieces in all`);
     },
     rank: (entry, roster) => roster.rate(entry),
   },
@@ -75,9 +74,9 @@ export const COLUMNS = [
   {
     key: "cost", name: "Cost", isNumber: true, isDown: true, make: plain,
     draw: ({ cell, text }, { row }) => {
-      const known = row.open && row.cost?.value === 0 ? "…" : money(row.cost);
-      put(text, row.open && row.cost?.value ? `≥ ${known}` : known);
-      title(cell, known);
+      const isNew = row.cost && row.open && !row.cost.value && !row.cost.low;
+      put(text, isNew ? "…" : money(row.cost));
+      title(cell, isNew ? NOT_YET : money(row.cost));
     },
     rank: ({ row }) => row.cost?.value ?? row.cost?.low ?? -1,
   },

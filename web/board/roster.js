@@ -183,7 +183,7 @@ export class Roster {
   /** Remembers when there were how many pieces: pairs of a time and a count, the oldest first. */
   #count(entry, count) {
     const { samples } = entry;
-    if (samples.at(-1) === count) return;
+    if (count === undefined || samples.at(-1) === count) return;
     samples.push(this.now(), count);
     if (samples.length > 2 * SAMPLES) samples.splice(0, 2);
   }

@@ -19,10 +19,12 @@ const SHARE = 12;
 export class Answer {
   /**
    * @param {string} id
-   * @param {{title?: string, signal: AbortSignal, onStop: (answer: Answer) => void}} more
+   * @param {{title?: string, wasOver?: boolean, signal: AbortSignal, onStop: (answer: Answer) => void}} more `wasOver`: it is
+   *   known to be over before its feed says so
    */
-  constructor(id, { title = "", signal, onStop }) {
+  constructor(id, { title = "", wasOver = false, signal, onStop }) {
     this.run = newRun(id);
+    this.wasOver = wasOver;
     this.signal = signal;
     /** How hard somebody pressed Stop here, before the server has said so. */
     this.pressed = null;
@@ -41,7 +43,7 @@ export class Answer {
   }
 
   get id() { return this.run.id; }
-  get isOver() { return this.run.state === "settled"; }
+  get isOver() { return this.wasOver || this.run.state === "settled"; }
   /** Whether it was asked to stop, by anybody. */
   get isStopping() { return this.run.state === "cancelling" || (this.pressed !== null && !this.isOver); }
   get force() { return forceOf(this.run); }
@@ -122,8 +124,8 @@ export class Answer {
     const { run, doing } = this;
     const last = run.parts.at(-1);
     const isAlive = last && (last.isOpen || last.stage === "runs" || last.stage === "waits" || last.kind === "again");
-    const words = this.said ?? (run.state === "queued" ? "Waits for its turn…"
-      : this.isStopping ? "Stopping…" : run.state === "settled" || isAlive ? "" : "The model is asked…");
+    const words = this.said ?? (!run.acceptedAt ? "" : this.isStopping ? "Stopping…"
+      : run.state === "queued" ? "Waits for its turn…" : run.state === "settled" || isAlive ? "" : "The model is asked…");
     write(this.words, words);
     doing.hidden = !words;
     this.back.hidden = run.state !== "queued" || Boolean(this.said) || this.pressed !== null;

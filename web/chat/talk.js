@@ -100,13 +100,14 @@ export class Talk {
 
   /** Adds a run of the list, and follows it. Resolves when something of it has come. */
   add({ run_id: id, title, state }, isFirst = false) {
-    const answer = this.newAnswer(id, title, isFirst);
-    answer.wasLive = state !== "settled";
+    const wasOver = state === "settled";
+    const answer = this.newAnswer(id, title, { isFirst, wasOver });
+    answer.wasLive = !wasOver;
     return this.follow(answer);
   }
 
-  newAnswer(id, title, isFirst = false) {
-    const answer = new Answer(id, { title, signal: this.signal, onStop: (it) => this.stop(it) });
+  newAnswer(id, title, { isFirst = false, wasOver = false } = {}) {
+    const answer = new Answer(id, { title, wasOver, signal: this.signal, onStop: (it) => this.stop(it) });
     if (isFirst) {
       this.answers.unshift(answer);
       this.log.prepend(answer.element);
@@ -131,7 +132,7 @@ export class Talk {
           answer.said = null;
           answer.take(items, isLive ? performance.now() : undefined);
           if (answer.wasLive) this.tell(answer, items);
-          if (answer.isOver) this.settled(answer);
+          if (answer.run.outcome) this.settled(answer);
           this.onChange();
           drawn();
         },

@@ -208,13 +208,7 @@ impl Message {
 
     /// All text parts, joined. Thinking is not part of it.
     pub fn text(&self) -> String {
-        self.parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text { text } => Some(text.as_str()),
-                Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
-            })
-            .collect()
+        self.parts.iter().filter_map(Part::as_text).collect()
     }
 
     /// The tool calls, in the model's order.
@@ -250,6 +244,14 @@ impl Part {
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
+    }
+
+    /// Its text, if it is a text part.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            Self::Image(_) | Self::Thinking { .. } | Self::ToolCall(_) | Self::ToolResult(_) => None,
+        }
     }
 }
 

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use super::table_tests::{RUNS, World, raw};
 
+/// How many messages a test reads: one that waits for what never comes fails.
+const MOST: usize = 1_000;
+
 /// A reader of the board, and all that it was told.
 struct Reader {
     body: Body,
@@ -30,6 +33,7 @@ impl Reader {
         let text = std::str::from_utf8(&frame).unwrap();
         let data = text.split("\n\n").filter_map(|block| block.strip_prefix("data: "));
         self.told.extend(data.map(|data| serde_json::from_str::<Value>(data).unwrap()));
+        assert!(self.told.len() <= MOST, "what is waited for does not come: {:?}", self.told.last());
         true
     }
 

@@ -19,6 +19,7 @@ use tokio::time::sleep;
 
 use crate::Shared;
 use crate::access;
+use crate::feeds::User;
 use crate::keys::Key;
 use crate::problem::Problem;
 use crate::scopes::{Scope, Scopes};
@@ -87,6 +88,34 @@ pub(crate) struct Who {
     pub(crate) user: Option<Arc<str>>,
 }
 
+/// Whose business something is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Whose {
+    /// Whoever's it is.
+    All,
+    /// That of a tenant.
+    Tenant(Arc<str>),
+    /// That of a tenant's user.
+    User(Arc<str>, Arc<str>),
+}
+
+impl Whose {
+    /// Whether what belongs to a session is among it.
+    pub(crate) fn has(&self, session: &SessionKey) -> bool {
+        match self {
+            Self::All => true,
+            Self::Tenant(tenant) => *tenant == session.tenant,
+            Self::User(tenant, user) => *tenant == session.tenant && *user == session.user,
+        }
+    }
+
+    /// All that have what belongs to a session.
+    pub(crate) fn all_of(session: &SessionKey) -> [Self; 3] {
+        let tenant = || Arc::clone(&session.tenant);
+        [Self::All, Self::Tenant(tenant()), Self::User(tenant(), Arc::clone(&session.user))]
+    }
+}
+
 static OWNER: LazyLock<Principal> = LazyLock::new(|| Principal {
     tenant: LOCAL.into(),
     name: LOCAL.into(),
@@ -125,14 +154,29 @@ impl Principal {
         self.is_anybody() || self.user.as_deref() == Some(user)
     }
 
+    /// Whose runs are its business.
+    pub(crate) fn whose(&self) -> Whose {
+        let tenant = Arc::clone(&self.tenant);
+        match &self.user {
+            _ if self.allows(Scope::Admin) => Whose::All,
+            Some(user) if !self.is_anybody() => Whose::User(tenant, Arc::clone(user)),
+            _ => Whose::Tenant(tenant),
+        }
+    }
+
     /// Whether what belongs to this session is its business.
     pub(crate) fn reaches(&self, session: &SessionKey) -> bool {
-        self.allows(Scope::Admin) || (self.tenant == session.tenant && self.may_act_for(&session.user))
+        self.whose().has(session)
     }
 
     /// The user that is meant when none is named.
     pub(crate) fn own_user(&self) -> &str {
         self.user.as_deref().unwrap_or(LOCAL)
+    }
+
+    /// For whom it is counted what it reads aside.
+    pub(crate) fn reader(&self) -> User {
+        (Arc::clone(&self.tenant), Arc::from(self.own_user()))
     }
 
     /// The user that is meant: the one that is named, if it may act for that one, or its own. Whether there is such a user
@@ -266,5 +310,36 @@ mod tests {
         let order = json!({"app": "shop", "input": "Go.", "run_id": "r"});
         assert_eq!(post(&north, "/v1/runs", order).await, StatusCode::CREATED);
         assert!(!runtime.in_progress().remove(0).cord().is_pulled());
+    }
+
+    /// Checks P11.
+    #[test]
+    fn what_a_principal_reaches_is_what_is_counted_for_it() {
+        let scopes = [vec![], vec![Scope::RunRead], vec![Scope::Impersonate], vec![Scope::Admin]];
+        let mut reached = Vec::new();
+        for (user, scopes) in
+            [None, Some("ada"), Some("bob")].into_iter().flat_map(|user| scopes.iter().map(move |s| (user, s)))
+        {
+            let principal = Principal {
+                tenant: "north".into(),
+                name: "somebody".into(),
+                user: user.map(Into::into),
+                scopes: Scopes::from_iter(scopes.iter().copied()),
+                pass: Pass::Always,
+            };
+            for (tenant, of) in [("north", "ada"), ("north", "bob"), ("south", "ada")] {
+                let session = SessionKey { tenant: tenant.into(), ..SessionKey::new("shop", of, "s").unwrap() };
+                let is_admin = scopes.contains(&Scope::Admin);
+                let expected = is_admin || (tenant == "north" && principal.may_act_for(of));
+                assert_eq!(principal.reaches(&session), expected, "{user:?} {scopes:?} {tenant} {of}");
+                assert_eq!(
+                    Whose::all_of(&session).contains(&principal.whose()),
+                    expected,
+                    "{user:?} {scopes:?} {tenant} {of}"
+                );
+                reached.push(expected);
+            }
+        }
+        assert_eq!(reached.iter().filter(|reached| **reached).count(), 23);
     }
 }

@@ -50,6 +50,8 @@ pub struct Seen<'a> {
     pub past: &'a [Arc<Record>],
     /// When it was shown, by the clock of this process.
     pub now: Stamp,
+    /// How many pieces the run has accepted by now; nothing where nobody knows, because another process took some.
+    pub pieces: Option<u64>,
 }
 
 /// What was learnt about a run behind its facts.
@@ -109,12 +111,13 @@ impl Observers {
         past: &mut Vec<Arc<Record>>,
         new: Vec<Arc<Record>>,
         now: Stamp,
+        pieces: Option<u64>,
     ) {
         for record in new {
             if planted(Fault::RequestNotTold) && record.event.is_request() {
                 continue;
             }
-            self.fact(&Seen { run, session, record: &record, past, now });
+            self.fact(&Seen { run, session, record: &record, past, now, pieces });
             past.push(record);
         }
     }

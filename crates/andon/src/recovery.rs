@@ -261,7 +261,7 @@ pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -
     runtime.journal.append(Batch::taking_over(run.clone(), stored.epoch, entries(&[Arc::clone(&end)]))).await?;
     let mut past: Vec<_> = stored.facts().cloned().collect();
     if let Some(Event::RunAccepted { accepted }) = past.first().map(|first| first.event.clone()) {
-        runtime.observers.facts(run, &accepted.session, &mut past, vec![end], runtime.clock.now());
+        runtime.observers.facts(run, &accepted.session, &mut past, vec![end], runtime.clock.now(), None);
     }
     Ok(())
 }
@@ -287,7 +287,7 @@ impl Settling {
         self.append.await?;
         if let Some(news) = self.news {
             let News { run, session, mut past, new } = *news;
-            runtime.observers.facts(&run, &session, &mut past, new, runtime.clock.now());
+            runtime.observers.facts(&run, &session, &mut past, new, runtime.clock.now(), None);
         }
         Ok(self.ending)
     }

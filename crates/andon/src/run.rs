@@ -174,6 +174,11 @@ impl Run {
         self.live.with_log(|log| log.seq())
     }
 
+    /// How many pieces of its answers were accepted; nothing where nobody knows, because another process took some.
+    pub fn pieces(&self) -> Option<u64> {
+        self.live.pieces()
+    }
+
     /// How often each of the three things that a pull forbids has happened. For tests of the gate.
     pub fn passed(&self) -> Passed {
         self.live.passed()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use andon_core::id::{RunId, SessionKey};
+use andon_core::message::{Message, Part};
 use andon_core::outcome::Ending;
 use andon_core::progress::State;
 use andon_core::time::Wall;
@@ -153,13 +154,25 @@ pub struct RunInfo {
 /// How many characters of a prompt are its title.
 const TITLE: usize = 80;
 
-/// The beginning of a prompt, on one line, for lists.
-pub fn title(prompt: &andon_core::message::Message) -> String {
-    let text = prompt.text();
-    let words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1).collect::<String>();
-    let mut chars = words.chars();
-    let title: String = chars.by_ref().take(TITLE).collect();
-    if chars.next().is_some() { format!("{title}…") } else { title }
+/// The beginning of a prompt, on one line, for lists. No more of the prompt is looked at than that takes.
+pub fn title(prompt: &Message) -> String {
+    let (mut title, mut left, mut is_apart) = (String::new(), TITLE, false);
+    for letter in prompt.parts.iter().filter_map(Part::as_text).flat_map(str::chars) {
+        if letter.is_whitespace() {
+            is_apart = left < TITLE;
+            continue;
+        }
+        for letter in is_apart.then_some(' ').into_iter().chain([letter]) {
+            if left == 0 {
+                title.push('…');
+                return title;
+            }
+            title.push(letter);
+            left -= 1;
+        }
+        is_apart = false;
+    }
+    title
 }
 
 /// All of a session, on its way from one store to another.
@@ -221,7 +234,6 @@ impl fmt::Display for Scope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon_core::message::Message;
 
     #[test]
     fn a_title_is_one_line_and_no_longer_than_a_list_can_show() {
@@ -229,6 +241,9 @@ mod tests {
         let long = title(&Message::user("ä".repeat(200)));
         assert_eq!((long.chars().count(), long.ends_with('…')), (TITLE + 1, true));
         assert_eq!(title(&Message::user("")), "");
+        let exact = "x".repeat(TITLE - 2);
+        assert_eq!(title(&Message::user(format!("{exact} y \n"))), format!("{exact} y"));
+        assert_eq!(title(&Message::user(format!("{exact} y z"))), format!("{exact} y…"));
     }
 
     #[test]

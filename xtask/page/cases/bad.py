@@ -63,7 +63,7 @@ def names_and_tool_output_are_text_as_well(world):
     run = house.start("worker", name, user=name, session=name)
     house.settled(run)
     person = world.person()
-    for route in ("#/", "#/runs", f"#/run/{run}", f"#/run/{run}/receipt", "#/chat/worker", f"#/chat/worker/{quoted(name)}?user={quoted(name)}"):
+    for route in ("#/", "#/runs", f"#/run/{run}", f"#/run/{run}/receipt", f"#/chat/worker?user={quoted(name)}", f"#/chat/worker/{quoted(name)}?user={quoted(name)}"):
         person.open(route)
         until(f"{route} shows it as text", lambda: "<img src=x" in person.text() or "onerror" in person.text(), patience=8)
         nothing_ran(world, person)

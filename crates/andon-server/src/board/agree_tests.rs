@@ -11,14 +11,14 @@ use andon_testkit::explore::{Mode, Script, explore_modes};
 use andon_testkit::scripts;
 use parking_lot::Mutex;
 
+use super::Board;
 use super::row::Row;
-use super::rows::Rows;
 use crate::prices::{ModelPrice, Price, Prices};
 
 /// Keeps rows, and compares each with what the run's facts say. What it finds wrong it says by a panic, which the explorer
 /// reports.
 struct Agrees {
-    rows: Mutex<Rows>,
+    board: Arc<Board>,
     progress: Mutex<HashMap<RunId, Progress>>,
     learnt: Mutex<HashMap<RunId, Vec<Addendum>>>,
 }
@@ -33,17 +33,21 @@ fn prices() -> Prices {
 
 impl Agrees {
     fn boxed() -> Arc<dyn Observer> {
-        let mut rows = Rows::default();
-        rows.price(&prices());
-        Arc::new(Self { rows: Mutex::new(rows), progress: Mutex::default(), learnt: Mutex::default() })
+        let board = Board::new();
+        board.price(&prices());
+        Arc::new(Self { board, progress: Mutex::default(), learnt: Mutex::default() })
+    }
+
+    fn row(&self, run: &RunId) -> Option<Arc<Row>> {
+        self.board.rows.lock().get(run).cloned()
     }
 }
 
 impl Observer for Agrees {
     fn fact(&self, seen: &Seen<'_>) {
-        let mut rows = self.rows.lock();
-        rows.fact(seen);
-        let row = rows.get(seen.run).expect("a run that is told of has a row");
+        self.board.fact(seen);
+        let row = self.row(seen.run).expect("a run that is told of has a row");
+        let row = &*row;
         let mut progress = self.progress.lock();
         let progress = match progress.entry(seen.run.clone()) {
             Entry::Occupied(known) => known.into_mut(),
@@ -53,30 +57,36 @@ impl Observer for Agrees {
             progress.apply_record(seen.record).unwrap();
         }
         check_progress(row, progress, seen.record.event.kind());
-        if matches!(seen.record.event, Event::Usage { .. } | Event::CancelRequested { .. } | Event::RunSettled { .. }) {
+        assert_eq!(row.pieces, seen.pieces, "the pieces behind {}", seen.record.event.kind());
+        if is_looked_at(&seen.record.event) {
             let facts: Vec<Arc<Record>> = seen.past.iter().chain([seen.record]).cloned().collect();
             let learnt = self.learnt.lock().get(seen.run).cloned().unwrap_or_default();
             check_receipt(row, &facts, learnt);
-            let anew = Row::new(row.n, &facts, Some(&prices())).unwrap();
+            let anew = Row::new(&facts, Some(&prices())).unwrap();
             check_progress(&anew, progress, "all of it");
         }
     }
 
     fn addendum(&self, learnt: &SeenLater<'_>) {
         self.learnt.lock().entry(learnt.run.clone()).or_default().push(learnt.addendum.clone());
-        let mut rows = self.rows.lock();
-        rows.addendum(learnt);
-        let row = rows.get(learnt.run);
-        if let Some(row) = row.filter(|row| row.seq == learnt.facts.len() as u64) {
-            check_receipt(row, learnt.facts, learnt.earlier.iter().chain([learnt.addendum]).cloned().collect());
+        self.board.addendum(learnt);
+        if let Some(row) = self.row(learnt.run).filter(|row| row.seq == learnt.facts.len() as u64) {
+            check_receipt(&row, learnt.facts, learnt.earlier.iter().chain([learnt.addendum]).cloned().collect());
         }
     }
 
-    fn broken_off(&self, run: &RunId, _: &SessionKey, _: &JournalError) {
-        let mut rows = self.rows.lock();
-        rows.leave(run);
-        assert!(rows.get(run).is_none());
+    fn broken_off(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
+        self.board.broken_off(run, session, why);
+        assert!(self.row(run).is_none());
     }
+}
+
+/// Where the whole receipt is compared: it takes long to fold.
+fn is_looked_at(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ModelStarted { .. } | Event::Usage { .. } | Event::CancelRequested { .. } | Event::RunSettled { .. }
+    )
 }
 
 /// How far a run has come with these facts.
@@ -100,13 +110,10 @@ fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>) {
     });
     let receipt = Receipt::fold(facts, learnt).unwrap();
     let billed = receipt.usage.billed;
-    if !row.is_counting() {
-        let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
-        assert_eq!((row.tokens.input, row.tokens.output), (input, billed.output));
-    }
-    if !row.is_counting() {
-        assert_eq!(row.cost(), prices().of_run(&receipt));
-    }
+    let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
+    let tokens = row.tokens();
+    assert_eq!((tokens.input, tokens.output), (input, billed.output), "while a call is open too");
+    assert_eq!(row.cost(), prices().of_run(&receipt));
     assert_eq!(row.took_us(), receipt.took.settled_us);
     let cancel = row.cancel.as_ref();
     assert_eq!(cancel.map(|cancel| cancel.requested_at), receipt.requested_at);

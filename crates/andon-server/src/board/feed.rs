@@ -11,19 +11,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon::core::time::{Stamp, Wall};
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Board;
 use super::form::{RowForm, Said, SecondForm};
 use super::row::Row;
-use super::rows::{Page, Version, second};
-use super::seconds::{Told, Whose};
+use super::rows::{Page, Version};
+use super::seconds::second;
 use crate::Shared;
 use crate::api::line;
 use crate::idle::after;
-use crate::principal::Principal;
+use crate::principal::{Principal, Whose};
 
 /// How often changes are told.
 const RHYTHM: Duration = Duration::from_millis(100);
@@ -71,7 +70,7 @@ impl BoardFeed {
         Self {
             core: Shared::clone(core),
             board: Arc::clone(board),
-            whose: Whose::of(&principal),
+            whose: principal.whose(),
             principal,
             stage: Stage::Beginning,
             mark: 0,
@@ -112,25 +111,25 @@ impl BoardFeed {
         self.stage = Stage::Live(u64::MAX);
         let now = self.core.runtime.now();
         let mut rows = self.board.rows.lock();
-        rows.advance(second(now.mono_us));
+        rows.advance(now);
         self.mark = rows.mark();
         (self.gone, self.second) = (self.mark, rows.seconds.now());
         let live = rows.seconds.live(&self.whose);
-        let settled = rows.count_settled(|session| self.principal.reaches(session));
+        let settled = rows.count_settled(|session| self.whose.has(session));
         let past = rows.seconds.since(&self.whose, 0);
         drop(rows);
-        let past = past.iter().map(|told| SecondForm::of(told, began(told, now))).collect();
+        let past = past.iter().map(SecondForm::of).collect();
         Said::Board { now: now.wall, live, settled, line: &view, past }.to_json()
     }
 
     fn live(&mut self, before: u64) -> Option<String> {
-        let page = self.board.rows.lock().live(before, |session| self.principal.reaches(session));
+        let page = self.board.rows.lock().live(before, |session| self.whose.has(session));
         self.stage = page.next.map_or(Stage::Settled(u64::MAX), Stage::Live);
         self.rows(&page)
     }
 
     fn settled(&mut self, before: u64) -> Option<String> {
-        let page = self.board.rows.lock().settled(before, |session| self.principal.reaches(session));
+        let page = self.board.rows.lock().settled(before, |session| self.whose.has(session));
         self.stage = page.next.map_or(Stage::Ready, Stage::Settled);
         self.rows(&page)
     }
@@ -141,8 +140,8 @@ impl BoardFeed {
 
     /// It is time again to tell what has changed.
     fn look(&mut self) {
-        let now = second(self.core.runtime.now().mono_us);
-        if now > self.second {
+        let now = self.core.runtime.now();
+        if second(now.mono_us) > self.second {
             self.board.count_pieces(&self.core.runtime);
         }
         let mut rows = self.board.rows.lock();
@@ -166,7 +165,7 @@ impl BoardFeed {
 
     /// Rows that are gone.
     fn leavers(&mut self, until: Version) -> Option<String> {
-        let gone = self.board.rows.lock().gone(self.gone, until, |session| self.principal.reaches(session));
+        let gone = self.board.rows.lock().gone(self.gone, until, |session| self.whose.has(session));
         let Some(rows) = gone else {
             // So many are gone since that nobody knows which: it begins anew.
             self.stage = Stage::Beginning;
@@ -178,7 +177,7 @@ impl BoardFeed {
 
     /// Rows that have changed.
     fn changes(&mut self, until: Version) -> Option<String> {
-        let news = self.board.rows.lock().news(self.mark, until, |session| self.principal.reaches(session));
+        let news = self.board.rows.lock().news(self.mark, until, |session| self.whose.has(session));
         self.mark = news.mark;
         (!news.rows.is_empty()).then(|| runs(&news.rows, &self.principal))
     }
@@ -197,22 +196,21 @@ impl BoardFeed {
     }
 
     fn next_second(&mut self) -> Option<String> {
-        let now = self.core.runtime.now();
         let closed = self.board.rows.lock().seconds.since(&self.whose, self.second);
         let (told, rest) = closed.split_first()?;
         self.second = told.index + 1;
         let pieces = if rest.is_empty() { self.new_pieces() } else { Vec::new() };
-        Some(Said::Second { second: SecondForm::of(told, began(told, now)), pieces }.to_json())
+        Some(Said::Second { second: SecondForm::of(told), pieces }.to_json())
     }
 
     fn new_pieces(&mut self) -> Vec<(u64, u64)> {
         let (counts, last) = self.board.pieces_since(self.pieces);
         self.pieces = last;
         let Some(counts) = counts else {
-            return self.board.rows.lock().all_pieces(|session| self.principal.reaches(session));
+            return self.board.rows.lock().all_pieces(|session| self.whose.has(session));
         };
         let changed = counts.iter().flat_map(|count| &count.changed);
-        changed.filter(|(.., session)| self.principal.reaches(session)).map(|(n, pieces, _)| (*n, *pieces)).collect()
+        changed.filter(|(.., session)| self.whose.has(session)).map(|(n, pieces, _)| (*n, *pieces)).collect()
     }
 }
 
@@ -234,10 +232,4 @@ impl Stream for BoardFeed {
 
 fn runs(rows: &[Arc<Row>], principal: &Principal) -> String {
     Said::Runs { runs: rows.iter().map(|row| RowForm::of(row, principal)).collect() }.to_json()
-}
-
-/// When a second began.
-fn began(told: &Told, now: Stamp) -> Wall {
-    let ago = now.mono_us.saturating_sub(told.index.saturating_mul(1_000_000));
-    Wall(now.wall.0.saturating_sub(ago))
 }

@@ -59,10 +59,9 @@ pub(super) struct SecondForm {
 }
 
 impl SecondForm {
-    /// A second, and when it began.
-    pub(super) fn of(told: &Told, at: Wall) -> Self {
+    pub(super) fn of(told: &Told) -> Self {
         Self {
-            at,
+            at: told.began,
             live: told.live,
             begun: told.begun,
             settled: told.settled,
@@ -94,7 +93,8 @@ pub(super) struct RowForm<'a> {
     title: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a Arc<str>>,
-    pieces: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pieces: Option<u64>,
     tokens: TokensForm,
     #[serde(skip_serializing_if = "is_not")]
     open: bool,
@@ -138,7 +138,7 @@ struct WaitingForm<'a> {
 impl<'a> RowForm<'a> {
     /// A row as a principal sees it.
     pub(super) fn of(row: &'a Row, principal: &Principal) -> Self {
-        let end = row.end();
+        let (end, tokens) = (row.end(), row.tokens());
         let running = |call: &'a Call| (call.state == CallState::Running).then_some(&call.tool);
         Self {
             n: row.n,
@@ -155,7 +155,7 @@ impl<'a> RowForm<'a> {
             title: &row.title,
             model: row.model.as_ref(),
             pieces: row.pieces,
-            tokens: TokensForm { input: row.tokens.input, output: row.tokens.output },
+            tokens: TokensForm { input: tokens.input, output: tokens.output },
             open: row.is_counting(),
             cost: row.cost(),
             cancel: row.cancel.as_ref().map(|cancel| CancelForm {

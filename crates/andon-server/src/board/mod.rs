@@ -5,13 +5,16 @@
 //!
 //! # Invariants
 //!
-//! 1. A fact is folded in a time that does not depend on how many runs or readers there are.
+//! 1. A fact is folded in a time that does not depend on how many runs or readers there are, nor on how long the run or its
+//!    prompt is: what takes as long as these is done before the lock is taken. Only what is learnt behind the facts, which is
+//!    rare, looks at a run's facts under it.
 //! 2. Nothing is kept for a reader but its place: one that is slow is told of each row as it is when it reads on.
 //! 3. A reader is told only of runs that its principal reaches, and counts are of those.
 
 mod body;
 mod feed;
 mod form;
+mod later;
 mod names;
 mod row;
 mod rows;
@@ -23,7 +26,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon::{JournalError, Observer, Run, RunId, Runtime, Seen, SeenLater, SessionKey};
+use andon::{JournalError, Observer, Record, Run, RunId, Runtime, Seen, SeenLater, SessionKey};
 use parking_lot::Mutex;
 
 use crate::prices::Prices;
@@ -31,7 +34,9 @@ use crate::prices::Prices;
 pub(crate) use body::BoardBody;
 pub(crate) use feed::BoardFeed;
 pub(crate) use form::MessageForm;
-use rows::{Rows, second};
+use row::Row;
+use rows::Rows;
+use seconds::second;
 pub(crate) use socket::upgrade;
 
 /// How many counts of pieces are kept, for readers that are a little late.
@@ -95,15 +100,17 @@ impl Board {
         let mut changed = Vec::new();
         let runs = runtime.in_progress();
         for runs in runs.chunks(CHUNK) {
-            let counted: Vec<(&Run, u64)> = runs.iter().map(|run| (run, run.passed().pieces)).collect();
+            let counted: Vec<(&Run, Option<u64>)> = runs.iter().map(|run| (run, run.pieces())).collect();
             let mut unknown = Vec::new();
             {
                 let mut rows = self.rows.lock();
                 for (run, pieces) in counted {
                     if rows.get(run.id()).is_none() {
                         unknown.push(run);
-                    } else if let Some(row) = rows.pieces(run.id(), pieces) {
-                        changed.push((row.n, row.pieces, row.session.clone()));
+                    } else if let Some(pieces) = pieces
+                        && let Some(row) = rows.pieces(run.id(), pieces)
+                    {
+                        changed.push((row.n, pieces, row.session.clone()));
                     }
                 }
             }
@@ -139,14 +146,28 @@ impl Board {
     }
 
     fn adopt(&self, runtime: &Runtime, run: &Run) {
-        let facts = run.records();
-        self.rows.lock().adopt(runtime, run.id(), &facts);
+        if let Some(mut row) = self.row(&run.records()) {
+            row.pieces = run.pieces();
+            self.rows.lock().adopt(runtime, row);
+        }
+    }
+
+    /// A row that is not on the board yet: made before the lock is taken, for it takes as long as the run (invariant 1).
+    fn row(&self, facts: &[Arc<Record>]) -> Option<Row> {
+        let prices = self.rows.lock().prices();
+        Row::new(facts, prices.as_deref())
     }
 }
 
 impl Observer for Board {
     fn fact(&self, seen: &Seen<'_>) {
-        self.rows.lock().fact(seen);
+        if seen.record.seq > 1 && self.rows.lock().fact(seen) {
+            return;
+        }
+        let facts = if seen.past.is_empty() { std::slice::from_ref(seen.record) } else { seen.past };
+        if let Some(row) = self.row(facts) {
+            self.rows.lock().begin(row, seen);
+        }
     }
 
     fn addendum(&self, learnt: &SeenLater<'_>) {
@@ -158,12 +179,12 @@ impl Observer for Board {
     }
 }
 
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-mod agree_tests;
-
 impl std::fmt::Debug for Board {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Board").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod agree_tests;

@@ -8,14 +8,12 @@
 
 use std::sync::Arc;
 
-use andon::core::event::{Accepted, Approval, HookEnd, Learnt, Remains, Seq, ToolEnd};
+use andon::core::event::{Accepted, Approval, HookEnd, Remains, Seq, ToolEnd};
 use andon::core::progress::Phase;
 use andon::core::time::Wall;
-use andon::{
-    CallId, Digest, Ending, Event, Force, Message, Reason, Receipt, Record, RunId, SeenLater, SessionKey, State, Usage,
-    title,
-};
+use andon::{CallId, Digest, Ending, Event, Force, Message, Reason, Record, RunId, SessionKey, State, Usage, title};
 
+use super::later;
 use super::spent::{Spent, Tokens};
 use crate::prices::{Cost, Prices};
 
@@ -39,14 +37,15 @@ pub(crate) struct Row {
     /// The calls of the turn that are not closed.
     calls: Vec<Call>,
     pub(crate) cancel: Option<Cancel>,
-    /// How many pieces were accepted, when somebody looked last.
-    pub(crate) pieces: u64,
-    pub(crate) tokens: Tokens,
+    /// How many pieces were accepted, when it was told last; nothing where nobody knows.
+    pub(crate) pieces: Option<u64>,
+    /// What the model calls that have ended have used.
+    pub(super) tokens: Tokens,
     /// What its model calls cost, if there are prices.
-    spent: Option<Box<Spent>>,
-    leaked: i64,
+    pub(super) spent: Option<Box<Spent>>,
+    pub(super) leaked: i64,
     /// Calls whose late end was told before it was shown that they had been given up.
-    early: Vec<CallId>,
+    pub(super) early: Vec<CallId>,
 }
 
 #[derive(Debug, Clone)]
@@ -92,19 +91,19 @@ pub(crate) struct Cancel {
 }
 
 impl Row {
-    /// The row of a run with these facts; nothing if they do not begin with its acceptance.
-    pub(crate) fn new(n: u64, facts: &[Arc<Record>], prices: Option<&Prices>) -> Option<Self> {
+    /// The row of a run with these facts, without a name; nothing if they do not begin with its acceptance.
+    pub(crate) fn new(facts: &[Arc<Record>], prices: Option<&Prices>) -> Option<Self> {
         let (first, rest) = facts.split_first()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
-        let mut row = Self::accepted(n, accepted, first);
+        let mut row = Self::accepted(accepted, first);
         row.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));
         rest.iter().for_each(|record| row.fold(record, prices));
         Some(row)
     }
 
-    fn accepted(n: u64, accepted: &Accepted, record: &Record) -> Self {
+    fn accepted(accepted: &Accepted, record: &Record) -> Self {
         Self {
-            n,
+            n: 0,
             run: accepted.run.clone(),
             session: accepted.session.clone(),
             title: title(&accepted.input).into(),
@@ -117,7 +116,7 @@ impl Row {
             model: None,
             calls: Vec::new(),
             cancel: None,
-            pieces: 0,
+            pieces: None,
             tokens: Tokens::NONE,
             spent: None,
             leaked: 0,
@@ -186,7 +185,7 @@ impl Row {
         }
     }
 
-    fn charge(&mut self, model: &str, billed: &Usage, prices: Option<&Prices>) {
+    pub(super) fn charge(&mut self, model: &str, billed: &Usage, prices: Option<&Prices>) {
         self.tokens = self.tokens.plus(Tokens::of(billed));
         if let (Some(spent), Some(prices)) = (&mut self.spent, prices) {
             spent.add(prices, model, billed);
@@ -201,7 +200,7 @@ impl Row {
 
     fn finished(&mut self, id: &CallId, end: ToolEnd, remains: Option<&Remains>) {
         self.close(id);
-        self.leaked += left(remains);
+        self.leaked += later::left(remains);
         if end == ToolEnd::Leaked {
             // It may have ended meanwhile, and that was told first.
             match self.early.iter().position(|early| early == id) {
@@ -239,43 +238,6 @@ impl Row {
         // Nothing is open any more (invariant 3). An unreadable journal is settled whatever its facts say.
         (self.open_model, self.is_in_hook, self.is_in_backoff) = (None, false, false);
         (self.calls, self.early) = (Vec::new(), Vec::new());
-    }
-
-    /// Takes in what was learnt behind the facts.
-    pub(crate) fn learn(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
-        match &learnt.addendum.what {
-            Learnt::LateResult { call, remains, .. } => self.ended_late(learnt.facts, call, remains.as_deref()),
-            Learnt::UsageCorrected { .. } => self.correct(learnt, prices),
-            Learnt::CompensationStarted { .. } | Learnt::CompensationFinished { .. } | Learnt::Undelivered { .. } => {}
-        }
-    }
-
-    fn ended_late(&mut self, facts: &[Arc<Record>], call: &CallId, remains: Option<&Remains>) {
-        self.leaked += left(remains);
-        let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
-        let folded = facts.get(..known.min(facts.len())).unwrap_or_default();
-        let end = folded.iter().rev().find_map(|record| match &record.event {
-            Event::ToolFinished { call: of, end, .. } if of == call => Some(*end),
-            _ => None,
-        });
-        match end {
-            Some(ToolEnd::Leaked) => self.leaked -= 1,
-            Some(_) => {}
-            None => self.early.push(call.clone()),
-        }
-    }
-
-    /// A figure of one call is another now. That is rare, so the sum is made anew.
-    fn correct(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
-        let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
-        let folded = learnt.facts.iter().take(known);
-        let addenda = learnt.earlier.iter().chain([learnt.addendum]).cloned();
-        let Some(receipt) = Receipt::fold(folded, addenda) else { return };
-        self.tokens = Tokens::NONE;
-        self.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));
-        for call in &receipt.model_calls {
-            self.charge(&call.model, &call.usage.billed, prices);
-        }
     }
 
     pub(crate) fn is_settled(&self) -> bool {
@@ -334,9 +296,15 @@ impl Row {
         self.open_model.is_some_and(|open| !open.accounted)
     }
 
-    /// What the model calls that have ended cost, where that is known.
+    /// What was used: of a call that is open nobody knows it, and it is not nothing.
+    pub(crate) fn tokens(&self) -> Tokens {
+        if self.is_counting() { self.tokens.plus(Tokens::UNKNOWN) } else { self.tokens }
+    }
+
+    /// What that costs, where there are prices.
     pub(crate) fn cost(&self) -> Option<Cost> {
-        self.spent.as_ref()?.told()
+        let cost = self.spent.as_ref()?.told()?;
+        Some(if self.is_counting() { cost.at_least() } else { cost })
     }
 
     pub(crate) fn calls(&self) -> &[Call] {
@@ -354,8 +322,4 @@ fn decided(verdict: &Approval) -> CallState {
         Approval::Approved { .. } => CallState::Ready,
         Approval::Denied { .. } | Approval::Closed => CallState::Denied,
     }
-}
-
-fn left(remains: Option<&Remains>) -> i64 {
-    remains.map_or(0, |remains| i64::try_from(remains.leaked.len()).unwrap_or(i64::MAX))
 }

@@ -10,7 +10,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use andon::{Ending, Record, RunId, Runtime, Seen, SeenLater, SessionKey};
+use andon::core::time::Stamp;
+use andon::{Ending, RunId, Runtime, Seen, SeenLater, SessionKey};
 
 use super::names::Names;
 use super::row::Row;
@@ -96,11 +97,16 @@ impl Rows {
         self.prices.get_or_insert_with(|| Arc::new(prices.clone()));
     }
 
-    /// It is this second now. What has settled long ago goes.
-    pub(crate) fn advance(&mut self, second: u64) {
-        if !self.seconds.advance(second) {
+    pub(crate) fn prices(&self) -> Option<Arc<Prices>> {
+        self.prices.clone()
+    }
+
+    /// It is now. What has settled long ago goes.
+    pub(crate) fn advance(&mut self, now: Stamp) {
+        if !self.seconds.advance(now) {
             return;
         }
+        let second = self.seconds.now();
         while let Some((_, (place, settled_in))) = self.settled.first_key_value()
             && (settled_in + KEPT < second)
         {
@@ -108,59 +114,58 @@ impl Rows {
         }
     }
 
-    /// Takes a fact in.
-    pub(crate) fn fact(&mut self, seen: &Seen<'_>) {
-        let place = match self.by_run.get(seen.run) {
+    /// Takes in a fact of a run that is on the board; says whether it is.
+    pub(crate) fn fact(&mut self, seen: &Seen<'_>) -> bool {
+        let Some(place) = self.by_run.get(seen.run).copied() else { return false };
+        if seen.record.seq == 1 && self.is_settled(place) {
             // Its id is used again, behind the end of the one that had it.
-            Some(place) if seen.record.seq == 1 && self.is_settled(*place) => {
-                self.remove(*place);
-                None
-            }
-            place => place.copied(),
-        };
-        match place {
-            Some(place) => {
-                self.change(place, seen.now.mono_us, |row, prices| row.catch_up(seen.past, seen.record, prices));
-            }
-            None => self.join(seen.past, Some(seen.record), seen.now.mono_us),
+            self.remove(place);
+            return false;
         }
+        self.change(place, seen.now, |row, prices| {
+            row.catch_up(seen.past, seen.record, prices);
+            row.pieces = seen.pieces.or(row.pieces);
+        });
+        true
     }
 
-    /// Puts a run on the board that it was not told of from the beginning.
-    pub(crate) fn adopt(&mut self, runtime: &Runtime, run: &RunId, facts: &[Arc<Record>]) {
+    /// Puts a run on the board that is told of for the first time, and takes in the fact.
+    pub(crate) fn begin(&mut self, row: Row, seen: &Seen<'_>) {
+        if self.fact(seen) {
+            return;
+        }
+        self.join(row, if seen.past.is_empty() { Change::Begun } else { Change::Joined }, seen.now);
+        self.fact(seen);
+    }
+
+    /// Puts a run on the board that it was not told of.
+    pub(crate) fn adopt(&mut self, runtime: &Runtime, row: Row) {
         // Asked under the lock under which a run leaves the board: one that is in progress now has not left.
-        let is_there = || runtime.find_in_progress(run).is_some() || runtime.is_parked(run);
-        if !self.by_run.contains_key(run) && is_there() {
-            self.join(facts, None, runtime.now().mono_us);
+        let is_there = || runtime.find_in_progress(&row.run).is_some() || runtime.is_parked(&row.run);
+        if !self.by_run.contains_key(&row.run) && is_there() {
+            self.join(row, Change::Joined, runtime.now());
         }
     }
 
-    fn join(&mut self, past: &[Arc<Record>], record: Option<&Arc<Record>>, now_us: u64) {
-        self.advance(second(now_us));
-        let (place, version) = (self.next, self.version + 1);
-        let n = self.names.of(place);
-        let is_new = past.is_empty();
-        let first = record.filter(|_| is_new).map(std::slice::from_ref);
-        let Some(row) = Row::new(n, first.unwrap_or(past), self.prices.as_deref()) else { return };
+    fn join(&mut self, mut row: Row, change: Change, now: Stamp) {
+        self.advance(now);
         // What settled before anybody was told of it is in the past.
         if row.is_settled() {
             return;
         }
+        let (place, version) = (self.next, self.version + 1);
+        row.n = self.names.of(place);
         (self.next, self.version) = (place + 1, version);
-        self.seconds.count(&row.session, if is_new { Change::Begun } else { Change::Joined });
+        self.seconds.count(&row.session, change);
         self.by_run.insert(row.run.clone(), place);
         self.changed.insert(version, place);
         self.rows.insert(place, Kept { row: Arc::new(row), version, settled: None });
-        if let Some(record) = record {
-            self.change(place, now_us, |row, prices| row.catch_up(past, record, prices));
-        }
     }
 
     /// Takes in what was learnt about a run behind its facts.
     pub(crate) fn addendum(&mut self, learnt: &SeenLater<'_>) {
         if let Some(place) = self.by_run.get(learnt.run) {
-            let now = self.seconds.now();
-            self.change(*place, now * 1_000_000, |row, prices| row.learn(learnt, prices));
+            self.fold(*place, |row, prices| row.learn(learnt, prices));
         }
     }
 
@@ -178,8 +183,16 @@ impl Rows {
         places.into_iter().for_each(|place| self.remove(place));
     }
 
-    fn change(&mut self, place: Place, now_us: u64, change: impl FnOnce(&mut Row, Option<&Prices>)) {
-        let Some(kept) = self.rows.get_mut(&place) else { return };
+    fn change(&mut self, place: Place, now: Stamp, change: impl FnOnce(&mut Row, Option<&Prices>)) {
+        if let Some(settled) = self.fold(place, change) {
+            self.advance(now);
+            self.settle(place, &settled);
+        }
+    }
+
+    /// Changes a row; gives it if it has settled by that.
+    fn fold(&mut self, place: Place, change: impl FnOnce(&mut Row, Option<&Prices>)) -> Option<Arc<Row>> {
+        let kept = self.rows.get_mut(&place)?;
         let was_settled = kept.row.is_settled();
         change(Arc::make_mut(&mut kept.row), self.prices.as_deref());
         if kept.version <= self.read {
@@ -189,21 +202,17 @@ impl Rows {
             kept.version = self.version;
             self.changed.insert(self.version, place);
         }
-        if kept.row.is_settled() && !was_settled {
-            let row = Arc::clone(&kept.row);
-            self.settle(place, &row, second(now_us));
-        }
+        (kept.row.is_settled() && !was_settled).then(|| Arc::clone(&kept.row))
     }
 
-    fn settle(&mut self, place: Place, row: &Row, second: u64) {
-        self.advance(second);
+    fn settle(&mut self, place: Place, row: &Row) {
         let change = match row.end() {
             Some((outcome, _)) if matches!(**outcome, Ending::Cancelled { .. }) => Change::Cancelled(row.took_us()),
             _ => Change::Settled,
         };
         self.seconds.count(&row.session, change);
         let order = self.settled.last_key_value().map_or(0, |(last, _)| last + 1);
-        self.settled.insert(order, (place, second));
+        self.settled.insert(order, (place, self.seconds.now()));
         if let Some(kept) = self.rows.get_mut(&place) {
             kept.settled = Some(order);
         }
@@ -241,18 +250,19 @@ impl Rows {
     /// How many pieces a run has accepted; says its name on the board if that is another number than before.
     pub(crate) fn pieces(&mut self, run: &RunId, pieces: u64) -> Option<&Row> {
         let kept = self.rows.get_mut(self.by_run.get(run)?)?;
-        if kept.row.pieces == pieces {
+        if kept.row.pieces == Some(pieces) {
             return None;
         }
         // No new version: whoever follows is told of it in the second's own message.
-        Arc::make_mut(&mut kept.row).pieces = pieces;
+        Arc::make_mut(&mut kept.row).pieces = Some(pieces);
         Some(&kept.row)
     }
 
     /// The pieces of all live rows.
     pub(crate) fn all_pieces(&self, mine: impl Fn(&SessionKey) -> bool) -> Vec<(u64, u64)> {
         let rows = self.rows.values().map(|kept| &kept.row);
-        rows.filter(|row| !row.is_settled() && mine(&row.session)).map(|row| (row.n, row.pieces)).collect()
+        let live = rows.filter(|row| !row.is_settled() && mine(&row.session));
+        live.filter_map(|row| Some((row.n, row.pieces?))).collect()
     }
 
     /// The live rows that came before a place, the newest first.
@@ -324,9 +334,4 @@ fn page<'a>(rows: impl Iterator<Item = (Place, &'a Kept)>, wanted: impl Fn(&Kept
         }
     }
     page
-}
-
-/// In which second of the clock an instant is.
-pub(crate) fn second(mono_us: u64) -> u64 {
-    mono_us / 1_000_000
 }

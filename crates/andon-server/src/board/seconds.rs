@@ -8,12 +8,11 @@
 //! 3. Seconds in which nothing happened take no room.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use andon::SessionKey;
+use andon::core::time::{Stamp, Wall};
 
-use crate::principal::Principal;
-use crate::scopes::Scope;
+use crate::principal::Whose;
 
 /// How many seconds are kept.
 pub(crate) const HISTORY: u64 = 300;
@@ -23,33 +22,6 @@ const MOST: usize = 50_000;
 
 /// How many stops of one second are looked at for their median.
 const SAMPLES: usize = 10_000;
-
-/// Whose runs are counted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Whose {
-    All,
-    /// Those of a tenant.
-    Tenant(Arc<str>),
-    /// Those of a tenant's user.
-    User(Arc<str>, Arc<str>),
-}
-
-impl Whose {
-    /// Those that a principal reaches.
-    pub(crate) fn of(principal: &Principal) -> Self {
-        let tenant = Arc::clone(&principal.tenant);
-        match &principal.user {
-            _ if principal.allows(Scope::Admin) => Self::All,
-            Some(user) if !principal.is_anybody() => Self::User(tenant, Arc::clone(user)),
-            _ => Self::Tenant(tenant),
-        }
-    }
-
-    fn all_of(session: &SessionKey) -> [Self; 3] {
-        let tenant = || Arc::clone(&session.tenant);
-        [Self::All, Self::Tenant(tenant()), Self::User(tenant(), Arc::clone(&session.user))]
-    }
-}
 
 /// What happened to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +91,8 @@ impl Tally {
 pub(crate) struct Told {
     /// Its number since the clock's zero.
     pub(crate) index: u64,
+    /// When it began: it is the same for whoever is told of it.
+    pub(crate) began: Wall,
     /// How many were live at its end.
     pub(crate) live: u64,
     pub(crate) begun: u64,
@@ -141,6 +115,8 @@ pub(crate) struct Seconds {
     began: Option<u64>,
     /// The second in which it is.
     open: Second,
+    /// When it began, and those before it that are kept, the oldest first.
+    began_at: VecDeque<Wall>,
     /// Those behind it in which something happened, the oldest first.
     past: VecDeque<Second>,
     /// Tallies in `past`.
@@ -152,16 +128,19 @@ pub(crate) struct Seconds {
 }
 
 impl Seconds {
-    /// It is this second now; says whether it is another than before.
-    pub(crate) fn advance(&mut self, index: u64) -> bool {
+    /// It is now; says whether that is another second than before.
+    pub(crate) fn advance(&mut self, now: Stamp) -> bool {
+        let index = second(now.mono_us);
         let is_first = self.began.is_none();
         self.began.get_or_insert(index);
         if is_first {
             self.open.index = index;
+            self.began_at.push_back(began(now));
         }
         if index <= self.open.index {
             return is_first;
         }
+        self.open_at(now);
         let mut closed = std::mem::replace(&mut self.open, Second { index, tallies: HashMap::new() });
         if !closed.tallies.is_empty() {
             closed.tallies.values_mut().for_each(Tally::close);
@@ -173,6 +152,24 @@ impl Seconds {
         }
         self.shed();
         true
+    }
+
+    /// Takes note of when this second began, and those that nobody has looked at.
+    fn open_at(&mut self, now: Stamp) {
+        let passed = second(now.mono_us) - self.open.index;
+        let began = began(now);
+        for ago in (0..passed.min(HISTORY + 1)).rev() {
+            self.began_at.push_back(Wall(began.0.saturating_sub(ago * 1_000_000)));
+        }
+        let most = usize::try_from(HISTORY + 1).unwrap_or(usize::MAX);
+        self.began_at.drain(..self.began_at.len().saturating_sub(most));
+    }
+
+    /// When a second began that is kept.
+    fn began_at(&self, index: u64) -> Wall {
+        let ago = usize::try_from(self.open.index - index).unwrap_or(usize::MAX);
+        let place = self.began_at.len().checked_sub(ago + 1);
+        place.and_then(|place| self.began_at.get(place)).copied().unwrap_or(Wall(0))
     }
 
     /// Keeps no more than there may be (invariant 2).
@@ -234,7 +231,7 @@ impl Seconds {
         for index in (first..now).rev() {
             let second = busy.next_if(|second| second.index == index);
             let tally = second.and_then(|second| second.tallies.get(whose));
-            told.push(tell(index, live, tally));
+            told.push(tell((index, self.began_at(index)), live, tally));
             live -= second.map_or(0, growth);
         }
         told.reverse();
@@ -242,16 +239,61 @@ impl Seconds {
     }
 }
 
-fn tell(index: u64, live: i64, tally: Option<&Tally>) -> Told {
+/// In which second of the clock an instant is.
+pub(crate) fn second(mono_us: u64) -> u64 {
+    mono_us / 1_000_000
+}
+
+/// When the second began in which it is.
+fn began(now: Stamp) -> Wall {
+    Wall(now.wall.0.saturating_sub(now.mono_us % 1_000_000))
+}
+
+fn tell((index, began): (u64, Wall), live: i64, tally: Option<&Tally>) -> Told {
     let quiet = Tally::default();
     let tally = tally.unwrap_or(&quiet);
     Told {
         index,
+        began,
         live: u64::try_from(live).unwrap_or(0),
         begun: tally.begun,
         settled: tally.settled,
         cancelled: tally.cancelled,
         median_us: tally.median,
         slowest_us: tally.slowest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An instant by two clocks that do not go alike.
+    fn at(second: u64, micros: u64, drift: u64) -> Stamp {
+        Stamp {
+            mono_us: second * 1_000_000 + micros,
+            wall: Wall(1_700_000_000_000_000 + second * 1_000_000 + micros + drift),
+        }
+    }
+
+    #[test]
+    fn a_second_began_at_one_instant_whoever_asks_and_whenever() {
+        let mut seconds = Seconds::default();
+        seconds.advance(at(10, 400_000, 0));
+        seconds.advance(at(11, 100, 7));
+        seconds.advance(at(15, 900_000, 30));
+        let first = seconds.since(&Whose::All, 0);
+        let began: Vec<u64> = first.iter().map(|told| told.began.0 - 1_700_000_000_000_000).collect();
+        assert_eq!(began, [10_000_000, 11_000_007, 12_000_030, 13_000_030, 14_000_030]);
+        seconds.advance(at(15, 950_000, 41));
+        seconds.advance(at(16, 1, 55));
+        assert_eq!(seconds.since(&Whose::All, 0).split_last().map(|(_, before)| before.to_vec()), Some(first));
+        seconds.advance(at(2_000, 0, 99));
+        let told = seconds.since(&Whose::All, 0);
+        assert_eq!((told.len(), told.last().map(|told| told.began)), (300, Some(at(1_999, 0, 99).wall)));
+        assert!(
+            told.is_sorted_by_key(|told| told.began)
+                && told.first().is_some_and(|told| told.began == at(1_700, 0, 99).wall)
+        );
     }
 }

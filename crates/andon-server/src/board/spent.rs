@@ -13,7 +13,11 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
+    /// Of no calls at all.
     pub(super) const NONE: Self = Self { input: Figure::reported(0), output: Figure::reported(0) };
+
+    /// What nobody knows.
+    pub(super) const UNKNOWN: Self = Self { input: Figure::UNKNOWN, output: Figure::UNKNOWN };
 
     pub(super) fn of(billed: &Usage) -> Self {
         let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);

@@ -6,6 +6,8 @@ mod adk_sessions;
 mod approvals;
 mod bad_input;
 mod board;
+mod board_figures;
+mod board_reader;
 mod board_socket;
 mod busy;
 mod cancel;

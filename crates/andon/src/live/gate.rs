@@ -96,9 +96,18 @@ impl Live {
     pub(crate) fn passed(&self) -> Passed {
         self.inner.lock().passed
     }
+
+    /// How many pieces were accepted in all; nothing where nobody knows.
+    pub(crate) fn pieces(&self) -> Option<u64> {
+        self.inner.lock().pieces()
+    }
 }
 
 impl Inner {
+    pub(super) fn pieces(&self) -> Option<u64> {
+        (!self.taken_over).then_some(self.passed.pieces)
+    }
+
     /// A tool to which the gate is open.
     fn startable(&mut self, ticket: u32) -> Option<&mut Ticket> {
         let goes_on = self.stop.lets_the_turn_go_on() && !self.orphaned;

@@ -28,7 +28,7 @@ use std::task::{Context, Poll, Waker};
 
 use andon_core::cancel::{CancelRequest, Stop};
 use andon_core::digest::Digest;
-use andon_core::event::{Addendum, Approval, Epoch, Record};
+use andon_core::event::{Addendum, Approval, Epoch, Event, Record};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::time::Stamp;
@@ -85,6 +85,8 @@ struct Inner {
     /// Calls that may start and have not.
     ready: Vec<CallId>,
     passed: Passed,
+    /// Another process has called its model, so that nobody knows what passed there.
+    taken_over: bool,
     outcome: Option<Arc<Outcome>>,
     /// What was learnt after the end.
     addenda: Vec<Addendum>,
@@ -164,6 +166,7 @@ impl Live {
             approvals: Vec::new(),
             ready: Vec::new(),
             passed: Passed::default(),
+            taken_over: false,
             outcome: None,
             addenda: Vec::new(),
             learning: 0,
@@ -193,6 +196,7 @@ impl Live {
         let mut inner = self.inner.lock();
         // Who has cancelled it already waits for the record.
         let waiting = WakeList::readers(&mut inner.log);
+        inner.taken_over = called_a_model(&log);
         inner.log = log;
         drop(inner);
         waiting.wake();
@@ -215,6 +219,7 @@ impl Live {
                 None => inner.elsewhere = true,
             }
             inner.recorded = u32::MAX;
+            inner.taken_over = called_a_model(&log);
             inner.log = log;
             inner.log.close();
             inner.outcome = outcome.map(Arc::new);
@@ -253,6 +258,10 @@ impl Live {
         }
         Poll::Pending
     }
+}
+
+fn called_a_model(log: &Log) -> bool {
+    log.facts().iter().any(|record| matches!(record.event, Event::ModelStarted { .. }))
 }
 
 impl Inner {

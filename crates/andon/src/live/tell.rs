@@ -15,8 +15,15 @@ impl Live {
     pub(super) fn tell(&self) {
         let Some(told) = &self.told else { return };
         let mut told = told.lock();
-        let new = self.with_log(|log| log.facts().get(told.len()..).map(<[_]>::to_vec)).unwrap_or_default();
-        self.runtime.observers.facts(&self.id, &self.session, &mut told, new, self.now());
+        let (new, pieces) = self.untold(told.len());
+        self.runtime.observers.facts(&self.id, &self.session, &mut told, new, self.now(), pieces);
+    }
+
+    /// The facts behind the first ones, and how many pieces were accepted by now. Both are read in one go: behind the end
+    /// nobody else has the run.
+    fn untold(&self, told: usize) -> (Vec<Arc<Record>>, Option<u64>) {
+        let inner = self.inner.lock();
+        (inner.log.facts().get(told..).unwrap_or_default().to_vec(), inner.pieces())
     }
 
     /// Whoever wrote these has told of them.

@@ -1,0 +1,56 @@
+//! What is learnt of a run behind its facts, on its row.
+//!
+//! It is rare, so it may look at all facts of the run once more.
+
+use std::sync::Arc;
+
+use andon::core::event::{Learnt, Remains, ToolEnd};
+use andon::{CallId, Event, Receipt, Record, SeenLater};
+
+use super::row::Row;
+use super::spent::{Spent, Tokens};
+use crate::prices::Prices;
+
+impl Row {
+    /// Takes in what was learnt behind the facts.
+    pub(crate) fn learn(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
+        match &learnt.addendum.what {
+            Learnt::LateResult { call, remains, .. } => self.ended_late(learnt.facts, call, remains.as_deref()),
+            Learnt::UsageCorrected { .. } => self.correct(learnt, prices),
+            Learnt::CompensationStarted { .. } | Learnt::CompensationFinished { .. } | Learnt::Undelivered { .. } => {}
+        }
+    }
+
+    fn ended_late(&mut self, facts: &[Arc<Record>], call: &CallId, remains: Option<&Remains>) {
+        self.leaked += left(remains);
+        let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
+        let folded = facts.get(..known.min(facts.len())).unwrap_or_default();
+        let end = folded.iter().rev().find_map(|record| match &record.event {
+            Event::ToolFinished { call: of, end, .. } if of == call => Some(*end),
+            _ => None,
+        });
+        match end {
+            Some(ToolEnd::Leaked) => self.leaked -= 1,
+            Some(_) => {}
+            None => self.early.push(call.clone()),
+        }
+    }
+
+    /// A figure of one call is another now. That is rare, so the sum is made anew.
+    fn correct(&mut self, learnt: &SeenLater<'_>, prices: Option<&Prices>) {
+        let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
+        let folded = learnt.facts.iter().take(known);
+        let addenda = learnt.earlier.iter().chain([learnt.addendum]).cloned();
+        let Some(receipt) = Receipt::fold(folded, addenda) else { return };
+        self.tokens = Tokens::NONE;
+        self.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));
+        for call in &receipt.model_calls {
+            self.charge(&call.model, &call.usage.billed, prices);
+        }
+    }
+}
+
+/// How many things of a tool go on.
+pub(super) fn left(remains: Option<&Remains>) -> i64 {
+    remains.map_or(0, |remains| i64::try_from(remains.leaked.len()).unwrap_or(i64::MAX))
+}
