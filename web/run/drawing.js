@@ -102,37 +102,49 @@ function show(state, key, bar, y, room) {
   const element = state.known.get(key) ?? made(state, key);
   state.order.push(element);
   const { x, width, group, how, from, seq } = bar;
-  for (const [name, value] of Object.entries({ "data-kind": group, "data-how": how, "data-seq": seq, "data-at": from })) set(element, name, value);
+  // A bar is moved as one: while the run is live all of them move, and little else of them changes.
+  keep(element, { transform: `translate(${x} ${y})`, "data-kind": group, "data-how": how, "data-seq": seq, "data-at": from });
   const [title, body, first, edge, text] = element.children;
-  const box = { x, y: y + 3, height: LANE - 6, width };
-  for (const [name, value] of Object.entries(box)) set(body, name, value);
-  const hasFirst = bar.first !== undefined && bar.count === 1;
-  const firstWidth = hasFirst ? Math.max(0, Math.min(width, bar.firstX - x)) : 0;
-  for (const [name, value] of Object.entries({ ...box, width: firstWidth })) set(first, name, value);
-  for (const [name, value] of Object.entries({ ...box, x: Math.max(x, x + width - 3), width: Math.min(3, width) })) set(edge, name, value);
+  keep(body, { width });
+  keep(first, { width: bar.first !== undefined && bar.count === 1 ? Math.max(0, Math.min(width, bar.firstX - x)) : 0 });
+  keep(edge, { x: Math.max(0, width - 3), width: Math.min(3, width) });
   const words = barWords(bar);
   write(title, words);
-  set(element, "aria-label", words);
-  label(text, bar, y, width, room);
+  keep(element, { "aria-label": words });
+  label(text, bar, width, room);
+}
+
+/** What was last written to each element. */
+const written = new WeakMap();
+
+/** Sets attributes, those alone that are others than they were. */
+function keep(element, attributes) {
+  let known = written.get(element);
+  if (!known) written.set(element, known = {});
+  for (const name in attributes) {
+    if (known[name] === attributes[name]) continue;
+    known[name] = attributes[name];
+    set(element, name, attributes[name]);
+  }
 }
 
 /** The name within the bar, or behind it if there is room. */
-function label(text, bar, y, width, room) {
+function label(text, bar, width, room) {
   const long = bar.count > 1 ? `${bar.count}×` : `${bar.name} ${span(bar.to - bar.from)}${BADLY[bar.how] ?? ""}`;
   const fits = (words, space) => words.length * LETTER + 10 <= space;
   const short = bar.count > 1 ? long : bar.name;
   const inside = [long, short].find((words) => fits(words, width));
   const behind = [long, short].find((words) => fits(words, room));
   write(text, inside ?? behind ?? "");
-  set(text, "x", inside ? bar.x + 6 : bar.x + width + 5);
-  set(text, "y", y + 16);
-  set(text, "class", inside ? "in" : "behind");
+  keep(text, { x: inside ? 6 : width + 5, class: inside ? "in" : "behind" });
 }
+
+const BOX = { y: 3, height: LANE - 6 };
 
 function made(state, key) {
   const element = h("svg:g", { class: "piece", role: "img", tabindex: -1 },
-    h("svg:title"), h("svg:rect", { class: "barbody", rx: 3 }), h("svg:rect", { class: "first", rx: 3 }),
-    h("svg:rect", { class: "edge" }), h("svg:text"));
+    h("svg:title"), h("svg:rect", { class: "barbody", rx: 3, ...BOX }), h("svg:rect", { class: "first", rx: 3, ...BOX }),
+    h("svg:rect", { class: "edge", ...BOX }), h("svg:text", { y: 16 }));
   state.known.set(key, element);
   state.layers.lanes.append(element);
   return element;

@@ -152,16 +152,16 @@ class Browser:
         messages = [json.loads(entry["message"])["message"] for entry in log]
         return [(it["method"], it["params"]) for it in messages if it["method"].startswith("Network.")]
 
-    def turns(self):
-        """For the main thread of each of its renderers: nanoseconds for which it ran, and for which it waited for a core."""
-        found = {}
+    def renderers(self):
+        """The processes in which its pages are."""
+        found = []
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             try:
-                if f"--user-data-dir={self.profile.name}" in (words := (folder / "cmdline").read_text()) and "--type=renderer" in words:
-                    ran, waited, _ = (folder / "schedstat").read_text().split()
-                    found[folder.name] = (int(ran), int(waited))
+                words = (folder / "cmdline").read_text()
             except OSError:
                 continue
+            if "--type=renderer" in words and f"--user-data-dir={self.profile.name}" in words:
+                found.append(int(folder.name))
         return found
 
     def complaints(self):

@@ -4,6 +4,7 @@ import threading
 import time
 
 from browser import until
+from busy import Busy
 from provider import Call, Thought
 from world import case
 
@@ -80,33 +81,10 @@ def quoted(text):
     return urllib.parse.quote(text, safe="")
 
 
-# How long the page did not answer, at the longest: the tasks of its thread that took more than 50 ms.
-WATCH = """
-  window.longest = 0;
-  window.tasks = [];
-  new PerformanceObserver((list) => {
-    for (const {duration, startTime} of list.getEntries()) {
-      window.longest = Math.max(window.longest, duration);
-      window.tasks.push(`${Math.round(duration)} ms at ${Math.round(startTime)}`);
-    }
-  }).observe({entryTypes: ['longtask']});
-"""
-
-
-def watch(person):
-    person.ask(WATCH)
-    person.before = person.browser.turns()
-
-
-def answered(person):
-    """The page was never busy for so long that somebody would notice. On a machine that has others to serve a task takes longer than
-    it works: that share is taken off."""
-    longest, tasks = person.ask("return [window.longest, window.tasks]")
-    after = person.browser.turns()
-    ran, waited = max((ran - r, waited - w) for page, (ran, waited) in after.items() for r, w in [person.before.get(page, (0, 0))])
-    worked = longest * ran / (ran + waited)
-    words = f"the page did not answer for {longest:.0f} ms, of which it worked {worked:.0f} ms"
-    assert worked < FROZEN, f"{words}: {tasks[:20]}"
+def answered(busy):
+    """The page was never busy for so long that somebody would notice."""
+    worked, took = busy.longest()
+    assert worked < FROZEN, f"the page did not answer for {took:.0f} ms, and worked for {worked:.0f} ms of it"
 
 
 @case
@@ -116,11 +94,11 @@ def five_megabytes_in_one_line_freeze_nothing(world):
     world.provider.plan("Five megabytes.", [*[line] * 500, "THE END", gate])
     person = world.person()
     person.chat()
-    watch(person)
+    busy = Busy(person)
     run = person.say("Five megabytes.")
     until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"), patience=40)
     assert person.house.run(run)["state"] == "running"
-    answered(person)
+    answered(busy)
     began = time.monotonic()
     person.stop()
     person.house.settled(run)
@@ -137,10 +115,10 @@ def very_many_pieces_freeze_nothing(world):
     world.provider.plan("Very many.", [*pieces, "THE END", gate])
     person = world.person()
     person.chat()
-    watch(person)
+    busy = Busy(person)
     run = person.say("Very many.")
     until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"), patience=40)
-    answered(person)
+    answered(busy)
     person.stop()
     person.house.settled(run)
     person.wait_for("[data-cut]")
@@ -158,9 +136,9 @@ def a_run_of_very_many_events_can_be_looked_at(world):
     run = house.start("worker", "Very many events.")
     person.open(f"#/run/{run}")
     person.wait_for("[data-seq]")
-    watch(person)
+    busy = Busy(person)
     until("it has come to its end", lambda: house.run(run)["state"] == "settled", patience=60)
     assert len(house.receipt(run)["calls"]) == TURNS * CALLS
     until("the page shows that it is over", lambda: "completed" in person.text().lower())
     assert person.ask("return document.querySelectorAll('[data-seq]').length") < 1500, "every event is in the page"
-    answered(person)
+    answered(busy)
