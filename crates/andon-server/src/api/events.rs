@@ -77,8 +77,7 @@ pub(crate) async fn events(
     Query(from): Query<From>,
     method: Method,
     headers: HeaderMap,
-    written: Written,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    (written, upgrade): (Written, Result<WebSocketUpgrade, WebSocketUpgradeRejection>),
 ) -> Result<Response, Problem> {
     let run = runs::find(&core, &principal, &run).await?;
     if method == Method::HEAD {
