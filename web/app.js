@@ -8,10 +8,28 @@ import { announce, fill, h, styled } from "./dom.js";
 
 /** The views, by the first part of the route. Each is loaded, with its own style, when it is first shown. */
 const VIEWS = {
-  "": () => import("./board.js"),
-  chat: () => withStyle("chat.css", import("./chat.js")),
-  runs: () => withStyle("runs.css", import("./runs.js")),
-  run: () => withStyle("run.css", import("./run.js")),
+  "": () => import("./board/board.js"),
+  chat: () => dressed("chat", "chat/chat.css", () => import("./chat/chat.js")),
+  runs: () => dressed("runs", "board/runs.css", () => import("./board/runs.js")),
+  run: () => dressed("run", "run/run.css", () => import("./run/run.js")),
+};
+/** The modules of each view, so that all are asked for at once: over a slow link every one that is found only in another
+    takes a journey of its own. Those of the board are in index.html. */
+const PARTS = {
+  chat: [
+    "chat/answer.js", "chat/blocks.js", "chat/card.js", "chat/chat.js", "chat/composer.js", "chat/ends.js", "chat/fold.js",
+    "chat/inline.js", "chat/markdown.js", "chat/pretty.js", "chat/talk.js", "copy.js", "feed.js", "instants.js", "long.js",
+    "runwords.js", "words.js",
+  ],
+  runs: [
+    "board/runs.js", "words.js",
+  ],
+  run: [
+    "copy.js", "feed.js", "instants.js", "long.js", "run/account.js", "run/axis.js", "run/bars.js", "run/conversation.js",
+    "run/drawing.js", "run/eventlog.js", "run/events.js", "run/factpane.js", "run/facts.js", "run/inset.js", "run/intake.js",
+    "run/marks.js", "run/phases.js", "run/run.js", "run/runhead.js", "run/search.js", "run/tabs.js", "run/timeline.js",
+    "run/trace.js", "run/tracetable.js", "run/usage.js", "runwords.js", "words.js",
+  ],
 };
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
 /** How often a server that is gone is asked whether it is back. */
@@ -30,8 +48,9 @@ function route() {
 }
 
 /** A view, once its style is there: nothing is shown half dressed. */
-async function withStyle(file, view) {
-  await styled(file);
+async function dressed(name, style, load) {
+  for (const href of PARTS[name].splice(0)) document.head.append(h("link", { rel: "modulepreload", href }));
+  const [view] = await Promise.all([load(), styled(style)]);
   return view;
 }
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import pathlib
 import subprocess
 import tempfile
 import time
@@ -13,9 +14,9 @@ PATIENCE = 15.0
 
 
 class Browser:
-    """One page in a headless Chromium, until `close`."""
+    """A headless Chromium, until `close`: one tab, or more of them. With `watched`, what crosses the network is told (`network`)."""
 
-    def __init__(self, chromium, chromedriver, port):
+    def __init__(self, chromium, chromedriver, port, watched=False):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.driver = subprocess.Popen(
             [chromedriver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -38,11 +39,18 @@ class Browser:
         ]
         wanted = {
             "goog:chromeOptions": {"binary": chromium, "args": flags},
-            "goog:loggingPrefs": {"browser": "ALL"},
+            "goog:loggingPrefs": {"browser": "ALL", **({"performance": "ALL"} if watched else {})},
             "pageLoadStrategy": "eager",
         }
         begin = lambda: self.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-        self.session = "/session/" + until("the browser begins", begin, (OSError,))["sessionId"]
+        try:
+            begun = until("the browser begins", begin, (OSError,))
+        except BaseException:
+            self.driver.kill()
+            raise
+        self.session = "/session/" + begun["sessionId"]
+        self.process = begun["capabilities"]["goog:processID"]
+        self.call("POST", self.session + "/timeouts", {"script": 120_000})
 
     def call(self, method, path, body=None):
         data = json.dumps(body).encode() if body is not None else None
@@ -62,6 +70,10 @@ class Browser:
     def script(self, text, *arguments):
         return self.call("POST", self.session + "/execute/sync", {"script": text, "args": list(arguments)})
 
+    def later(self, text, *arguments):
+        """What a script hands to its last argument, a function, some time later."""
+        return self.call("POST", self.session + "/execute/async", {"script": text, "args": list(arguments)})
+
     def text(self):
         return self.script("return document.body.innerText")
 
@@ -73,6 +85,84 @@ class Browser:
         if clear:
             self.call("POST", place + "/clear", {})
         self.call("POST", place + "/value", {"text": text})
+
+    def click(self, element):
+        """Presses an element, as a mouse does: what lies over it gets the click, and that is an error."""
+        self.call("POST", f"{self.session}/element/{element[ELEMENT]}/click", {})
+
+    def press(self, *keys):
+        """Presses keys, one after the other, wherever the focus is."""
+        strokes = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        self.call("POST", self.session + "/actions", {"actions": [{"type": "key", "id": "keys", "actions": strokes}]})
+
+    def reload(self):
+        self.call("POST", self.session + "/refresh", {})
+
+    def tab(self):
+        """The tab that is driven."""
+        return self.call("GET", self.session + "/window")
+
+    def tabs(self):
+        return self.call("GET", self.session + "/window/handles")
+
+    def new_tab(self):
+        """Opens a tab, and turns to it."""
+        tab = self.call("POST", self.session + "/window/new", {"type": "tab"})["handle"]
+        self.turn_to(tab)
+        return tab
+
+    def turn_to(self, tab):
+        self.call("POST", self.session + "/window", {"handle": tab})
+
+    def close_tab(self):
+        self.call("DELETE", self.session + "/window")
+
+    def cdp(self, command, **parameters):
+        """A command of Chromium's own protocol, for the tab that is driven."""
+        return self.call("POST", self.session + "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def theme(self, name):
+        """What the person prefers: "light" or "dark"."""
+        self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
+    def size(self, width, height):
+        """The size of the window, in its own pixels."""
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def slow(self, latency_ms, bytes_a_second):
+        """A slow link, for this tab."""
+        self.cdp("Network.enable")
+        rates = {"downloadThroughput": bytes_a_second, "uploadThroughput": bytes_a_second}
+        self.cdp("Network.emulateNetworkConditions", offline=False, latency=latency_ms, **rates)
+
+    def spoken(self):
+        """What a screen reader is told: the nodes of the accessibility tree that are not passed over."""
+        self.cdp("Accessibility.enable")
+        nodes = self.cdp("Accessibility.getFullAXTree")["nodes"]
+        value = lambda node, name: node.get(name, {}).get("value", "")
+        return [
+            {"role": value(node, "role"), "name": value(node, "name"), "node": node.get("backendDOMNodeId")}
+            for node in nodes
+            if not node["ignored"]
+        ]
+
+    def network(self):
+        """What crossed the network since this was last asked, as (method, parameters) of the Network domain."""
+        log = self.call("POST", self.session + "/se/log", {"type": "performance"})
+        messages = [json.loads(entry["message"])["message"] for entry in log]
+        return [(it["method"], it["params"]) for it in messages if it["method"].startswith("Network.")]
+
+    def renderers(self):
+        """The processes in which its pages are."""
+        found = []
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                words = (folder / "cmdline").read_text()
+            except OSError:
+                continue
+            if "--type=renderer" in words and f"--user-data-dir={self.profile.name}" in words:
+                found.append(int(folder.name))
+        return found
 
     def complaints(self):
         log = self.call("POST", self.session + "/se/log", {"type": "browser"})
@@ -92,9 +182,9 @@ class Browser:
         self.profile.cleanup()
 
 
-def until(what, look, passing=(RuntimeError,)):
+def until(what, look, passing=(RuntimeError,), patience=PATIENCE):
     """What `look` gives, as soon as that is something."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while True:
         try:
             found, why = look(), "nothing"
@@ -103,5 +193,5 @@ def until(what, look, passing=(RuntimeError,)):
         if found:
             return found
         if time.monotonic() > end:
-            raise AssertionError(f"not within {PATIENCE} s: {what} ({why})")
-        time.sleep(0.05)
+            raise AssertionError(f"not within {patience} s: {what} ({why})")
+        time.sleep(0.02)

@@ -10,8 +10,8 @@ const seed = Number(arguments[0]) || 20_261;
   const here = new URL("./", document.baseURI);
   const load = (file) => import(new URL(file, here).href);
   const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }] = await Promise.all(
-    ["markdown.js", "inline.js", "fold.js", "pretty.js"].map(load));
-  await (await load("dom.js")).styled("chat.css");
+    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js"].map(load));
+  await (await load("dom.js")).styled("chat/chat.css");
   const { callsOf, fold, forceOf, learn, newRun, plus, textOf, usageOf } = folding;
 
   const failures = [];
@@ -375,6 +375,10 @@ const seed = Number(arguments[0]) || 20_261;
     const live = newRun("r");
     items.forEach((it, at) => fold(live, it, at * 100));
     says([100, null], [live.parts[0].took, folded(items).parts[0].took]);
+    const cut = newRun("r");
+    const alone = [...items.slice(0, 4), item(4, "message", { message: { role: "assistant", parts: [{ type: "thinking", text: "hm" }], cut: { by: "cancelled", reason: "requested" } } })];
+    alone.forEach((it, at) => fold(cut, it, at * 100));
+    says([100, false, "cancelled"], [cut.parts[0].took, cut.parts[0].isOpen, cut.parts[0].cut.by]);
   });
   test("of a tool's output the end is held, and the rest is counted", () => {
     const run = folded([...begin, item(4, "message", { message: { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }] } }),

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | surface | adk | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | surface | adk | page | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod bench;
@@ -7,6 +7,7 @@ mod debian;
 mod eval;
 mod fuzz;
 mod observe;
+mod page;
 mod proxy;
 mod python;
 mod stages;
@@ -34,6 +35,9 @@ Commands:
                      target/schemathesis
   adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are
                      in target/adk
+  page [--pictures] [WORD..]
+                     the program's own page in headless Chromium (or the cases whose name contains a WORD); what it looked like
+                     is in target/page, and with --pictures in docs/pictures
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   observe            asks a real Prometheus every query of the dashboard and of the alerts, about a real server
   bench core [WORD..]     the core's own costs, as a table
@@ -42,6 +46,7 @@ Commands:
   bench models [WORD..]   how fast streams of models are decoded, as a table
   bench server [WORD..]   what a run costs over HTTP, and how soon it stops, as a table
   bench adk [WORD..]      ours and ADK's own server side by side, through ADK's own routes, as a table
+  bench page [WORD..]     what the page costs in a browser: bytes, time of a core, frames from a press to its answer
   bench closing [WORD..]  how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
   eval-usage --data FILE [--predictions FILE]
                      how near the meter's estimates come to what providers reported, on recorded calls (.jsonl or
@@ -71,6 +76,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["surface"] => surface::surface(tests::Length::Short),
         ["surface", "--long"] => surface::surface(tests::Length::Long),
         ["adk"] => adk::adk(),
+        ["page", words @ ..] => page::page(words),
         ["proxy"] => proxy::proxy(),
         ["observe"] => observe::observe(),
         ["points", words @ ..] => tests::points(words),
@@ -80,6 +86,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "tools", words @ ..] => bench::tools(words),
         ["bench", "server", words @ ..] => bench::server(words),
         ["bench", "adk", words @ ..] => bench::adk(words),
+        ["bench", "page", words @ ..] => page::bench(words),
         ["bench", "closing", words @ ..] => bench::closing(words),
         ["eval-usage", words @ ..] => eval::usage(words),
         ["bench", "models", words @ ..] => bench::models(words),

@@ -43,6 +43,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("server for the fuzzer", &mut surface::build_command())?;
     surface::run(&mut stages, length)?;
     stages.run("ADK's client and its page", &mut cargo(&["xtask", "adk"]))?;
+    stages.run("the page, in a browser", &mut cargo(&["xtask", "page"]))?;
     proxy::run(&mut stages)?;
     observe::run(&mut stages)?;
     let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];

@@ -236,7 +236,12 @@ impl Chat {
             (followed, _) => followed?,
         };
         shown?;
-        self.screen.account(&outcome)?;
+        let told = match (outcome.stop_reason(), &run) {
+            // Who has stopped it is told all, and what it cost if the server says so.
+            ("cancelled", Subject::There(_)) => run.receipt().await.ok().flatten(),
+            _ => None,
+        };
+        self.screen.account(&outcome, told.as_ref().and_then(|told| told.cost.as_ref()))?;
         self.screen.note("")?;
         (self.last, self.has_talked) = (Some((Some(run), outcome)), true);
         Ok(())
@@ -259,13 +264,15 @@ impl Chat {
         Ok(match &self.last {
             Some((run, outcome)) => {
                 // More may have been learnt since.
-                let newer = match run {
-                    Some(run) => run.receipt().await?,
-                    None => None,
+                let newer = match (run, &self.place) {
+                    (Some(run), _) => run.receipt().await?,
+                    (None, Place::There(client)) => Some(client.told_receipt(&outcome.receipt.run).await?),
+                    (None, Place::Here(_)) => None,
                 };
-                let receipt = newer.unwrap_or_else(|| outcome.receipt.clone());
+                let told = newer.unwrap_or_else(|| outcome.receipt.clone().into());
+                let (receipt, cost) = (told.receipt, told.cost);
                 let outcome = Outcome { usage: receipt.usage, receipt, ..(**outcome).clone() };
-                self.screen.note(&receipt::full(&outcome))
+                self.screen.note(&receipt::full(&outcome, cost.as_ref()))
             }
             None => self.screen.note("Nothing has run yet."),
         }?)

@@ -4,10 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use andon::{
-    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, Message, Outcome, Reason, Receipt, Role, Run, RunId, ToolCall,
+    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, Message, Outcome, Reason, Role, Run, RunId, ToolCall,
 };
 use anyhow::{Context, bail};
 
+use crate::client::forms::ToldReceipt;
 use crate::client::{RemoteFeed, RemoteRun, Step};
 use crate::how::How;
 use crate::input::{Input, Typed};
@@ -100,10 +101,10 @@ impl Subject {
     }
 
     /// Its receipt as it is now.
-    pub(crate) async fn receipt(&self) -> anyhow::Result<Option<Receipt>> {
+    pub(crate) async fn receipt(&self) -> anyhow::Result<Option<ToldReceipt>> {
         match self {
-            Self::Here(run) => Ok(run.receipt()),
-            Self::There(run) => Ok(Some(run.client().receipt(run.id()).await?)),
+            Self::Here(run) => Ok(run.receipt().map(ToldReceipt::from)),
+            Self::There(run) => Ok(Some(run.client().told_receipt(run.id()).await?)),
         }
     }
 }

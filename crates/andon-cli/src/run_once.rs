@@ -141,7 +141,7 @@ impl Output {
     /// Writes how it ended.
     pub(crate) fn end(&mut self, outcome: &Outcome) -> std::io::Result<()> {
         match self {
-            Self::Text(screen) => screen.account(outcome),
+            Self::Text(screen) => screen.account(outcome, None),
             Self::Json(lines) => lines.receipt(&outcome.receipt),
         }
     }

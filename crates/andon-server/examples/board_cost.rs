@@ -3,13 +3,14 @@
 //!
 //! ```console
 //! $ cargo run --release --package andon-server --example board_cost
+//! $ perf stat -e instructions:u target/release/examples/board_cost board    # or nothing, or reader, or snapshot
 //! ```
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use andon::{Agent, Practice, Runtime};
 use andon_server::{Board, Options, Server};
+use andon_testkit::{Act, ScriptedModel};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -17,9 +18,9 @@ use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 const CLIENTS: usize = 64;
-const RUNS: usize = 300;
+const RUNS: usize = 60;
 const LIVE: usize = 5_000;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +34,17 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failed> {
+    let one = match std::env::args().nth(1).as_deref() {
+        Some("snapshot") => return snapshot().await,
+        Some("nothing") => Some(With::Nothing),
+        Some("board") => Some(With::Board),
+        Some("reader") => Some(With::Reader),
+        _ => None,
+    };
+    if let Some(with) = one {
+        println!("{with:?}: {:.0} trivial runs a second", rate(with).await?);
+        return Ok(());
+    }
     let mut rates = [(With::Nothing, Vec::new()), (With::Board, Vec::new()), (With::Reader, Vec::new())];
     for _ in 0..ROUNDS {
         for (with, rates) in &mut rates {
@@ -94,8 +106,8 @@ async fn rate(with: With) -> Result<f64, Failed> {
 async fn snapshot() -> Result<(), Failed> {
     let runtime = runtime(With::Board);
     let server = Server::new(&runtime, Options::default()).await?;
-    let slow = Practice::new();
-    let agent = Agent::builder().model(slow).runtime(&runtime).build()?;
+    let silent = ScriptedModel::new((0..LIVE).map(|_| vec![Act::text("Once upon a time"), Act::Silence]));
+    let agent = Agent::builder().model(silent).runtime(&runtime).build()?;
     let mut runs = Vec::new();
     for n in 0..LIVE {
         let run = agent.session(format!("s{n}"))?.prompt("Tell me a long story.").start()?;
@@ -121,6 +133,5 @@ async fn snapshot() -> Result<(), Failed> {
     println!("{} live runs are told in {median:?}: {bytes} bytes", runtime.in_progress().len());
     runs.iter().for_each(|run| drop(run.cancel(andon::Cancel::now())));
     runtime.idle().await;
-    drop(Arc::new(server));
     Ok(())
 }

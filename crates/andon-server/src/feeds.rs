@@ -295,7 +295,7 @@ struct Open {
 }
 
 /// A tenant and a user of it.
-type User = (Arc<str>, Arc<str>);
+pub(crate) type User = (Arc<str>, Arc<str>);
 
 /// Why there is no place for another feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

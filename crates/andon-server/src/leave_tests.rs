@@ -193,3 +193,32 @@ async fn no_page_of_elsewhere_shows_anything_of_this_in_a_frame() {
         assert_eq!(response.headers()["content-security-policy"], "frame-ancestors 'none'", "{path}");
     }
 }
+
+/// Who looks on takes no place of the user whose run it is.
+#[tokio::test(start_paused = true)]
+async fn feeds_that_are_read_aside_are_counted_for_their_reader() {
+    let world = World::limited(2).await;
+    let path = format!("/v1/runs/{}/events", world.run.id());
+    let scopes = ["run:read", "impersonate"];
+    let (ada, bob) = (world.key("ada", None, &["run:read"]), world.key("bob", None, &scopes));
+    let open = |key: String, query: &str| {
+        let path = format!("{path}{query}");
+        let router = world.router.clone();
+        async move { raw(&router, Some(&key), &Method::GET, &path, None).await }
+    };
+    let asides = [open(bob.clone(), "?aside=true").await, open(bob.clone(), "?aside=true").await];
+    assert!(asides.iter().all(|response| response.status() == StatusCode::OK));
+    assert_eq!(open(bob.clone(), "?aside=true").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    let own = open(ada.clone(), "").await;
+    assert_eq!(own.status(), StatusCode::OK, "ada has not opened one before");
+    // Who reads a run as its user does is counted as that user.
+    let beside = open(bob, "").await;
+    assert_eq!(
+        (beside.status(), open(ada.clone(), "").await.status()),
+        (StatusCode::OK, StatusCode::TOO_MANY_REQUESTS)
+    );
+    drop(beside);
+    let on_the_side = open(ada.clone(), "?aside=true").await;
+    assert_eq!((on_the_side.status(), open(ada, "").await.status()), (StatusCode::OK, StatusCode::TOO_MANY_REQUESTS));
+    drop((asides, own));
+}

@@ -119,6 +119,8 @@ pub(crate) struct Core {
     pub(crate) cancelling: Semaphore,
     /// Cancels that wait for runs to settle.
     pub(crate) waiting: Semaphore,
+    /// Places for conversations that are being shown.
+    pub(crate) showing: Arc<Semaphore>,
     /// Feeds end themselves when this is cancelled.
     pub(crate) closing: CancellationToken,
     /// Nobody is let in any more, and connections are closed.
@@ -160,6 +162,7 @@ impl Server {
             creating: places(options.max_creating),
             cancelling: places(options.max_cancelling),
             waiting: places(options.max_waiting),
+            showing: Arc::new(places(options.max_showing)),
             closing: CancellationToken::new(),
             stopping: CancellationToken::new(),
             hurry: watch::Sender::new(Hurry::None),

@@ -50,6 +50,8 @@ pub struct Options {
     pub max_cancelling: usize,
     /// How many cancels may be waiting for runs to settle at one time. One more is answered without waiting.
     pub max_waiting: usize,
+    /// How many conversations may be shown at one time, each until it has been sent: they are large.
+    pub max_showing: usize,
     /// A sign of life on a feed on which nothing happens.
     pub heartbeat: Duration,
     /// How long a cancel waits until it is durable before it says that it is not.
@@ -117,6 +119,7 @@ impl Default for Options {
             max_creating: 1_024,
             max_cancelling: 1_024,
             max_waiting: 1_024,
+            max_showing: 4,
             heartbeat: Duration::from_secs(15),
             record_patience: Duration::from_secs(1),
             wait: Duration::from_secs(30),

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::io::Read as _;
 
 use andon::Runtime;
@@ -151,4 +152,59 @@ async fn from_a_folder_a_change_is_seen_at_once_and_nothing_is_kept() {
     assert_eq!(body(ask(&router, "/ui/").await).await, "two");
     assert_eq!(ask(&router, "/ui/app.js").await.status(), StatusCode::NOT_FOUND);
     assert_eq!(ask(&router, "/ui/..%2Fsecret").await.status(), StatusCode::NOT_FOUND);
+}
+
+/// The modules that a module imports, and those that they import.
+fn made_of(module: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let mut open = vec![module.to_owned()];
+    while let Some(module) = open.pop() {
+        let text = text(&module);
+        let folder = module.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+        if !all.insert(module) {
+            continue;
+        }
+        let statements = text.lines().filter(|line| line.contains(" from \"") || line.starts_with("import \""));
+        let named = statements.filter_map(|line| line.rsplit('"').nth(1).filter(|name| name.starts_with('.')));
+        open.extend(named.map(|name| match name.strip_prefix("../") {
+            Some(above) => above.to_owned(),
+            None => format!("{folder}{}", name.trim_start_matches("./")),
+        }));
+    }
+    all
+}
+
+fn text(file: &str) -> String {
+    let found = Files::get(file).unwrap_or_else(|| panic!("{file} is not there"));
+    String::from_utf8(found.data.into_owned()).unwrap()
+}
+
+/// All texts in quotes behind a word, up to another.
+fn quoted(text: &str, from: &str, to: &str) -> BTreeSet<String> {
+    let part = text.split_once(from).unwrap_or_else(|| panic!("{from} is not there")).1.split_once(to).unwrap().0;
+    part.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn all_modules_of_a_view_are_asked_for_at_once() {
+    let (frame, index) = (made_of("app.js"), text("index.html"));
+    let preloaded = index.lines().filter_map(|line| line.strip_prefix("<link rel=\"modulepreload\" href=\""));
+    let preloaded: BTreeSet<String> = preloaded.map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
+    let first: BTreeSet<String> = frame.union(&made_of("board/board.js")).cloned().collect();
+    assert_eq!(preloaded, first.into_iter().filter(|module| module != "app.js").collect());
+    let app = text("app.js");
+    for (name, view) in [("chat", "chat/chat.js"), ("runs", "board/runs.js"), ("run", "run/run.js")] {
+        let parts = app.split_once("const PARTS").unwrap().1;
+        let wanted = made_of(view).difference(&frame).cloned().collect();
+        assert_eq!(quoted(parts, &format!("  {name}: ["), "\n  ]"), wanted, "{name}");
+    }
+}
+
+#[test]
+fn the_first_view_is_small() {
+    let modules = made_of("app.js").into_iter().chain(made_of("board/board.js"));
+    let others = ["index.html", "style.css", "board/board.css", "icon.svg"].map(str::to_owned);
+    let files: BTreeSet<String> = modules.chain(others).collect();
+    let sent: usize = files.iter().map(|file| PAGE[file.as_str()].packed.len()).sum();
+    assert!(sent < 50_000, "the first view is {sent} bytes of files, packed");
 }

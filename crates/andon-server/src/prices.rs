@@ -23,6 +23,9 @@ use utoipa::ToSchema;
 /// How many digits a price may have behind its point.
 const PRICE_DIGITS: usize = 6;
 
+/// The largest price: with any more a cost would be no figure that anybody can read.
+const MOST_PRICE: u64 = 1_000_000_000;
+
 /// How many digits a cost has behind its point: those of a price, and six for the million tokens.
 const COST_DIGITS: usize = 12;
 
@@ -64,6 +67,9 @@ pub enum PriceError {
         "a price is a number that is not negative, with at most {PRICE_DIGITS} digits behind its point, such as 3 or 0.15"
     )]
     BadPrice,
+    /// A price is more than can be counted.
+    #[error("a price is at most {MOST_PRICE} for a million tokens")]
+    TooLarge,
     /// A name has `*` in the middle, or is empty.
     #[error("a model's name may have one `*`, and only at its end, such as claude-sonnet-*")]
     BadName,
@@ -78,7 +84,11 @@ impl FromStr for Price {
         if !is_number(whole) || !is_number(part) || part.len() > PRICE_DIGITS {
             return Err(PriceError::BadPrice);
         }
-        format!("{whole}{part:0<PRICE_DIGITS$}").parse().map(|micros| Self { micros }).map_err(|_| PriceError::BadPrice)
+        let micros = format!("{whole}{part:0<PRICE_DIGITS$}").parse().map_err(|_| PriceError::TooLarge)?;
+        if micros > MOST_PRICE * 10_u64.pow(PRICE_DIGITS as u32) {
+            return Err(PriceError::TooLarge);
+        }
+        Ok(Self { micros })
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::time::sleep;
 
 use crate::Shared;
 use crate::access;
+use crate::feeds::User;
 use crate::keys::Key;
 use crate::problem::Problem;
 use crate::scopes::{Scope, Scopes};
@@ -171,6 +172,11 @@ impl Principal {
     /// The user that is meant when none is named.
     pub(crate) fn own_user(&self) -> &str {
         self.user.as_deref().unwrap_or(LOCAL)
+    }
+
+    /// For whom it is counted what it reads aside.
+    pub(crate) fn reader(&self) -> User {
+        (Arc::clone(&self.tenant), Arc::from(self.own_user()))
     }
 
     /// The user that is meant: the one that is named, if it may act for that one, or its own. Whether there is such a user

@@ -34,9 +34,14 @@ pub(super) type Answer = (StatusCode, Value);
 
 impl World {
     pub(super) async fn new() -> Self {
+        Self::limited(Options::default().max_feeds_of_user).await
+    }
+
+    /// One in which a user has this many feeds.
+    pub(super) async fn limited(max_feeds_of_user: usize) -> Self {
         let clock = Arc::new(TestClock::new());
         let runtime = Runtime::builder().one_lane().observer(Board::new()).clock(clock).build();
-        let options = Options { auth: true, adk_ui: Some("page".into()), ..Options::default() };
+        let options = Options { auth: true, adk_ui: Some("page".into()), max_feeds_of_user, ..Options::default() };
         let server = Server::new(&runtime, options).await.unwrap();
         let model = ScriptedModel::new(std::iter::repeat_with(|| vec![Act::text("Once"), Act::Silence]).take(50));
         server.apps().put(Agent::builder().name("shop").model(model).runtime(&runtime).build().unwrap(), None);

@@ -9,7 +9,9 @@ use andon::core::message::Message;
 use andon::core::outcome::Ending;
 use andon::core::progress::{Progress, State};
 use andon::core::time::Wall;
-use andon::{Earlier, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored};
+use andon::{
+    Earlier, Gathering, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -119,32 +121,48 @@ fn fold(run: Option<(i64, Vec<Entry>)>) -> Read<Vec<Arc<Message>>> {
     Ok(progress.messages().to_vec())
 }
 
-/// What was said in a run's session before it, by runs that started and have settled.
+/// What was said in a run's session before it, by runs that started and have settled, and which have not.
 pub(crate) fn said_before(connection: &Connection, run: &RunId, most: usize) -> Read<Option<Earlier>> {
     let mut query = connection.prepare_cached("SELECT id, session, started FROM runs WHERE run = ?1")?;
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let found: Option<(i64, i64, Option<i64>)> = query.query_row([run.as_str()], columns).optional()?;
     let Some((id, session, started)) = found else { return Ok(None) };
+    let mut gathering = Gathering::new(most, size(connection, id)?);
+    let mut query = connection.prepare_cached(
+        "SELECT id, run FROM runs WHERE session = ?1 AND settled = 0
+         AND CASE WHEN ?2 IS NULL THEN id < ?3 ELSE started < ?2 END
+         ORDER BY started IS NULL DESC, started DESC, id DESC",
+    )?;
+    let mut rows = query.query(params![session, started, id])?;
+    while let Some(row) = rows.next()? {
+        gathering.unsettled(run_id(row, 1)?, size(connection, row.get(0)?)?);
+    }
     let mut query = connection.prepare_cached(
         "SELECT id FROM runs WHERE session = ?1 AND settled = 1 AND started IS NOT NULL
          AND CASE WHEN ?2 IS NULL THEN id < ?3 ELSE started < ?2 END
          ORDER BY started DESC",
     )?;
-    let earlier = query.query_map(params![session, started, id], |row| row.get::<_, i64>(0))?;
-    let said = earlier.map(|earlier| said(connection, earlier?));
-    Ok(Some(Earlier::collect(said, most)?))
+    let mut rows = query.query(params![session, started, id])?;
+    while let Some(row) = rows.next()? {
+        let earlier = row.get(0)?;
+        if !gathering.settled(size(connection, earlier)?, || said(connection, earlier))? {
+            break;
+        }
+    }
+    Ok(Some(gathering.done()))
 }
 
-/// What a run has said, and the bytes in which that is stored.
-fn said(connection: &Connection, run: i64) -> Read<(usize, Vec<Arc<Message>>)> {
-    let mut query = connection.prepare_cached("SELECT body FROM events WHERE run = ?1 ORDER BY seq")?;
-    let mut rows = query.query([run])?;
-    let (mut bytes, mut entries) = (0, Vec::new());
-    while let Some(row) = rows.next()? {
-        bytes += text(row, 0)?.len();
-        entries.push(Entry::Fact(record(row, 0)?));
-    }
-    Ok((bytes, fold(Some((run, entries)))?))
+/// The bytes in which a run's facts are stored. They are not read for it.
+fn size(connection: &Connection, run: i64) -> Read<usize> {
+    let mut query = connection.prepare_cached("SELECT sum(octet_length(body)) FROM events WHERE run = ?1")?;
+    let bytes: Option<i64> = query.query_row([run], |row| row.get(0))?;
+    Ok(usize::try_from(bytes.unwrap_or_default()).unwrap_or(usize::MAX))
+}
+
+/// What a run has said.
+fn said(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
+    let entries = facts(connection, run)?.into_iter().map(Entry::Fact).collect();
+    fold(Some((run, entries)))
 }
 
 /// The runs that have no outcome, in the order in which they came.

@@ -38,8 +38,9 @@ pub trait Journal: Send + Sync + 'static {
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>>;
 
     /// What was said in a run's session before it: as [`history`](Self::history), by the runs that started before this one, or,
-    /// if this one never did, were accepted before it. Of more than about `most` bytes only the latest runs, each as a
-    /// whole. Nothing if the run is unknown.
+    /// if this one never did, were accepted before it. Those of them that have not settled are named. Of more than about
+    /// `most` bytes, the run's own and those of the named ones included, only the latest runs, each as a whole; what is
+    /// left out is not read. Nothing if the run is unknown.
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>>;
 
     /// The runs that have no outcome.
@@ -63,29 +64,59 @@ pub trait Journal: Send + Sync + 'static {
 /// What was said before a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Earlier {
-    /// The messages, the oldest first.
+    /// The messages of the runs that have settled, the oldest first.
     pub messages: Vec<Arc<Message>>,
+    /// The runs before it that have not settled, and say what they say behind these messages: those that started, then
+    /// those that wait, in their order.
+    pub unsettled: Vec<RunId>,
     /// There was more, said before these, that is left out.
     pub truncated: bool,
 }
 
-impl Earlier {
-    /// Puts what runs have said in order: they come with the latest first, each with how many bytes it takes.
-    pub fn collect<E>(
-        runs: impl IntoIterator<Item = Result<(usize, Vec<Arc<Message>>), E>>,
-        most: usize,
-    ) -> Result<Self, E> {
-        let (mut kept, mut bytes, mut truncated) = (Vec::new(), 0_usize, false);
-        for run in runs {
-            let (size, messages) = run?;
-            bytes = bytes.saturating_add(size);
-            if bytes > most {
-                truncated = true;
-                break;
-            }
-            kept.push(messages);
+/// Gathers what was said before a run: the latest first, until there is no more room.
+#[derive(Debug)]
+pub struct Gathering {
+    /// Nothing once something did not fit: what is older is left out, too.
+    room: Option<usize>,
+    unsettled: Vec<RunId>,
+    settled: Vec<Vec<Arc<Message>>>,
+    truncated: bool,
+}
+
+impl Gathering {
+    /// With room for `most` bytes, of which the run itself takes its own.
+    pub fn new(most: usize, own: usize) -> Self {
+        Self { room: most.checked_sub(own), unsettled: Vec::new(), settled: Vec::new(), truncated: false }
+    }
+
+    /// The latest of the unsettled runs that is not gathered yet, and its size. They come before those that have settled.
+    pub fn unsettled(&mut self, run: RunId, size: usize) {
+        if self.has_room(size) {
+            self.unsettled.push(run);
         }
-        Ok(Self { messages: kept.into_iter().rev().flatten().collect(), truncated })
+    }
+
+    /// The latest of the settled runs that is not gathered yet. It is read only if there is room for its size; says whether
+    /// there was.
+    pub fn settled<E>(&mut self, size: usize, read: impl FnOnce() -> Result<Vec<Arc<Message>>, E>) -> Result<bool, E> {
+        let fits = self.has_room(size);
+        if fits {
+            self.settled.push(read()?);
+        }
+        Ok(fits)
+    }
+
+    fn has_room(&mut self, size: usize) -> bool {
+        self.room = self.room.and_then(|room| room.checked_sub(size));
+        self.truncated |= self.room.is_none();
+        self.room.is_some()
+    }
+
+    /// All that was gathered, in its order.
+    pub fn done(self) -> Earlier {
+        let messages = self.settled.into_iter().rev().flatten().collect();
+        let unsettled = self.unsettled.into_iter().rev().collect();
+        Earlier { messages, unsettled, truncated: self.truncated }
     }
 }
 

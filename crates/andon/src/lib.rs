@@ -80,7 +80,7 @@ pub use cord::{Cancel, Cord, Reply};
 pub use export::{ImportError, Imported};
 pub use feed::{Cursor, CursorError, Delta, Feed, FeedItem};
 pub use hook::{Decision, Moment, What};
-pub use journal::{Append, AppendDone, Batch, Earlier, Journal, JournalError, Requested, Stored};
+pub use journal::{Append, AppendDone, Batch, Earlier, Gathering, Journal, JournalError, Requested, Stored};
 pub use limits::Retry;
 pub use live::{DecideError, Passed};
 pub use memory::MemoryJournal;

@@ -14,7 +14,7 @@ use andon_core::progress::Progress;
 use andon_core::time::{Stamp, Wall};
 use serde_json::Value;
 
-use crate::journal::{Append, Batch, Earlier, Journal, JournalError, Requested, Stored};
+use crate::journal::{Append, Batch, Earlier, Gathering, Journal, JournalError, Requested, Stored};
 use crate::sessions::{Kept, Sessions, StateChange, StateMap};
 use crate::shelf::Shelf;
 use crate::sync::{HashMap, Mutex};
@@ -62,6 +62,22 @@ struct StoredSession {
     started: Vec<RunId>,
 }
 
+impl StoredRun {
+    /// What it has said, and about how many bytes that takes.
+    fn said(&self) -> Result<(usize, Vec<Arc<Message>>), JournalError> {
+        let progress = Progress::fold(&self.stored.entries);
+        let progress = progress.map_err(|error| JournalError::Unreadable(error.to_string()))?;
+        // What cannot be written down takes no room.
+        let size = |message: &Arc<Message>| serde_json::to_string(message).map_or(0, |text| text.len());
+        let messages = match progress.messages() {
+            // It waits, and so does its prompt.
+            [] => return Ok((size(&progress.accepted().input), Vec::new())),
+            messages => messages.to_vec(),
+        };
+        Ok((messages.iter().map(size).sum(), messages))
+    }
+}
+
 impl MemoryJournal {
     /// An empty journal.
     pub fn new() -> Self {
@@ -96,24 +112,42 @@ impl State {
     }
 
     fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
-        let Some(session) = self.runs.get(run).and_then(|run| session_of(&run.stored)) else { return Ok(None) };
+        let Some(own) = self.runs.get(run) else { return Ok(None) };
+        let Some(session) = session_of(&own.stored) else { return Ok(None) };
+        let earlier = self.runs_before(run, session);
+        let mut gathering = Gathering::new(most, own.said()?.0);
+        for (id, stored) in earlier.iter().rev().filter(|(_, stored)| !stored.settled) {
+            gathering.unsettled((*id).clone(), stored.said()?.0);
+        }
+        // Of those that never started nothing was said.
+        for (_, stored) in earlier.iter().rev().filter(|(_, stored)| stored.settled) {
+            let (size, messages) = stored.said()?;
+            if !gathering.settled(size, || Ok::<_, JournalError>(messages))? {
+                break;
+            }
+        }
+        Ok(Some(gathering.done()))
+    }
+
+    /// The runs of a session that started before a run, or, if that one never did, were accepted before it: those that
+    /// started, then those that wait.
+    fn runs_before(&self, run: &RunId, session: &SessionKey) -> Vec<(&RunId, &StoredRun)> {
         let started = self.sessions.get(session).map_or(&[][..], |session| &session.started);
         let earlier: Vec<&RunId> = match started.iter().position(|other| other == run) {
             Some(place) => started.iter().take(place).collect(),
             None => {
-                let came: HashSet<&RunId> = self.order.iter().take_while(|other| *other != run).collect();
-                started.iter().filter(|other| came.contains(other)).collect()
+                let came: Vec<&RunId> = self.order.iter().take_while(|other| *other != run).collect();
+                let (came_set, began): (HashSet<&RunId>, HashSet<&RunId>) =
+                    (came.iter().copied().collect(), started.iter().collect());
+                let waits = came.into_iter().filter(|other| {
+                    let of_session =
+                        |stored: &StoredRun| session_of(&stored.stored) == Some(session) && !stored.settled;
+                    !began.contains(other) && self.runs.get(*other).is_some_and(of_session)
+                });
+                started.iter().filter(|other| came_set.contains(other)).chain(waits).collect()
             }
         };
-        let settled = earlier.into_iter().rev().filter_map(|run| self.runs.get(run)).filter(|run| run.settled);
-        let said = settled.map(|run| {
-            let progress = Progress::fold(&run.stored.entries);
-            let messages = progress.map_err(|error| JournalError::Unreadable(error.to_string()))?.messages().to_vec();
-            // What cannot be written down takes no room.
-            let size = |message: &Arc<Message>| serde_json::to_string(message).map_or(0, |text| text.len());
-            Ok((messages.iter().map(size).sum(), messages))
-        });
-        Earlier::collect(said, most).map(Some)
+        earlier.into_iter().filter_map(|run| self.runs.get_key_value(run)).collect()
     }
 
     fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {

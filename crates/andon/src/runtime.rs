@@ -219,8 +219,8 @@ impl Runtime {
         }
     }
 
-    /// What was said in a run's session before it, by runs that have settled; of more than about `most` bytes only the latest
-    /// runs. Nothing if the run is not on record.
+    /// What was said in a run's session before it, by runs that have settled, and which have not; of more than about `most`
+    /// bytes, the run's own included, only the latest runs. Nothing if the run is not on record.
     pub async fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
         self.core.journal.said_before(run, most).await
     }

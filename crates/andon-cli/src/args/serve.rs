@@ -25,7 +25,7 @@ pub(crate) struct ServeArgs {
     /// Serve the web page from this folder, and not the one that is in the program: for those who work on the page.
     #[arg(long, value_name = "FOLDER", value_parser = web_page)]
     web_dir: Option<PathBuf>,
-    /// A YAML file with what models cost: receipts then tell what runs cost. docs/usage.md shows one.
+    /// A YAML file with what models cost: receipts and the board then tell what runs cost. docs/usage.md shows one.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     prices: Option<PathBuf>,
     #[command(flatten)]

@@ -8,13 +8,12 @@ use andon::{CallId, Digest, Message, Receipt, RunFilter, RunId, RunInfo, Session
 use andon_server::KeyInfo;
 use anyhow::bail;
 use reqwest::{Method, Response, StatusCode};
-use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::forms::{
-    AppList, AppView, Cancelled, CancelledMany, Cost, History, KeyList, LineView, MadeKey, Me, Models, RunPage,
-    RunView, SessionList,
+    AppList, AppView, Cancelled, CancelledMany, History, KeyList, LineView, MadeKey, Me, Models, RunPage, RunView,
+    SessionList, ToldReceipt,
 };
 use super::{ANSWER, Client, ClientError, Order};
 use crate::how::How;
@@ -86,12 +85,9 @@ impl Client {
         self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await
     }
 
-    /// As [`receipt`](Self::receipt), with what the run cost, if the server tells that, and all as it was told.
-    pub(crate) async fn priced_receipt(&self, run: &RunId) -> Result<(Receipt, Option<Cost>, Value), ClientError> {
-        let told: Value = self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await?;
-        let receipt = Receipt::deserialize(&told).map_err(|error| self.strange(error.to_string()))?;
-        let cost = told.get("cost").and_then(|cost| Cost::deserialize(cost).ok());
-        Ok((receipt, cost, told))
+    /// As [`receipt`](Self::receipt), with what the server adds to it.
+    pub(crate) async fn told_receipt(&self, run: &RunId) -> Result<ToldReceipt, ClientError> {
+        self.get(&["v1", "runs", run.as_str(), "receipt"], &[]).await
     }
 
     /// A run's feed behind a place; nothing if there is nothing behind it.

@@ -6,7 +6,7 @@ use andon::core::id::LOCAL;
 use andon::core::time::Wall;
 use andon::{CallId, Digest, Ending, Message, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
 use andon_server::KeyInfo;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// What is wrong with a request, and what to do.
@@ -47,6 +47,42 @@ pub(crate) struct Cost {
     pub(crate) value: Option<f64>,
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
+}
+
+/// A receipt as a server tells it: what a run cost stands beside what is in every receipt.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Value")]
+pub(crate) struct ToldReceipt {
+    pub(crate) receipt: Receipt,
+    /// What the run cost, where a server tells that.
+    pub(crate) cost: Option<Cost>,
+    /// All that was told, if there is more than the receipt.
+    told: Option<Value>,
+}
+
+impl TryFrom<Value> for ToldReceipt {
+    type Error = serde_json::Error;
+
+    fn try_from(told: Value) -> Result<Self, serde_json::Error> {
+        let receipt = Receipt::deserialize(&told)?;
+        let cost = told.get("cost").and_then(|cost| Cost::deserialize(cost).ok());
+        Ok(Self { receipt, told: cost.is_some().then_some(told), cost })
+    }
+}
+
+impl From<Receipt> for ToldReceipt {
+    fn from(receipt: Receipt) -> Self {
+        Self { receipt, cost: None, told: None }
+    }
+}
+
+impl Serialize for ToldReceipt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.told {
+            Some(told) => told.serialize(serializer),
+            None => self.receipt.serialize(serializer),
+        }
+    }
 }
 
 /// All keys.
@@ -162,7 +198,7 @@ pub(crate) struct Cancelled {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) leaked: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) receipt: Option<Box<Receipt>>,
+    pub(crate) receipt: Option<Box<ToldReceipt>>,
 }
 
 /// What a cancel did to many.

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use andon::{Message, Receipt, Run, RunFilter, RunId, Runtime, State};
+use andon::{Message, Run, RunFilter, RunId, Runtime, State};
 use anyhow::Context;
-use serde_json::Value;
 
 use super::runs::{is_in_progress, word};
 use super::{where_it_is, write};
 use crate::Exit;
 use crate::args::ReceiptArgs;
 use crate::client::calls::the_one;
-use crate::client::forms::Cost;
+use crate::client::forms::ToldReceipt;
 use crate::client::{Client, Place, RemoteRun};
 use crate::db::Db;
 use crate::show::{Style, receipt as show, write_line};
@@ -19,18 +18,16 @@ use crate::show::{Style, receipt as show, write_line};
 /// Tells all about one run.
 pub(crate) async fn receipt(args: &ReceiptArgs) -> anyhow::Result<Exit> {
     let place = Place::named(&args.place)?;
-    let Found { receipt, cost, told, answer, state } = match &place {
+    let Found { told, answer, state } = match &place {
         Place::There(client) => find_there(client, args).await?,
         Place::Here(db) => find_here(db, &args.run).await?,
     }
     .with_context(|| no_run(&place, &args.run))?;
     if args.json {
-        // What a server adds is told, too.
-        let told = told.filter(|_| cost.is_some());
-        write_line(&told.map_or_else(|| serde_json::to_string(&receipt), |told| serde_json::to_string(&told))?)?;
+        write_line(&serde_json::to_string(&told)?)?;
         return Ok(Exit::Completed);
     }
-    write(&show::later(&receipt, cost.as_ref(), answer.as_deref(), &open_words(state, &place)))?;
+    write(&show::later(&told.receipt, told.cost.as_ref(), answer.as_deref(), &open_words(state, &place)))?;
     Ok(Exit::Completed)
 }
 
@@ -40,11 +37,7 @@ pub(crate) fn no_run(place: &Place, run: &str) -> String {
 }
 
 struct Found {
-    receipt: Receipt,
-    /// What it cost, where a server tells that.
-    cost: Option<Cost>,
-    /// All that a server told.
-    told: Option<Value>,
+    told: ToldReceipt,
     /// The last answer, if it is known.
     answer: Option<Arc<Message>>,
     state: State,
@@ -55,19 +48,19 @@ async fn find_here(db: &Db, text: &str) -> anyhow::Result<Option<Found>> {
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
     let receipt = run.receipt().with_context(|| format!("nothing is known of run {} yet", run.id()))?;
     let answer = run.try_outcome().and_then(|outcome| outcome.message.clone());
-    Ok(Some(Found { receipt, cost: None, told: None, answer, state: run.state() }))
+    Ok(Some(Found { told: receipt.into(), answer, state: run.state() }))
 }
 
 async fn find_there(client: &Client, args: &ReceiptArgs) -> anyhow::Result<Option<Found>> {
     let Some(run) = client.find(&args.run).await? else { return Ok(None) };
-    let (receipt, cost, told) = client.priced_receipt(&run.run_id).await?;
-    let is_cut = receipt.outcome.as_ref().is_some_and(|ending| ending.is_cancelled());
+    let told = client.told_receipt(&run.run_id).await?;
+    let is_cut = told.receipt.outcome.as_ref().is_some_and(|ending| ending.is_cancelled());
     let answer = match is_cut && !args.json {
         // How much of it is kept is in its feed alone.
         true => RemoteRun::new(client, run.run_id).whole_outcome().await?.message.clone(),
         false => None,
     };
-    Ok(Some(Found { receipt, cost, told: Some(told), answer, state: run.state }))
+    Ok(Some(Found { told, answer, state: run.state }))
 }
 
 /// The run of this id, or the one whose id begins so.

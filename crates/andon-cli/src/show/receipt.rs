@@ -31,9 +31,10 @@ pub(crate) fn short(outcome: &Outcome) -> String {
 }
 
 /// Everything that the receipt of a run that has just settled says.
-pub(crate) fn full(outcome: &Outcome) -> String {
+pub(crate) fn full(outcome: &Outcome, cost: Option<&Cost>) -> String {
     let mut rows = Rows(format!("{}\n", heading(&outcome.ending, &outcome.receipt)));
     rows.account(&outcome.receipt, outcome.message.as_deref());
+    rows.cost(cost);
     rows.0
 }
 
@@ -46,9 +47,7 @@ pub(crate) fn later(receipt: &Receipt, cost: Option<&Cost>, answer: Option<&Mess
     rows.add("session", &session_shown(&receipt.session));
     rows.add("began", &format!("{} UTC", when::utc(receipt.accepted_at)));
     rows.account(receipt, answer);
-    if let Some(cost) = cost {
-        rows.add("cost", &figures::cost(cost));
-    }
+    rows.cost(cost);
     rows.0
 }
 
@@ -58,6 +57,12 @@ impl Rows {
     fn add(&mut self, label: &str, text: &str) {
         let dim = Style::DIM;
         self.0.push_str(&format!("  {dim}{label:<7}{dim:#} {text}\n"));
+    }
+
+    fn cost(&mut self, cost: Option<&Cost>) {
+        if let Some(cost) = cost {
+            self.add("cost", &figures::cost(cost));
+        }
     }
 
     fn account(&mut self, receipt: &Receipt, answer: Option<&Message>) {

@@ -8,6 +8,7 @@ use andon::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, Tool
 
 use super::flow::Flow;
 use super::{Style, one_line, plain, receipt, result_line};
+use crate::client::forms::Cost;
 use crate::follow::Listener;
 use crate::interrupt::was_pulled;
 
@@ -67,9 +68,9 @@ impl Screen {
     }
 
     /// Writes a run's receipt: all of it if the run was stopped, or else a line.
-    pub(crate) fn account(&mut self, outcome: &Outcome) -> io::Result<()> {
+    pub(crate) fn account(&mut self, outcome: &Outcome, cost: Option<&Cost>) -> io::Result<()> {
         let text = match outcome.stop_reason() {
-            "cancelled" => receipt::full(outcome),
+            "cancelled" => receipt::full(outcome, cost),
             _ => receipt::short(outcome),
         };
         self.end_line()?;

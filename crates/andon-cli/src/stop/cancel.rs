@@ -158,7 +158,7 @@ async fn stop_here(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<C
         outcome,
         call: None,
         leaked: receipt.as_ref().map(|receipt| receipt.leaked.clone()).unwrap_or_default(),
-        receipt: receipt.map(Box::new),
+        receipt: receipt.map(|receipt| Box::new(receipt.into())),
     })
 }
 
@@ -168,8 +168,8 @@ fn tell_one(cancelled: &Cancelled, args: &CancelArgs) -> anyhow::Result<()> {
         return Ok(write_line(&serde_json::to_string(&Cancelled { receipt, ..cancelled.clone() })?)?);
     }
     write(&format!("{}\n", told::one(cancelled)))?;
-    if let Some(receipt) = cancelled.receipt.as_deref().filter(|_| args.wait) {
-        write(&receipt::later(receipt, None, None, ""))?;
+    if let Some(told) = cancelled.receipt.as_deref().filter(|_| args.wait) {
+        write(&receipt::later(&told.receipt, told.cost.as_ref(), None, ""))?;
     }
     Ok(())
 }

@@ -52,7 +52,9 @@ pub(super) async fn until_settled(client: &Client, runs: &mut [Cancelled]) -> an
         run.state = State::Settled;
         run.outcome = Some((*outcome.ending).clone());
         run.leaked = outcome.receipt.leaked.clone();
-        run.receipt = Some(Box::new(outcome.receipt.clone()));
+        // It has settled, whatever comes of asking what it cost.
+        let told = client.told_receipt(&run.run_id).await;
+        run.receipt = Some(Box::new(told.unwrap_or_else(|_| outcome.receipt.clone().into())));
     }
     Ok(())
 }

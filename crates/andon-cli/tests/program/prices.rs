@@ -33,6 +33,39 @@ fn a_receipt_tells_what_the_run_cost_and_the_configuration_file_can_name_the_pri
 }
 
 #[test]
+fn who_stops_a_run_and_waits_is_told_what_it_cost() {
+    let prices = Database::new();
+    let file = prices.file("prices.yaml");
+    std::fs::write(&file, "currency: USD\nmodels:\n  practice*: {input: 3, output: 15}\n").unwrap();
+    let served = crate::served::Served::with(&["--prices", &file]);
+    let stopped = |flags: &[&str]| {
+        let run = served.detach(&[], "tell me a story");
+        served.wait_for(&run, "delta");
+        (served.run(&[&["cancel", &run, "--wait"], flags].concat()), served.receipt(&run)["cost"].clone())
+    };
+    let (told, cost) = stopped(&["--json"]);
+    let told = told.json().remove(0);
+    assert_eq!((&told["receipt"]["cost"], cost["currency"].as_str()), (&cost, Some("USD")));
+    assert_eq!(told["receipt"]["model_calls"][0]["cost"], cost);
+    let (told, cost) = stopped(&[]);
+    assert!(!cost.is_null() && told.stdout.contains("cost ") && told.stdout.contains("USD"), "{}", told.stdout);
+}
+
+#[test]
+fn the_receipts_of_a_chat_tell_what_a_run_cost() {
+    let prices = Database::new();
+    let file = prices.file("prices.yaml");
+    std::fs::write(&file, "currency: USD\nmodels:\n  practice*: {input: 3, output: 15}\n").unwrap();
+    let served = crate::served::Served::with(&["--prices", &file, "--instant"]);
+    let mut chat = served.start(&["chat"]);
+    chat.type_line("hello");
+    chat.wait_for("Completed");
+    chat.type_line("/receipt");
+    chat.wait_for(" USD");
+    assert_eq!(chat.end().code, Some(0));
+}
+
+#[test]
 fn without_prices_no_cost_is_told() {
     let served = crate::served::Served::with(&["--instant"]);
     let run = served.detach(&[], "hello");

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::IdForm;
 use super::{runs, socket};
 use crate::Shared;
-use crate::feeds::{Lag, Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
+use crate::feeds::{Lag, Leave, NoPlace, Parked, Place, Plain, Reading, SseBody, User};
 use crate::path::Path;
 use crate::presence::Watcher;
 use crate::principal::Principal;
@@ -77,8 +77,7 @@ pub(crate) async fn events(
     Query(from): Query<From>,
     method: Method,
     headers: HeaderMap,
-    written: Written,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    (written, upgrade): (Written, Result<WebSocketUpgrade, WebSocketUpgradeRejection>),
 ) -> Result<Response, Problem> {
     let run = runs::find(&core, &principal, &run).await?;
     if method == Method::HEAD {
@@ -88,8 +87,10 @@ pub(crate) async fn events(
         }
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
     }
-    let wanted = Wanted::new(&core, &principal, run.session(), &headers, from.after.as_deref())?;
-    let wanted = if from.aside { wanted.aside() } else { wanted };
+    let wanted = match from.aside {
+        true => Wanted::aside(&core, &principal, &headers, from.after.as_deref())?,
+        false => Wanted::new(&core, &principal, run.session(), &headers, from.after.as_deref())?,
+    };
     if !wants_socket(&headers) {
         return Ok(feed(&core, &run, wanted));
     }
@@ -130,17 +131,28 @@ impl Wanted {
         headers: &HeaderMap,
         after: Option<&str>,
     ) -> Result<Self, Problem> {
-        let from = place(headers, after)?;
         let user = (Arc::clone(&session.tenant), Arc::clone(&session.user));
+        Self::counted_for(user, core, principal, headers, after)
+    }
+
+    /// One whose reader only looks on: it takes no place of the user whose run it is, but one of its own.
+    fn aside(core: &Shared, principal: &Principal, headers: &HeaderMap, after: Option<&str>) -> Result<Self, Problem> {
+        let wanted = Self::counted_for(principal.reader(), core, principal, headers, after)?;
+        Ok(Self { watcher: Some(Watcher::aside()), ..wanted })
+    }
+
+    fn counted_for(
+        user: User,
+        core: &Shared,
+        principal: &Principal,
+        headers: &HeaderMap,
+        after: Option<&str>,
+    ) -> Result<Self, Problem> {
+        let from = place(headers, after)?;
         let options = &core.options;
         let place = core.feeds.take(user, options.max_feeds, options.max_feeds_of_user);
         let leave = Leave::new(principal, &core.runtime);
         Ok(Self { from, place: place?, leave, watcher: None })
-    }
-
-    /// Its reader only looks on.
-    fn aside(self) -> Self {
-        Self { watcher: Some(Watcher::aside()), ..self }
     }
 
     /// The run is there: it knows of its reader from now on, also of one who goes before the feed is given out.

@@ -110,11 +110,35 @@ async fn a_run_in_progress_shows_the_request_that_its_model_is_answering() {
     let now = shown(&inside, "two").await;
     assert_eq!(now["request"], asked(&model));
     assert_eq!((texts(&now), now["open"].is_null()), (vec!["hello".into(), "Hello.".into(), "Tell me.".into()], true));
-    let queued = json!({"run_id": "three", "session": "s", "input": "And then?", "when_busy": "queue"});
-    inside.start(queued).await;
-    let waiting = shown(&inside, "three").await;
-    assert_eq!(texts(&waiting), ["hello", "Hello."], "a run that has not settled is nobody's history");
-    assert_eq!(waiting["request"]["messages"].as_array().unwrap().last().unwrap()["parts"][0]["text"], "And then?");
+    stopped(&run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_its_turn_shows_what_is_known_of_those_before_it_and_says_what_is_not() {
+    let (inside, _) = world([answer("Hello."), asks(&["look", "search"])]).await;
+    begun(&inside, "one", json!({})).await.outcome().await;
+    let run = begun(&inside, "two", json!({"input": "Tell me."})).await;
+    inside.feed("two", None).await.until_type("tool_started").await;
+    for (id, input) in [("three", "And then?"), ("four", "And what then?")] {
+        inside.start(json!({"run_id": id, "session": "s", "input": input, "when_busy": "queue"})).await;
+    }
+    let waiting = shown(&inside, "four").await;
+    assert_eq!(texts(&waiting), ["hello", "Hello.", "Tell me.", "Let me see."], "what is stored");
+    let open = waiting["open"].as_array().unwrap();
+    let before: Vec<&Value> = open.iter().filter(|open| open["what"] == "run").map(|open| &open["run"]).collect();
+    assert_eq!(before, ["two", "three"], "{open:?}");
+    assert!(open.iter().any(|open| open["what"] == "result" && open["call"] == "c-search"), "{open:?}");
+    let request = waiting["request"]["messages"].as_array().unwrap();
+    let roles: Vec<&str> = request.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    let turn = ["user", "assistant"];
+    let tools = ["user", "assistant", "tool", "assistant"];
+    assert_eq!(roles, [&turn[..], &tools, &turn, &["user"]].concat());
+    let stand_in = open.last().unwrap()["text"].as_str().unwrap();
+    for (place, text) in [(5, stand_in), (6, "And then?"), (7, stand_in), (8, "And what then?")] {
+        assert_eq!(request[place]["parts"][0]["text"], text, "{place}");
+    }
+    let of_three = shown(&inside, "three").await["open"].to_string();
+    assert!(of_three.contains("two") && !of_three.contains("four"), "what comes behind it is not in it: {of_three}");
     stopped(&run).await;
 }
 
@@ -143,10 +167,61 @@ async fn of_a_very_long_conversation_the_end_is_shown_and_it_is_said_that_there_
         begun(&inside, &format!("r-{number}"), json!({"input": input})).await.outcome().await;
     }
     let last = shown(&inside, "r-9").await;
-    let said = texts(&last);
-    assert_eq!((last["truncated"].as_bool(), said.last().map(String::as_str)), (Some(true), Some("Answer 9.")));
-    assert!((8..=18).contains(&said.len()) && said[0].contains("word"), "{} messages", said.len());
+    assert_eq!(last["truncated"], true);
+    let request = last["request"]["messages"].as_array().unwrap();
+    assert_eq!(request.len(), 9, "four runs, this one among them, and the next prompt");
+    assert!(request[0]["parts"][0]["text"].as_str().unwrap().starts_with("6: word"));
+    // What is stored is not told twice as a whole.
+    let (said, left_out) = (texts(&last), last["messages_left_out"].as_u64().unwrap());
+    assert_eq!((said.last().map(String::as_str), said.len() as u64 + left_out), (Some("Answer 9."), 8));
+    assert!(said.len() >= 2 && last["messages"].to_string().len() <= 1 << 20, "{}", said.len());
+    assert!(last.to_string().len() < 6 << 20);
     assert_eq!(shown(&inside, "r-1").await["truncated"], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_very_long_run_the_prompt_and_the_last_turns_are_shown() {
+    let long = |number: usize| {
+        let call = Act::call(0, &format!("c-{number}"), "look", "{}");
+        [Act::text(&format!("{number}: {}", "word ".repeat(200_000)))]
+            .into_iter()
+            .chain(call)
+            .chain([Act::tool_use()])
+            .collect()
+    };
+    let answers: Vec<Vec<Act>> =
+        [answer("Before.")].into_iter().chain((0..6).map(long)).chain([answer("Done.")]).collect();
+    let (inside, _) = world(answers).await;
+    begun(&inside, "one", json!({})).await.outcome().await;
+    begun(&inside, "two", json!({"input": "Tell me all."})).await.outcome().await;
+    let shown = shown(&inside, "two").await;
+    assert_eq!(shown["truncated"], true);
+    let request = shown["request"]["messages"].as_array().unwrap();
+    let first = |place: usize| request[place]["parts"][0]["text"].as_str().unwrap_or_default();
+    assert_eq!((first(0), request[1]["role"].as_str()), ("Tell me all.", Some("assistant")));
+    assert!(first(1).starts_with("2: word"), "{}", &first(1)[..9]);
+    assert_eq!((request[2]["role"].as_str(), request.len()), (Some("tool"), 11));
+    assert!(shown.to_string().len() < 6 << 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_few_conversations_are_shown_at_one_time_and_each_until_it_has_been_read() {
+    let options = Options { max_showing: 2, ..Options::default() };
+    let shop = Agent::builder().model(ScriptedModel::new([answer("Hello.")]));
+    let inside = Inside::build(Arc::new(MemoryJournal::new()), options, shop).await;
+    begun(&inside, "one", json!({})).await.outcome().await;
+    let path = "/v1/runs/one/conversation";
+    let ask = || inside.send(axum::http::Method::GET, path, None, None);
+    let held = [ask().await, ask().await];
+    let (status, problem) = inside.get(path).await;
+    let told = (status, problem["type"].as_str());
+    assert_eq!(told, (StatusCode::TOO_MANY_REQUESTS, Some("urn:andon:too-many-requests")));
+    for response in held {
+        assert_eq!(crate::inside::answered(response).await, (StatusCode::OK, shown(&inside, "one").await));
+    }
+    drop((ask().await, ask().await));
+    shown(&inside, "one").await;
+    assert_eq!(inside.get("/v1/runs/nobody/conversation").await.0, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,6 +67,10 @@ pub(super) async fn what_was_said_before_a_run_is_what_those_said_that_started_b
         assert_eq!(earlier, (expected.into_iter().map(str::to_owned).collect(), false), "before {run}");
     }
     assert_eq!(before(&subject, "nobody", usize::MAX).await, None);
+    for (run, expected) in [("late", &["open"][..]), ("open", &[]), ("queued", &[]), ("never", &["open", "queued"])] {
+        assert_eq!(unsettled_before(&subject, run, usize::MAX).await, expected, "before {run}");
+    }
+    assert_eq!(unsettled_before(&subject, "never", 10).await, Vec::<String>::new(), "there is no room for them");
     let subject = subject.opened_again();
     assert_eq!(before(&subject, "late", usize::MAX).await.unwrap().0, early);
 }
@@ -78,10 +82,12 @@ pub(super) async fn of_much_that_was_said_before_a_run_the_latest_is_told(subjec
     }
     let (messages, truncated) = before(&subject, "run-3", usize::MAX).await.unwrap();
     assert_eq!((messages.len(), truncated), (4, false));
-    let (messages, truncated) = before(&subject, "run-3", 15_000).await.unwrap();
+    let (messages, truncated) = before(&subject, "run-3", 25_000).await.unwrap();
     assert_eq!((messages.len(), truncated), (2, true));
     assert_eq!(messages[0], "What about run-2?", "each run is told as a whole");
-    assert_eq!(before(&subject, "run-3", 10).await.unwrap(), (vec![], true));
+    let none = (vec![], true);
+    assert_eq!(before(&subject, "run-3", 15_000).await.unwrap(), none, "the run's own bytes count");
+    assert_eq!(before(&subject, "run-3", 10).await.unwrap(), none);
 }
 
 /// What was said before a run, and whether something is left out.
@@ -89,6 +95,13 @@ async fn before(subject: &Subject, run: &str, most: usize) -> Option<(Vec<String
     let run = andon::RunId::new(run).unwrap();
     let earlier = subject.journal().said_before(&run, most).await.unwrap()?;
     Some((earlier.messages.iter().map(|message| message.text()).collect(), earlier.truncated))
+}
+
+/// The runs before a run that have not settled.
+async fn unsettled_before(subject: &Subject, run: &str, most: usize) -> Vec<String> {
+    let run = andon::RunId::new(run).unwrap();
+    let earlier = subject.journal().said_before(&run, most).await.unwrap().unwrap();
+    earlier.unsettled.iter().map(ToString::to_string).collect()
 }
 
 pub(super) async fn unsettled_runs_are_those_without_an_end_in_the_order_in_which_they_came(subject: Subject) {

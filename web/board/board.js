@@ -1,0 +1,175 @@
+// The board: every run that one may see, live.
+//
+// 1. It draws at most once a frame, and sorts at most a few times a second, however much happens.
+// 2. What is old is marked as old: rows stay when the feed breaks, and nothing ticks on by itself.
+// 3. What is asked for stands in the address.
+
+import { address, key, may } from "../api.js";
+import { controls } from "./filter.js";
+import { cord } from "./cord.js";
+import { everyFrame, fill, h, write } from "../dom.js";
+import { follow } from "../feed.js";
+import { lineBar } from "./line.js";
+import { Look } from "./look.js";
+import { Roster } from "./roster.js";
+import { Rows } from "./rows.js";
+import { strip } from "./strip.js";
+import { number } from "../words.js";
+
+/** How often the rows are put in order, in milliseconds. */
+const ORDER = 250;
+
+export default function view(place, { query }, signal) {
+  const roster = new Roster();
+  const look = new Look(query);
+  const chart = strip();
+  const empty = h("div", { class: "empty" });
+  const fresh = h("button", { type: "button", class: "fresh", hidden: true, "data-fresh": true });
+  const these = h("button", { type: "button", class: "stop these", hidden: true, "data-these": true });
+  const board = { place, roster, look, chart, empty, fresh, these, signal, needsOrder: true, ordered: 0, waits: 0 };
+  board.draw = everyFrame(() => drawAll(board), signal);
+  board.rows = new Rows(look, roster, {
+    mayStop: may("run:cancel"), fresh, signal, redraw: board.draw,
+    onSort: () => changed(board), free: () => { board.needsOrder = true; board.draw(); },
+  });
+  board.controls = controls(look, roster, () => changed(board));
+  fresh.addEventListener("click", () => { board.rows.toTop(); reorder(board); board.draw(); });
+  these.addEventListener("click", async () => {
+    const { stopThese } = await import("./these.js");
+    if (!signal.aborted) stopThese(look, roster, signal, board.draw);
+  });
+  board.rows.element.hidden = true;
+  const line = lineBar(roster, signal);
+  board.bar = h("div", { class: "bar" }, line.state, cord(roster, signal));
+  board.controls.element.lastElementChild.append(these);
+  board.upper = h("div", { class: "upper" }, line.holds, chart.element, board.controls.element);
+  const name = h("h1", { class: "unseen" }, "The board");
+  fill(place, h("div", { class: "board" }, name, board.bar, board.upper, empty, board.rows.element));
+  measured(board);
+  roster.watch((changes) => heard(board, changes), signal);
+  follow("/v1/board", {
+    signal, onItems: (items) => roster.apply(items), onBreak: () => roster.broke(),
+    onEnd: (problem) => { if (problem) refused(board, problem); },
+  });
+}
+
+/** Reads sizes again whenever what stands above the rows takes another height. */
+function measured(board) {
+  const top = document.querySelector(".top");
+  const sizes = new ResizeObserver(() => {
+    const style = board.rows.element.parentElement.style;
+    style.setProperty("--top", `${top.offsetHeight}px`);
+    style.setProperty("--under", `${top.offsetHeight + board.bar.offsetHeight}px`);
+    board.rows.measure();
+  });
+  for (const element of [top, board.bar, board.upper, board.empty]) sizes.observe(element);
+  board.signal.addEventListener("abort", () => sizes.disconnect(), { once: true });
+}
+
+/** Something came. */
+function heard(board, changes) {
+  const { roster, chart } = board;
+  if (changes.has("rows") || changes.has("ready") || changes.has("second")) board.needsOrder = true;
+  if (changes.has("second") || changes.has("ready")) {
+    chart.draw(roster.past, roster.now());
+    board.controls.update();
+  }
+  // Here before it is needed: when it is, the server may be slow.
+  if (changes.has("ready")) import("./these.js").catch(() => {});
+  if (changes.has("old")) board.place.firstElementChild.classList.toggle("old", roster.isOld);
+  if (changes.has("rows")) board.rows.showColumns(columnsOf(roster));
+  board.draw();
+}
+
+/** Prices and tenants have columns where the server tells them. */
+function columnsOf(roster) {
+  let [hasCost, hasTenants] = [false, false];
+  for (const { row } of roster.entries.values()) {
+    hasCost ||= row.cost !== undefined;
+    hasTenants ||= row.tenant !== undefined;
+  }
+  return { hasCost, hasTenants };
+}
+
+/** The filter or the order is another one. */
+function changed(board) {
+  history.replaceState(null, "", board.look.address());
+  board.rows.sorted();
+  reorder(board);
+  board.controls.update();
+  board.draw();
+}
+
+function reorder(board) {
+  board.look.update(board.roster, false);
+  board.ordered = performance.now();
+  board.needsOrder = false;
+}
+
+function drawAll(board) {
+  const { rows, look, roster, fresh, these } = board;
+  if (board.needsOrder) putInOrder(board);
+  rows.draw();
+  rows.offerTab();
+  fresh.hidden = look.fresh === 0;
+  write(fresh, `${number(look.fresh)} new`);
+  these.hidden = !look.isNarrow || !may("run:cancel");
+  if (!these.hidden) {
+    const { length } = look.meant(roster);
+    these.disabled = length === 0;
+    write(these, `Stop these ${number(length)}…`);
+  }
+  showEmpty(board);
+}
+
+/** Puts the rows in order, unless that was just done or somebody is aiming at one (invariant 1). */
+function putInOrder(board) {
+  const { rows, look, roster } = board;
+  if (rows.isKept()) {
+    look.update(roster, true);
+    board.needsOrder = false;
+    return;
+  }
+  const wait = board.ordered + ORDER - performance.now();
+  if (wait <= 0) return reorder(board);
+  if (board.waits) return;
+  board.waits = setTimeout(() => { board.waits = 0; board.draw(); }, wait);
+}
+
+/** Says what to do where there is nothing to see. */
+function showEmpty(board) {
+  const { empty, look, roster, rows } = board;
+  const isEmpty = look.shown.length === 0;
+  if (rows.element.hidden !== isEmpty) {
+    rows.element.hidden = isEmpty;
+    empty.hidden = !isEmpty;
+    rows.measure();
+  }
+  const kind = !isEmpty ? "none" : !roster.isReady ? "waits" : look.isNarrow ? "narrow" : "empty";
+  if (empty.dataset.kind === kind) return;
+  empty.dataset.kind = kind;
+  if (kind === "waits") fill(empty, "Looking…");
+  if (kind === "narrow") fill(empty, "No run is like that now.");
+  if (kind === "empty") fill(empty, nothingRuns());
+}
+
+function nothingRuns() {
+  const url = address("/v1/runs");
+  const shown = key.get() ? ` -H "authorization: Bearer $ANDON_KEY"` : "";
+  const line = `curl ${url}${shown} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
+  const to = (href, text) => h("a", { href }, text);
+  const ways = [to("#/chat", "Talk to an agent"), ", see ", to("#/runs", "what ran"), ", or begin a run from a terminal:"];
+  return [h("p", null, "Nothing runs now. ", ways), h("pre", { class: "command" }, line)];
+}
+
+/** The feed was refused for good. */
+function refused(board, problem) {
+  const isBlind = problem.status === 403;
+  const listed = ["What is on record is in ", h("a", { href: "#/runs" }, "what ran"), "."];
+  const way = isBlind ? "Use a key with the scope run:read." : listed;
+  board.rows.element.hidden = true;
+  board.upper.hidden = true;
+  board.empty.hidden = false;
+  board.empty.dataset.kind = "refused";
+  fill(board.empty, h("p", { class: "problem", role: "alert" }, problem.message), h("p", null, way));
+}

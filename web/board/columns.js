@@ -1,0 +1,170 @@
+// The columns of the board: what each says of a run, and how it sorts.
+//
+// 1. A figure that is not known is not 0: it is left out, or marked as a limit.
+// 2. What others wrote stands apart from what is around it, whichever way it is written.
+
+import { part } from "../api.js";
+import { h } from "../dom.js";
+import { press } from "./presses.js";
+import { doing, figure, figureInFull, money, number, OUTCOME, span, spanUs } from "../words.js";
+
+const RANKS = { waiting: 0, cancelling: 1, running: 2, queued: 3, settled: 4 };
+
+/**
+ * A cell: what is written into again and again is a text node, so that only what is new is drawn.
+ * @typedef {{key: string, name: string, isNumber?: boolean, isDown?: boolean, make: (cell: HTMLElement) => object,
+ *   draw: (parts: any, entry: import("./roster.js").Entry, roster: import("./roster.js").Roster) => void,
+ *   rank: (entry: any, roster: any) => number | string}} Column
+ */
+
+const plain = (cell) => ({ cell, text: cell.appendChild(document.createTextNode("")) });
+const others = (cell) => {
+  const text = document.createTextNode("");
+  cell.append(h("bdi", { dir: "auto" }, text));
+  return { cell, text };
+};
+/** A text of others, by its name in the row. */
+const named = (key, name) => ({
+  key, name, make: others,
+  draw: ({ cell, text }, { row }) => {
+    put(text, row[key] ?? "");
+    title(cell, row[key] ?? "");
+  },
+  rank: ({ row }) => row[key] ?? "",
+});
+/** A count of tokens. */
+const tokens = (key, name, of) => ({
+  key, name, isNumber: true, isDown: true, make: plain,
+  draw: ({ cell, text }, { row }) => {
+    const it = row.tokens?.[of];
+    // While a call is open its tokens are not in yet.
+    const isNew = row.open && !it?.value && !it?.low;
+    put(text, isNew ? "…" : figure(it));
+    title(cell, isNew ? NOT_YET : figureInFull(it));
+  },
+  rank: ({ row }) => row.tokens?.[of]?.value ?? row.tokens?.[of]?.low ?? -1,
+});
+
+const NOT_YET = "not known yet: the model call is open";
+
+/** @type {Column[]} */
+export const COLUMNS = [
+  {
+    key: "state", name: "State", make: stateParts, draw: drawState,
+    rank: ({ row }) => `${RANKS[row.state]} ${row.outcome?.kind ?? row.phase}`,
+  },
+  { key: "title", name: "What was asked", make: titleParts, draw: drawTitle, rank: ({ row }) => row.title },
+  named("app", "Agent"),
+  named("user", "User"),
+  named("session", "Session"),
+  { key: "began", name: "Time", isNumber: true, isDown: true, make: plain, draw: drawTime, rank: ({ began }) => began },
+  {
+    key: "rate", name: "Pieces/s", isNumber: true, isDown: true, make: plain,
+    draw: ({ cell, text }, entry, roster) => {
+      const rate = roster.rate(entry);
+      put(text, entry.row.state === "settled" ? "" : pace(rate));
+      // What an earlier process of the server took nobody knows.
+      const { pieces } = entry.row;
+      title(cell, pieces === undefined ? "how many pieces is not known" : `${number(pieces)} pieces in all`);
+    },
+    rank: (entry, roster) => roster.rate(entry),
+  },
+  tokens("in", "Tokens in", "input"),
+  tokens("out", "Tokens out", "output"),
+  {
+    key: "cost", name: "Cost", isNumber: true, isDown: true, make: plain,
+    draw: ({ cell, text }, { row }) => {
+      const isNew = row.cost && row.open && !row.cost.value && !row.cost.low;
+      put(text, isNew ? "…" : money(row.cost));
+      title(cell, isNew ? NOT_YET : money(row.cost));
+    },
+    rank: ({ row }) => row.cost?.value ?? row.cost?.low ?? -1,
+  },
+  named("model", "Model"),
+  named("tenant", "Tenant"),
+];
+
+function pace(rate) {
+  if (rate >= 10) return number(Math.round(rate));
+  return rate > 0 ? rate.toFixed(1) : "–";
+}
+
+/** Writes where it is something else. */
+export function put(node, text) {
+  if (node.data !== text) node.data = text;
+}
+
+function title(element, text) {
+  if (element.title !== text) element.title = text;
+}
+
+export function mark(element, name, value) {
+  if (value === undefined || value === null) {
+    if (name in element.dataset) delete element.dataset[name];
+  } else if (element.dataset[name] !== value) element.dataset[name] = value;
+}
+
+/** The state of a run as it is shown: a press of Stop shows before the server has heard of it. */
+export function stateOf({ row, id }) {
+  const pressed = press(id);
+  return pressed && !pressed.problem && row.state !== "settled" ? "cancelling" : row.state;
+}
+
+function stateParts(cell) {
+  const text = document.createTextNode("");
+  const lamp = h("span", { class: "state" }, text);
+  const more = document.createTextNode("");
+  cell.append(lamp, h("span", { class: "soft small more" }, more));
+  return { cell, lamp, text, more };
+}
+
+function drawState({ cell, lamp, text, more }, entry) {
+  const { row, id } = entry;
+  const state = stateOf(entry);
+  mark(lamp, "state", state);
+  mark(lamp, "outcome", row.outcome?.kind);
+  put(text, doing({ ...row, state }));
+  const problem = state === "settled" ? undefined : press(id)?.problem;
+  put(more, problem ? " not stopped" : further(row));
+  title(cell, problem ? `Not stopped: ${problem}` : inFull(row, state));
+  mark(cell, "problem", problem ? "yes" : undefined);
+}
+
+/** How long a stop took, and what it left. */
+function further(row) {
+  if (row.leaked) return ` ${number(row.leaked)} leaked`;
+  if (row.outcome?.kind === "cancelled" && row.took_us !== undefined) return ` in ${spanUs(row.took_us)}`;
+  return "";
+}
+
+function inFull(row, state) {
+  if (state === "settled") return [OUTCOME[row.outcome?.kind] ?? "settled", row.outcome?.message].filter(Boolean).join(": ");
+  const tools = row.tools?.length ? `: ${row.tools.join(", ")}` : "";
+  const waits = row.waiting?.length ? `: ${row.waiting.map(({ tool }) => tool).join(", ")}` : "";
+  return `${doing({ ...row, state })}${tools}${waits}`;
+}
+
+function titleParts(cell) {
+  const text = document.createTextNode("");
+  const to = h("a", { dir: "auto", class: "to", tabindex: "-1" }, text);
+  cell.append(to);
+  return { to, text };
+}
+
+function drawTitle({ to, text }, { row, id }) {
+  const href = `#/run/${part(id)}`;
+  if (to.getAttribute("href") !== href) to.setAttribute("href", href);
+  put(text, row.title || "(nothing)");
+  title(to, row.title);
+}
+
+function drawTime({ cell, text }, { row, began, ended }, roster) {
+  put(text, ended === null ? ticking(roster.now() - began) : span(ended - began));
+  title(cell, `accepted ${row.accepted_at}${row.settled_at ? `, settled ${row.settled_at}` : ""}`);
+}
+
+/** A time that goes on, in whole seconds: nothing flickers. */
+function ticking(ms) {
+  const whole = Math.max(0, Math.floor(ms / 1000));
+  return whole < 60 ? `${whole} s` : span(whole * 1000);
+}

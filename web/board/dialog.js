@@ -1,0 +1,35 @@
+// A question that stands before everything else. Its style comes with it, before there is one.
+
+import { h, styled } from "../dom.js";
+
+styled("board/question.css");
+
+/**
+ * A dialog that is gone when it is closed, or when the view is.
+ * @param {string} name
+ * @param {AbortSignal} signal the view's
+ * @returns {{box: HTMLDialogElement, close: () => void, signal: AbortSignal}} the signal is the dialog's own
+ */
+export function dialog(name, signal) {
+  const control = new AbortController();
+  const closed = () => {
+    control.abort();
+    box.remove();
+  };
+  const box = h("dialog", { class: "question", "aria-label": name, onclose: closed });
+  const close = () => box.close();
+  document.getElementById("view").append(box);
+  signal.addEventListener("abort", close, { once: true, signal: control.signal });
+  box.showModal();
+  return { box, close, signal: AbortSignal.any([signal, control.signal]) };
+}
+
+/** A button. */
+export const button = (text, onclick, more) => h("button", { type: "button", onclick, ...more }, text);
+
+/** The choice to wait for nothing. */
+export function nowChoice(id) {
+  const input = h("input", { type: "checkbox", id });
+  const element = h("label", { class: "check" }, input, " Now: do not wait for tools to come to their end");
+  return { element, force: () => (input.checked ? "now" : "graceful") };
+}

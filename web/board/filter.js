@@ -1,0 +1,111 @@
+// The controls above the rows: which runs to show.
+//
+// 1. They offer what is there, and whatever is asked for now even if it is not.
+// 2. A list that somebody has open is not changed under their hand.
+
+import { h, write } from "../dom.js";
+import { COLUMNS } from "./columns.js";
+import { number } from "../words.js";
+
+/** In the order of a run's life. */
+const STATES = [
+  ["", "All"], ["queued", "Queued"], ["running", "Running"], ["waiting", "Waits for a yes"], ["cancelling", "Stopping"],
+  ["settled", "Settled lately"],
+];
+/** More names than this are too many to choose from: the text finds them. */
+const MOST = 300;
+
+/**
+ * @param {import("./look.js").Look} look
+ * @param {import("./roster.js").Roster} roster
+ * @param {() => void} changed the filter or the order is another one
+ */
+export function controls(look, roster, changed) {
+  const choose = (name, value) => {
+    look.filter[name] = value;
+    update();
+    changed();
+  };
+  const states = STATES.map(([state, name]) => {
+    const count = h("span", { class: "count number" });
+    const onclick = () => choose("state", state);
+    const button = h("button", { type: "button", class: "chip", "data-filter": state || "all", onclick }, name, " ", count);
+    return { state, button, count };
+  });
+  const app = list("Agent", "app", choose);
+  const user = list("User", "user", choose);
+  const where = "Title, session, user or run id";
+  const text = h("input", { type: "search", placeholder: where, "aria-label": where, "data-filter": "text" });
+  text.value = look.filter.text;
+  text.addEventListener("input", () => choose("text", text.value.trim()));
+  const sort = order(look, changed);
+  const showAll = () => {
+    text.value = "";
+    look.filter = { app: "", user: "", state: "", text: "" };
+    update();
+    changed();
+  };
+  const clear = h("button", { type: "button", class: "plain", onclick: showAll }, "Show all");
+  const element = h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" },
+    h("div", { class: "chips", role: "group", "aria-label": "State" }, states.map(({ button }) => button)),
+    h("div", { class: "fields" }, app.element, user.element, text, sort.element, clear));
+
+  function update() {
+    const counts = counted(roster, look);
+    for (const { state, button, count } of states) {
+      write(count, number(counts.states[state] ?? 0));
+      button.setAttribute("aria-pressed", String(look.filter.state === state));
+    }
+    app.update(counts.apps, look.filter.app);
+    user.update(counts.users, look.filter.user);
+    sort.update();
+    clear.hidden = !look.isNarrow;
+  }
+  return { element, update };
+}
+
+/** How many runs of each state are there among those that are asked for, and whose they are. */
+function counted(roster, look) {
+  const states = {};
+  const apps = new Set();
+  const users = new Set();
+  for (const entry of roster.entries.values()) {
+    const { app, user, state } = entry.row;
+    apps.add(app);
+    users.add(user);
+    if (!look.isMeant(entry)) continue;
+    states[state] = (states[state] ?? 0) + 1;
+    if (state !== "settled") states[""] = (states[""] ?? 0) + 1;
+  }
+  return { states, apps, users };
+}
+
+/** A list of names to choose from. */
+function list(name, field, choose) {
+  const select = h("select", { "aria-label": name, "data-filter": field });
+  select.addEventListener("change", () => choose(field, select.value));
+  let shown = null;
+  const update = (names, chosen) => {
+    const all = [...new Set([...names].sort().slice(0, MOST).concat(chosen || []))];
+    const wanted = JSON.stringify(all);
+    // Invariant 2.
+    if (wanted !== shown && document.activeElement !== select) {
+      shown = wanted;
+      const option = (value, text) => h("option", { value }, text);
+      select.replaceChildren(option("", `Every ${name.toLowerCase()}`), ...all.map((value) => option(value, value)));
+    }
+    if (select.value !== chosen) select.value = chosen;
+  };
+  return { element: select, update };
+}
+
+/** The order, where there is no space for a head of the columns. */
+function order(look, changed) {
+  const select = h("select", { "aria-label": "Order", class: "order" },
+    COLUMNS.map(({ key, name }) => h("option", { value: key }, key === "began" ? "Newest first" : `By ${name.toLowerCase()}`)));
+  select.addEventListener("change", () => {
+    if (select.value !== look.column) look.sortBy(select.value);
+    changed();
+  });
+  return { element: select, update: () => { if (select.value !== look.column) select.value = look.column; } };
+}

@@ -1,0 +1,42 @@
+// Holding the line without stopping anything: for all, an agent or a user.
+
+import { call, link } from "../api.js";
+import { button, dialog } from "./dialog.js";
+import { fill, h, write } from "../dom.js";
+
+/** More names than this are too many to choose from. */
+const MOST = 300;
+
+/**
+ * @param {import("./roster.js").Roster} roster
+ * @param {AbortSignal} signal
+ */
+export function askToHold(roster, signal) {
+  const { box, close } = dialog("Hold the line", signal);
+  const on = h("select", { id: "hold-on" }, h("option", { value: "" }, "Everything"),
+    group("An agent", "app", roster), group("A user", "user", roster));
+  const why = h("input", { id: "hold-why", autocomplete: "off", maxlength: 500 });
+  const said = h("p", { class: "problem", role: "alert" });
+  const go = async () => {
+    const reason = why.value.trim();
+    const body = { state: "held", ...(on.value && JSON.parse(on.value)), ...(reason && { reason }) };
+    try {
+      roster.setLine(await call("PUT", "/v1/line", { body }));
+      close();
+    } catch (error) {
+      // Whatever is not on record, what the server says to be held is held.
+      write(said, `${error.body?.held ? "The line is held. " : ""}${error.message}`);
+    }
+    link.dispatchEvent(new Event("line"));
+  };
+  fill(box, h("h1", null, "Hold the line"), h("p", null, "New runs are refused until it is opened. What runs goes on."),
+    h("label", { for: "hold-on" }, "For"), on,
+    h("label", { for: "hold-why" }, "Why, for those who are turned away (may be empty)"), why, said,
+    h("div", { class: "buttons" },
+      button("Hold it", go, { class: "strong", "data-hold-confirm": true }), button("Leave it", close)));
+}
+
+function group(label, field, roster) {
+  const names = [...new Set([...roster.entries.values()].map(({ row }) => row[field]))].sort().slice(0, MOST);
+  return h("optgroup", { label }, names.map((name) => h("option", { value: JSON.stringify({ [field]: name }) }, name)));
+}

@@ -1,0 +1,73 @@
+// The line, always in sight: open or held, by whom, since when and why; and the means to hold and open it.
+//
+// 1. It shows what the server said last, and nothing that was only asked for.
+// 2. Every hold is shown with a way to open it, for who may.
+
+import { call, link, may, me } from "../api.js";
+import { fill, h, write } from "../dom.js";
+import { dayAndTime, timeOfDay } from "../words.js";
+
+/**
+ * The line's state, and its holds on agents and users.
+ * @param {import("./roster.js").Roster} roster
+ * @param {AbortSignal} signal
+ * @returns {{state: HTMLElement, holds: HTMLElement}}
+ */
+export function lineBar(roster, signal) {
+  const state = h("div", { class: "line-state", "data-line-state": "unknown" });
+  const holds = h("ul", { class: "holds", "aria-label": "What is held" });
+  const isMine = may("admin");
+  let own = null;
+  const askToHold = async () => {
+    const hold = await import("./hold.js");
+    if (!signal.aborted) hold.askToHold(roster, signal);
+  };
+  const draw = () => {
+    const { line } = roster;
+    if (!line) return;
+    state.dataset.lineState = line.state;
+    const isHeld = line.state === "held";
+    // One's own tenant goes without saying.
+    const said = line.holds.map((hold) => ({ ...hold, other: hold.tenant === own ? undefined : hold.tenant }));
+    const isOnAll = ({ app, user, other }) => !app && !user && !other;
+    const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
+    const hold = h("button", { type: "button", class: "plain small", "data-line-hold": true, onclick: askToHold }, "Hold…");
+    fill(state, lamp, said.filter(isOnAll).map((one) => held(roster, one, isMine)), isMine && hold);
+    fill(holds, said.filter((one) => !isOnAll(one)).map((one) => h("li", null, held(roster, one, isMine))));
+  };
+  roster.watch((changes) => { if (changes.has("line")) draw(); }, signal);
+  me().then(({ tenant }) => { own = tenant; draw(); }).catch(draw);
+  return { state, holds };
+}
+
+/** One hold in words: "agent travel: held by ada since 12:00: reason". */
+function held(roster, hold, isMine) {
+  const said = h("span", { role: "status" });
+  const open = h("button", { type: "button", "data-line-open": true, onclick: () => openLine(roster, hold, said, open) }, "Open");
+  const isToday = new Date(hold.since).toDateString() === new Date().toDateString();
+  const since = isToday ? timeOfDay(hold.since) : dayAndTime(hold.since);
+  return h("span", { class: "hold small" }, whom(hold), " by ", h("bdi", null, hold.by), ` since ${since}`,
+    hold.reason && [": ", h("bdi", { class: "clip", title: hold.reason }, hold.reason)], " ", isMine && open, said);
+}
+
+function whom({ app, user, other }) {
+  const of = other ? [" of ", h("bdi", null, other)] : null;
+  if (app) return ["Agent ", h("bdi", null, app), of, " is held"];
+  if (user) return ["User ", h("bdi", null, user), of, " is held"];
+  return other ? ["Tenant ", h("bdi", null, other), " is held"] : null;
+}
+
+/** Opens the line, or one hold on it, and says what came of it. */
+export async function openLine(roster, { tenant, app, user }, said, button) {
+  button.disabled = true;
+  try {
+    roster.setLine(await call("PUT", "/v1/line", { body: { state: "open", tenant, app, user } }));
+    button.hidden = true;
+    write(said, "The line is open.");
+  } catch (error) {
+    button.disabled = false;
+    said.className = "problem";
+    write(said, error.message);
+  }
+  link.dispatchEvent(new Event("line"));
+}

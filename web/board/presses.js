@@ -1,0 +1,53 @@
+// Which Stop buttons were pressed, and what came of it.
+//
+// 1. A press is known at once, before the server has answered: whoever draws the run sees it in the same frame.
+// 2. A second press stops now. A third changes nothing.
+// 3. A press that did not arrive is no press: the button is there again, and says why.
+
+import { stopRun } from "../api.js";
+import { announce } from "../dom.js";
+
+/** @type {Map<string, {force: "graceful" | "now", problem?: string, said?: string}>} by run id */
+const pressed = new Map();
+const MOST = 10_000;
+
+/** What is known of a run's Stop button; nothing if it was not pressed. */
+export const press = (run) => pressed.get(run);
+
+/** Takes note that a run is being stopped, by whatever means. */
+export function note(run, force) {
+  // The oldest are long over.
+  if (pressed.size >= MOST) pressed.delete(pressed.keys().next().value);
+  pressed.set(run, { force });
+}
+
+/** A stop of this run was refused. */
+export function refused(run, problem) {
+  pressed.set(run, { force: "graceful", problem });
+}
+
+/**
+ * Presses Stop on a run.
+ * @param {string} run
+ * @param {string} name for those who listen
+ * @param {() => void} changed called when there is something new to show, first at once
+ */
+export async function pressStop(run, name, changed) {
+  const before = pressed.get(run);
+  const isSecond = before !== undefined && !before.problem;
+  if (isSecond && before.force === "now") return;
+  const force = isSecond ? "now" : "graceful";
+  note(run, force);
+  changed();
+  announce(isSecond ? `Stopping ${name} now.` : `Stopping ${name}.`);
+  try {
+    const { reply } = await stopRun(run, { force });
+    if (reply === "too_late") announce(`${name} was already over.`);
+  } catch (error) {
+    // A cord that was pulled is pulled, even if the disk has not taken it yet.
+    if (error.body?.pulled) pressed.set(run, { force, said: error.message });
+    else refused(run, error.message);
+    announce(`${name}: ${error.message}`);
+    changed();
+  }
+}

@@ -1,0 +1,141 @@
+// Pulling the cord: stop everything, and let nothing new begin.
+//
+// 1. Before it is pulled it says what it will do: how many runs, of whom, and that the line is held until somebody opens it.
+// 2. It takes two presses and no typing: one to see what it does, one to do it.
+// 3. What has been done is told as it is, whatever went wrong with the rest: a line that is held is said to be held.
+// 4. Who may not hold the line can stop what is theirs, and is told that this is all that it does.
+
+import { call, link, post, stopRun } from "../api.js";
+import { button, dialog, nowChoice } from "./dialog.js";
+import { fill, h, write } from "../dom.js";
+import { openLine } from "./line.js";
+import { note, refused } from "./presses.js";
+import { allSettled, settling } from "./settling.js";
+import { number, several, STATE } from "../words.js";
+
+const OLD = "The board is not up to date: there may be others than these, and they are stopped as well.";
+const ALL = "Nothing new is begun until somebody opens the line. What was said and done so far is kept; each run gets its receipt.";
+const OWN = "Only these: the line stays open, and what begins later is not touched. What was said and done so far is kept.";
+
+/** Says what it will do (invariant 1), and does it if that is wanted. */
+export function askToPull(roster, signal, isAll) {
+  const { box, close, signal: until } = dialog(isAll ? "Pull the cord" : "Stop all my runs", signal);
+  const what = h("p", { class: "what", "data-cord-count": true });
+  const old = h("p", { class: "problem" });
+  const why = h("input", { id: "cord-why", autocomplete: "off", maxlength: 500 });
+  const now = nowChoice("cord-now");
+  const go = button("", () => pull(roster, { box, close, until, isAll, force: now.force(), why: why.value.trim() }),
+    { class: "cord", "data-cord-confirm": true });
+  const say = () => {
+    const live = roster.live();
+    write(what, inWords(live, isAll));
+    write(go, `${isAll ? "Hold the line and stop" : "Stop"} ${several(live.length, "run")}`);
+    write(old, roster.isReady && !roster.isOld ? "" : OLD);
+  };
+  fill(box, h("h1", null, isAll ? "Pull the cord?" : "Stop all your runs?"), what, old, h("p", null, isAll ? ALL : OWN),
+    isAll && [h("label", { for: "cord-why" }, "Why, for those who are turned away (may be empty)"), why], now.element,
+    h("div", { class: "buttons" }, go, button("Leave it", close)));
+  const watching = new AbortController();
+  roster.watch(say, AbortSignal.any([until, watching.signal]));
+  go.addEventListener("click", () => watching.abort(), { once: true });
+  say();
+  go.focus();
+}
+
+/** How many runs of whom. */
+function inWords(live, isAll) {
+  if (!live.length) return isAll ? "No run is live: there is nothing to stop." : "None of your runs is live.";
+  const count = (field) => new Set(live.map(({ row }) => row[field])).size;
+  const states = {};
+  for (const { row } of live) states[row.state] = (states[row.state] ?? 0) + 1;
+  const parts = Object.entries(states).map(([state, many]) => `${number(many)} ${STATE[state]}`);
+  const whose = `of ${several(count("user"), "user")} in ${several(count("app"), "agent")}`;
+  return `It stops ${several(live.length, "run")} ${isAll ? whose : "that are yours to stop"}: ${parts.join(", ")}.`;
+}
+
+/** Pulls it, and shows them settling. */
+async function pull(roster, how) {
+  const { box, close, until, isAll, force } = how;
+  const ids = roster.live().map(({ id }) => id);
+  for (const id of ids) note(id, force);
+  roster.drawAgain();
+  let isAnswered = false;
+  const name = h("h1", null, isAll ? "Pulling the cord…" : "Stopping…");
+  const said = h("p", { role: "status", class: "small" });
+  const pulled = () => write(name, isAll ? "The cord is pulled" : "Your runs are stopping");
+  roster.watch((changes) => { if (changes.has("line") && roster.line.state === "held") pulled(); }, until);
+  const view = settling(roster, ids, {
+    isAll: () => isAnswered, signal: until, onEnd: () => { rest.hidden = true; },
+    said: (count, time) => allSettled(count, time) + (isAll ? lineNow(roster) : ""),
+  });
+  const rest = button("Stop the rest now", () => harden({ isAll, view, said, rest }), { class: "stop", hidden: force === "now" });
+  const open = button("Open the line", () => openLine(roster, {}, said, open), { "data-line-open": true, hidden: !isAll });
+  const buttons = h("div", { class: "buttons" }, rest, open, button("Close", close));
+  fill(box, name, view.element, said, buttons);
+  const { runs, isDone } = await sent(roster, { ...how, said, ids });
+  isAnswered = true;
+  roster.drawAgain();
+  if (until.aborted) return;
+  if (isDone) {
+    pulled();
+    view.told(runs);
+    return;
+  }
+  // Asking again is safe, whatever came of this.
+  write(name, isAll ? "The cord did not get through" : "The stop did not get through");
+  const again = button(isAll ? "Pull again" : "Stop again", () => pull(roster, how), { class: "cord" });
+  fill(box, name, said, h("div", { class: "buttons" }, again, button("Close", close)));
+}
+
+const lineNow = ({ line }) => (line?.state === "held" ? " The line is held." : "");
+
+/**
+ * Sends it: whether anything is known to have been done, and what became of each run if that is known. What is said of the
+ * line is taken as it is (invariant 3).
+ */
+async function sent(roster, { isAll, force, why, said, ids }) {
+  try {
+    return { runs: isAll ? await holdAndStop(roster, force, why) : await stopOwn(force), isDone: true };
+  } catch (error) {
+    const { held, cancelled } = error.body;
+    said.className = "problem";
+    write(said, `${done(error.body)} ${error.message}`);
+    const isDone = Boolean(held || cancelled);
+    if (!isDone) for (const id of ids) refused(id, error.message);
+    return { runs: null, isDone };
+  } finally {
+    if (isAll) link.dispatchEvent(new Event("line"));
+  }
+}
+
+async function holdAndStop(roster, force, why) {
+  // The answer waits for the end of all of them: it is the proof.
+  const body = { state: "held", cancel: true, wait: true, force, ...(why && { reason: why }) };
+  const line = await call("PUT", "/v1/line", { body });
+  roster.setLine(line);
+  return line.stopped.runs;
+}
+
+const stopOwn = async (force) => (await post("/v1/cancel", { all: true, force, wait: true, note: "the page's Stop all" })).runs;
+
+/** What was done although not all went well (invariant 3). */
+function done({ held, cancelled }) {
+  if (!held && !cancelled) return "It is not known whether anything was done.";
+  return [held && "The line is held.", cancelled > 0 && `${several(cancelled, "run")} told to stop.`].filter(Boolean).join(" ");
+}
+
+async function harden({ isAll, view, said, rest }) {
+  rest.disabled = true;
+  const open = view.open();
+  for (const id of open) note(id, "now");
+  try {
+    // The line is held, so all is what is left. Where it is not there may be newer ones, so each is named.
+    if (isAll) await post("/v1/cancel", { all: true, force: "now", reason: "operator", note: "the page's cord" });
+    else for (const id of open) await stopRun(id, { force: "now", note: "the page's Stop all" });
+    rest.hidden = true;
+  } catch (error) {
+    rest.disabled = false;
+    said.className = "problem";
+    write(said, error.message);
+  }
+}

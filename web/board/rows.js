@@ -1,0 +1,292 @@
+// The rows of the board: a grid of which only what is in sight is in the page.
+//
+// 1. However many runs there are, there are as many row elements as fit the window, and a few more.
+// 2. Each element is written into, never made anew; only what is another text is written.
+// 3. A press hits the run that was shown when it began: while somebody points at the rows or is in them the order is kept, and
+//    an element that has the focus is given to no other run.
+// 4. Nothing is measured while drawing: sizes are read when the window changes, the place when it is scrolled.
+
+import { part } from "../api.js";
+import { COLUMNS, mark, put, stateOf } from "./columns.js";
+import { announce, h } from "../dom.js";
+import { press, pressStop } from "./presses.js";
+import { isLive } from "./roster.js";
+
+const SPARE = 6;
+/** How long the order is kept after a finger has left the rows, in milliseconds. */
+const AFTER_TOUCH = 2500;
+
+export class Rows {
+  /** @type {any[]} the elements; the one of place i is at i modulo their count */
+  #pool = [];
+  #height = 40;
+  #top = 0;
+  #scrolled = 0;
+  #isPointed = false;
+  #touchedUntil = 0;
+  /** The run in which the keyboard is. */
+  #active = null;
+  #columns;
+
+  /**
+   * @param {import("./look.js").Look} look
+   * @param {import("./roster.js").Roster} roster
+   * @param {{mayStop: boolean, fresh: HTMLElement, onSort: () => void, redraw: () => void,
+   *   free: () => void, signal: AbortSignal}} how `fresh` says how many new rows there are, `free` that the order is free again
+   */
+  constructor(look, roster, how) {
+    this.look = look;
+    this.roster = roster;
+    this.how = how;
+    this.#columns = COLUMNS;
+    this.head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 });
+    this.body = h("div", { class: "body", role: "rowgroup" });
+    this.element = h("div", { class: "grid", role: "grid", "aria-label": "Runs", tabindex: "-1", "data-board": true },
+      h("div", { role: "rowgroup", class: "headgroup" }, this.head, how.fresh), this.body);
+    this.#drawHead();
+    this.#listen();
+  }
+
+  /** Which columns there are depends on what the server says of runs. */
+  showColumns({ hasCost, hasTenants }) {
+    mark(this.element, "cost", hasCost ? "yes" : undefined);
+    mark(this.element, "tenants", hasTenants ? "yes" : undefined);
+  }
+
+  /** Whether the order is to be kept (invariant 3). */
+  isKept() {
+    if (!this.look.shown.length) return false;
+    const focused = document.activeElement;
+    // A button that was clicked has the focus as well, and nobody is there any more.
+    const isIn = this.body.contains(focused) && focused.matches(":focus-visible");
+    return this.#isPointed || isIn || performance.now() < this.#touchedUntil || this.#scrolled > this.#top;
+  }
+
+  /** Goes back to the first row, if that is out of sight. */
+  toTop() {
+    if (this.#scrolled > this.#top) scrollTo({ top: 0 });
+  }
+
+  #listen() {
+    const { signal } = this.how;
+    const on = (target, type, work, more) => target.addEventListener(type, work, { signal, ...more });
+    on(this.body, "pointerenter", ({ pointerType }) => { if (pointerType === "mouse") this.#isPointed = true; });
+    on(this.body, "pointerleave", () => this.#left());
+    on(this.body, "pointerdown", ({ pointerType }) => {
+      if (pointerType !== "mouse") this.#touchedUntil = performance.now() + AFTER_TOUCH;
+    });
+    on(this.body, "focusin", ({ target }) => this.#entered(target));
+    on(this.body, "focusout", () => setTimeout(() => this.how.redraw()));
+    on(this.body, "click", (event) => this.#clicked(event));
+    on(this.element, "keydown", (event) => this.#key(event));
+    on(window, "scroll", () => { this.#scrolled = scrollY; this.how.redraw(); }, { passive: true });
+    on(window, "resize", () => this.measure());
+  }
+
+  #left() {
+    this.#isPointed = false;
+    this.how.free();
+  }
+
+  /** Reads the sizes: after the window or what stands above the rows has changed (invariant 4). */
+  measure() {
+    if (this.element.hidden) return;
+    this.#scrolled = scrollY;
+    const under = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--under")) || 0;
+    // How far it can be scrolled before the first row goes under what stays at the top.
+    this.#top = this.body.getBoundingClientRect().top + scrollY - under - this.body.previousElementSibling.offsetHeight;
+    const height = Number.parseFloat(getComputedStyle(this.element).getPropertyValue("--row"));
+    if (height) this.#height = height;
+    const wanted = Math.ceil(innerHeight / this.#height) + 2 * SPARE;
+    while (this.#pool.length < wanted) this.#pool.push(this.#make());
+    for (const spare of this.#pool.splice(wanted)) spare.element.remove();
+    for (const one of this.#pool) one.at = -1;
+    this.how.redraw();
+  }
+
+  #make() {
+    const element = h("div", { class: "row", role: "row", tabindex: "-1", hidden: true });
+    const parts = this.#columns.map((column) => {
+      const cell = h("div", { role: "gridcell", class: `cell ${column.isNumber ? "number" : ""}`, "data-column": column.key });
+      element.append(cell);
+      return column.make(cell);
+    });
+    const label = document.createTextNode("");
+    const stop = h("button", { type: "button", class: "stop", tabindex: "-1" }, label);
+    const yes = h("a", { class: "yes", tabindex: "-1", hidden: true }, "Answer");
+    element.append(h("div", { role: "gridcell", class: "cell act" }, yes, stop));
+    this.body.append(element);
+    const one = { element, parts, stop, label, yes, entry: null, at: -1 };
+    element.one = one;
+    return one;
+  }
+
+  /** Draws what is in sight. */
+  draw() {
+    const { shown } = this.look;
+    const height = `${shown.length * this.#height}px`;
+    if (this.body.style.height !== height) {
+      this.body.style.height = height;
+      this.element.setAttribute("aria-rowcount", shown.length + 1);
+    }
+    const count = this.#pool.length;
+    if (!count) return;
+    const first = Math.max(0, Math.min(Math.floor((this.#scrolled - this.#top) / this.#height) - SPARE, shown.length - count));
+    for (let at = first; at < first + count; at += 1) this.#place(this.#pool[at % count], at, shown[at]);
+  }
+
+  #place(one, at, entry) {
+    if (!entry) {
+      if (!one.element.hidden) this.#give(one, null);
+      one.element.hidden = true;
+      one.at = -1;
+      return;
+    }
+    if (one.entry !== entry) this.#give(one, entry);
+    if (one.at !== at) {
+      one.at = at;
+      one.element.style.transform = `translateY(${at * this.#height}px)`;
+      one.element.setAttribute("aria-rowindex", at + 2);
+    }
+    if (one.element.hidden) one.element.hidden = false;
+    this.#write(one);
+  }
+
+  /** Gives an element to another run. If it has the focus, the grid takes that: a key must not hit the other run. */
+  #give(one, entry) {
+    if (one.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
+    one.entry = entry;
+    if (!entry) return;
+    const { app, session, user } = entry.row;
+    one.element.dataset.run = entry.id;
+    one.yes.setAttribute("href", `#/chat/${part(app)}/${part(session)}?user=${part(user)}`);
+    this.#setActive(one);
+  }
+
+  #setActive(one) {
+    const index = one.entry && one.entry.id === this.#active ? "0" : "-1";
+    if (one.element.getAttribute("tabindex") === index) return;
+    for (const item of [one.element, one.stop, ...one.element.querySelectorAll("a")]) item.setAttribute("tabindex", index);
+  }
+
+  #write(one) {
+    const { entry, parts } = one;
+    for (let at = 0; at < parts.length; at += 1) this.#columns[at].draw(parts[at], entry, this.roster);
+    const state = stateOf(entry);
+    mark(one.element, "state", state);
+    if (one.yes.hidden === (state === "waiting")) one.yes.hidden = state !== "waiting";
+    const pressed = press(entry.id);
+    const isOpen = isLive(entry) && this.how.mayStop;
+    if (one.stop.hidden === isOpen) {
+      // Who pressed it stays where they were.
+      if (one.stop === document.activeElement) one.element.focus({ preventScroll: true });
+      one.stop.hidden = !isOpen;
+    }
+    if (!isOpen) return;
+    const isStopping = (pressed && !pressed.problem) || entry.row.state === "cancelling";
+    const isNow = pressed?.force === "now" || entry.row.cancel?.force === "now";
+    put(one.label, !isStopping ? "Stop" : isNow ? "Stopping now…" : "Stopping…");
+    mark(one.stop, "pressed", isStopping ? (isNow ? "now" : "once") : undefined);
+    const name = isStopping && !isNow ? `Stop now: ${entry.row.title}` : `Stop: ${entry.row.title}`;
+    if (one.stop.getAttribute("aria-label") !== name) {
+      one.stop.setAttribute("aria-label", name);
+      one.stop.title = isStopping && !isNow ? "Press again to stop it now" : "";
+    }
+  }
+
+  /* What people do. */
+
+  #one(target) { return target.closest?.(".row")?.one; }
+
+  #clicked(event) {
+    const one = this.#one(event.target);
+    if (!one?.entry) return;
+    if (event.target.closest(".stop")) {
+      // A run that was already stopping when it came into sight is stopped now.
+      this.#stop(one);
+    } else if (!event.target.closest("a, button") && !String(getSelection())) {
+      this.#open(one.entry);
+    }
+  }
+
+  #stop(one) {
+    const { entry } = one;
+    // Only this row: nothing may stand between a press and its frame.
+    const changed = () => (one.entry === entry ? this.#write(one) : this.how.redraw());
+    pressStop(entry.id, entry.row.title || "the run", changed);
+  }
+
+  #open(entry) { location.hash = `#/run/${part(entry.id)}`; }
+
+  #entered(target) {
+    const one = this.#one(target);
+    if (!one?.entry || one.entry.id === this.#active) return;
+    this.#active = one.entry.id;
+    for (const each of this.#pool) this.#setActive(each);
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest(".head")) return;
+    const { shown } = this.look;
+    const page = Math.max(1, Math.floor(innerHeight / this.#height) - 4);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -shown.length, End: shown.length };
+    if (event.key in steps) {
+      event.preventDefault();
+      const at = shown.findIndex(({ id }) => id === this.#active);
+      this.focus(Math.max(0, Math.min(shown.length - 1, at + steps[event.key])));
+    } else if (event.key === "Enter" && event.target.matches(".row")) {
+      event.preventDefault();
+      this.#open(event.target.one.entry);
+    }
+  }
+
+  /** Puts the keyboard into the row at a place, which comes into sight. */
+  focus(at) {
+    const entry = this.look.shown[at];
+    if (!entry) return;
+    this.#active = entry.id;
+    const top = this.#top + at * this.#height;
+    // Above it are the bars that stay, and the head.
+    const space = innerHeight - (this.body.getBoundingClientRect().top + scrollY - this.#top) - this.#height;
+    if (top < this.#scrolled) scrollTo({ top });
+    else if (top > this.#scrolled + space - this.#height) scrollTo({ top: top - space + this.#height });
+    this.#scrolled = scrollY;
+    this.draw();
+    const one = this.#pool.find((each) => each.entry === entry && !each.element.hidden);
+    for (const each of this.#pool) this.#setActive(each);
+    one?.element.focus({ preventScroll: true });
+  }
+
+  /** Without a row of its own the first one is where Tab leads. */
+  offerTab() {
+    const { shown } = this.look;
+    if (shown.some(({ id }) => id === this.#active)) return;
+    this.#active = shown[0]?.id ?? null;
+    for (const each of this.#pool) this.#setActive(each);
+  }
+
+  #drawHead() {
+    const { signal } = this.how;
+    for (const { key, name, isNumber } of this.#columns) {
+      const button = h("button", { type: "button", class: "plain sort" }, name);
+      button.addEventListener("click", () => {
+        this.look.sortBy(key);
+        this.sorted();
+        announce(`Sorted by ${name}, ${this.look.isDown ? "descending" : "ascending"}.`);
+        this.how.onSort();
+      }, { signal });
+      this.head.append(h("div", { role: "columnheader", class: `cell ${isNumber ? "number" : ""}`, "data-column": key }, button));
+    }
+    this.head.append(h("div", { role: "columnheader", class: "cell act" }, h("span", { class: "unseen" }, "Stop")));
+    this.sorted();
+  }
+
+  /** Shows in the head by what is sorted. */
+  sorted() {
+    for (const cell of this.head.querySelectorAll("[data-column]")) {
+      const isIt = cell.dataset.column === this.look.column;
+      if (isIt) cell.setAttribute("aria-sort", this.look.isDown ? "descending" : "ascending");
+      else cell.removeAttribute("aria-sort");
+    }
+  }
+}

@@ -1,0 +1,179 @@
+// Runs that were told to stop, until all of them have settled.
+//
+// 1. A run counts as settled when the server has said so, and not before.
+// 2. What is shown is the server's account: how long each took, what it left, how it ended.
+// 3. One that is no more on the board (the feed was gone meanwhile) is asked for by its id.
+
+import { get, part } from "../api.js";
+import { announce, fill, h, write } from "../dom.js";
+import { doing, number, OUTCOME, several, span, spanUs } from "../words.js";
+
+/** How many that are still open are named, and how many receipts are listed. */
+const NAMED = 6;
+const LISTED = 200;
+/** How long the board's account of each end is waited for when all are known to have settled, in milliseconds. */
+const PATIENCE = 2000;
+
+/**
+ * Shows these runs settling.
+ * @param {import("./roster.js").Roster} roster
+ * @param {string[]} ids
+ * @param {{isAll: () => boolean, said: (count: number, time: string) => string, signal: AbortSignal, onEnd?: () => void}} how
+ *   `isAll` knows whether it is known what will be stopped; `said` says that all have settled
+ * @returns {{element: HTMLElement, open: () => string[], told: (runs: any[] | null) => void}} `told` takes what the server
+ *   answered of each: these are the runs, and no others
+ */
+export function settling(roster, ids, how) {
+  const runs = new Map(ids.map((id) => [id, roster.entries.get(id)?.row ?? null]));
+  const since = roster.now();
+  const bar = h("progress", { class: "settling-bar", max: runs.size, value: 0, "aria-label": "Settled" });
+  const count = h("p", { class: "count number", "data-settled": 0 });
+  const times = h("p", { class: "small soft number" });
+  const still = h("ul", { class: "still" });
+  const leaks = h("div", { class: "leaks" });
+  const receipts = h("details", { class: "receipts", hidden: true });
+  const element = h("div", { class: "settling", "data-settling": true }, count, bar, times, leaks, still, receipts);
+  let isOver = false;
+  let patience = Infinity;
+
+  const look = () => {
+    if (isOver) return;
+    for (const id of runs.keys()) runs.set(id, newer(runs.get(id), roster.entries.get(id)?.row));
+    const all = [...runs.values()];
+    const over = all.filter((row) => row?.state === "settled");
+    bar.max = Math.max(1, runs.size);
+    bar.value = over.length;
+    count.dataset.settled = over.length;
+    write(times, took(over));
+    const isTold = over.every((row) => row.settled_at || !roster.entries.has(row.run_id)) || performance.now() > patience;
+    if (how.isAll() && over.length === runs.size && isTold) return end(over);
+    write(count, `${number(over.length)} of ${several(runs.size, "run")} settled`);
+    fill(still, stillOpen(all.filter((row) => row && row.state !== "settled"), roster));
+    fill(leaks, leaked(over));
+  };
+  const end = (over) => {
+    isOver = true;
+    write(count, how.said(runs.size, inAll(over, since)));
+    announce(count.textContent);
+    fill(still);
+    fill(leaks, ended(over), leaked(over));
+    receipts.hidden = over.length === 0;
+    fill(receipts, listed(over));
+    element.dataset.settling = "over";
+    how.onEnd?.();
+  };
+  roster.watch((changes) => {
+    if (changes.has("rows") || changes.has("ready") || changes.has("second")) look();
+    if (changes.has("ready")) askFor(runs, roster, how.signal).then(look);
+  }, how.signal);
+  look();
+  const told = (answers) => {
+    if (answers) tell(runs, answers);
+    // The answer may be here before the board has told how each ended.
+    patience = performance.now() + PATIENCE;
+    setTimeout(look, PATIENCE + 1);
+    look();
+    askFor(runs, roster, how.signal).then(look);
+  };
+  return { element, told, open: () => [...runs].filter(([, row]) => row?.state !== "settled").map(([id]) => id) };
+}
+
+/** These are the runs, as the server answered. */
+function tell(runs, answers) {
+  const before = new Map(runs);
+  runs.clear();
+  for (const { run_id, state, outcome, leaked } of answers) {
+    const row = before.get(run_id);
+    const isNews = state === "settled" && (row?.state !== "settled" || row.isUnseen);
+    runs.set(run_id, isNews ? { ...row, run_id, state, outcome, leaked: leaked?.length, isUnseen: false } : row ?? null);
+  }
+}
+
+/** All of them have settled, in words. */
+export function allSettled(count, time) {
+  if (count === 0) return "There was nothing to stop.";
+  return count === 1 ? `The run has settled in ${time}.` : `All ${number(count)} runs have settled in ${time}.`;
+}
+
+/** What is over stays over; the board's own account of the end is the fullest. */
+const newer = (before, now) => (before?.state === "settled" && !now?.settled_at ? before : now ?? before);
+
+/** Asks for those that are no more on the board (invariant 3), a few at a time. */
+async function askFor(runs, roster, signal) {
+  const isKnown = (id, row) => roster.entries.has(id) || (row?.state === "settled" && !row.isUnseen);
+  const left = [...runs].filter(([id, row]) => !isKnown(id, row)).map(([id]) => id);
+  const work = async () => {
+    for (let id = left.shift(); id !== undefined && !signal.aborted; id = left.shift()) {
+      const found = await get(`/v1/runs/${part(id)}`, { signal }).catch(() => null);
+      if (found && runs.has(id)) runs.set(id, { ...runs.get(id), ...found, isUnseen: false });
+    }
+  };
+  await Promise.all([work(), work(), work()]);
+}
+
+/** How long all of them took, by the server's clock: from the first request that was made for this to the last end. */
+function inAll(over, since) {
+  const asked = ({ cancel }) => (cancel ? Date.parse(cancel.requested_at) : NaN);
+  // Those that were asked before by others have taken longer, and not on account of this. Clocks differ a little.
+  const own = over.filter((row) => asked(row) > since - 1000);
+  const first = own.reduce((earliest, row) => Math.min(earliest, asked(row)), Infinity);
+  const last = over.reduce((latest, row) => (row.settled_at ? Math.max(latest, Date.parse(row.settled_at)) : latest), 0);
+  const slowest = own.reduce((longest, { took_us = 0 }) => Math.max(longest, took_us / 1000), 0);
+  const all = Math.max(last - Math.min(first, last), slowest);
+  return all > 0 ? span(all) : "less than 1 ms";
+}
+
+/** How long it took: the first, the median, the slowest. */
+function took(over) {
+  // Of those that have left the board it is in their receipts.
+  const times = over.map(({ took_us }) => took_us).filter((us) => us !== undefined && us !== null).sort((a, b) => a - b);
+  if (!times.length) return "";
+  if (times.length === 1) return `It took ${spanUs(times[0])} from the request.`;
+  const median = times[Math.floor((times.length - 1) / 2)];
+  const which = times.length < over.length ? ` (of the ${number(times.length)} that the board was told of)` : "";
+  return `From the request${which}: first ${spanUs(times[0])}, median ${spanUs(median)}, slowest ${spanUs(times.at(-1))}.`;
+}
+
+function stillOpen(open, roster) {
+  const since = (row) => Date.parse(row.cancel?.requested_at ?? row.accepted_at);
+  const longest = open.sort((a, b) => since(a) - since(b));
+  const items = longest.slice(0, NAMED).map((row) => h("li", null,
+    h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id), " ",
+    h("span", { class: "soft small" }, at(row), row.cancel ? `, asked ${seconds(roster.now() - since(row))} ago` : "")));
+  if (longest.length > NAMED) items.push(h("li", { class: "soft small" }, `and ${several(longest.length - NAMED, "other")}`));
+  return items;
+}
+
+const seconds = (ms) => `${Math.max(0, Math.floor(ms / 1000))} s`;
+
+/** What keeps a run that is stopping. */
+function at(row) {
+  if (row.tools?.length) return `tools: ${row.tools.join(", ")}`;
+  return doing({ ...row, state: row.state === "cancelling" ? "running" : row.state });
+}
+
+function leaked(over) {
+  const leaky = over.filter((row) => row.leaked);
+  return leaky.map((row) => h("p", { class: "problem" }, `Leaked: ${several(row.leaked, "call")} of `,
+    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), " went on after the run."));
+}
+
+/** How they ended: not all that was told to stop was stopped. */
+function ended(over) {
+  const kinds = {};
+  for (const { outcome } of over) kinds[outcome?.kind] = (kinds[outcome?.kind] ?? 0) + 1;
+  const words = Object.entries(kinds).map(([kind, count]) => `${number(count)} ${OUTCOME[kind] ?? kind}`);
+  return words.length ? h("p", { class: "small" }, `${words.join(", ")}.`) : null;
+}
+
+const receipt = (row) => `#/run/${part(row.run_id)}/receipt`;
+
+function listed(over) {
+  const slowest = [...over].sort((a, b) => (b.took_us ?? 0) - (a.took_us ?? 0));
+  const time = ({ took_us }) => (took_us === undefined ? "" : spanUs(took_us));
+  const items = slowest.slice(0, LISTED).map((row) => h("li", null,
+    h("a", { href: receipt(row) }, h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id)), " ",
+    h("span", { class: "soft small number" }, time(row), " ", row.user)));
+  if (over.length > LISTED) items.push(h("li", null, h("a", { href: "#/runs?state=settled" }, "all the others")));
+  return [h("summary", null, `${several(over.length, "receipt")}, the slowest first`), h("ul", null, items)];
+}

@@ -1,0 +1,121 @@
+// The strip chart: runs that are live, and how long stops took, second by second over the last five minutes.
+//
+// 1. Drawn to scale, with its scale beside it: runs from 0, the time of stops by powers of ten.
+// 2. What it shows is also said in words, for those who do not see it, and for everybody.
+// 3. Drawn once a second at most; the colours are the style sheet's.
+
+import { h, set, write } from "../dom.js";
+import { number, spanUs } from "../words.js";
+
+const SECONDS = 300;
+const WIDE = 600;
+const HIGH = 60;
+/** A line at the bottom and at the top must not be cut in half. */
+const EDGE = 2;
+
+/** Makes the chart. @returns {{element: HTMLElement, draw: (past: any[], now: number) => void}} */
+export function strip() {
+  const live = panel("Runs live", ["area", "line"]);
+  const stops = panel("How long stops took, each second", ["reach", "slowest", "median"]);
+  const said = h("p", { class: "said number", "data-summary": true });
+  const dot = (kind) => h("i", { class: `dot ${kind}` });
+  stops.name.append(h("span", { class: "key soft" }, dot("median"), "median ", dot("slowest"), "slowest"));
+  const element = h("section", { class: "strip", "aria-label": "The last five minutes" }, said,
+    h("div", { class: "panels", "aria-hidden": "true" }, live.element, stops.element));
+  return {
+    element,
+    draw(past, now) {
+      drawLive(live, past, now);
+      drawStops(stops, past, now);
+      write(said, summary(past, now));
+    },
+  };
+}
+
+function panel(name, kinds) {
+  const path = (kind) => h("svg:path", { class: kind, "vector-effect": "non-scaling-stroke" });
+  const drawn = Object.fromEntries(kinds.map((kind) => [kind, path(kind)]));
+  const scale = h("div", { class: "scale soft number" });
+  const grid = path("gridline");
+  const svg = h("svg:svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none" }, grid, Object.values(drawn));
+  const title = h("div", { class: "name small" }, name);
+  const marks = ["−5 min", "−4", "−3", "−2", "−1", "now"].map((text) => h("span", null, text));
+  const time = h("div", { class: "time soft number" }, marks);
+  return { element: h("div", { class: "panel" }, title, scale, svg, time), name: title, scale, grid, drawn };
+}
+
+/** Where a second stands: now is at the right. */
+const across = (second, now) => WIDE - ((now - Date.parse(second.at)) / 1000 / SECONDS) * WIDE;
+const round = (value) => Math.round(value * 10) / 10;
+
+function drawLive({ drawn, scale, grid }, past, now) {
+  const most = nice(Math.max(1, ...past.map(({ live }) => live)));
+  const y = (value) => round(HIGH - EDGE - (value / most) * (HIGH - 2 * EDGE));
+  const seen = past.filter((second) => across(second, now) >= 0);
+  const points = seen.map((second) => `${round(Math.min(WIDE, across(second, now)))} ${y(second.live)}`);
+  const line = points.length ? `M${points.join("L")}` : "";
+  set(drawn.line, "d", line);
+  const from = seen[0] ? round(across(seen[0], now)) : 0;
+  const to = seen.length ? round(Math.min(WIDE, across(seen.at(-1), now))) : 0;
+  set(drawn.area, "d", line && `${line}L${to} ${HIGH}L${from} ${HIGH}Z`);
+  set(grid, "d", [0, most / 2, most].map((value) => `M0 ${y(value)}H${WIDE}`).join(""));
+  labels(scale, [[most, number(most)], [0, "0"]], y);
+}
+
+function drawStops({ drawn, scale, grid }, past, now) {
+  const seen = past.filter((second) => second.cancelled > 0 && second.slowest_us !== null && across(second, now) >= 0);
+  const low = Math.min(3, ...seen.map(({ median_us }) => Math.floor(Math.log10(Math.max(1, median_us)))));
+  const high = Math.max(6, ...seen.map(({ slowest_us }) => Math.ceil(Math.log10(Math.max(1, slowest_us)))));
+  const y = (us) => round(HIGH - EDGE - ((Math.log10(Math.max(1, us)) - low) / (high - low)) * (HIGH - 2 * EDGE));
+  const dots = (field) => seen.map((second) => `M${round(across(second, now))} ${y(second[field])}h.01`).join("");
+  set(drawn.median, "d", dots("median_us"));
+  set(drawn.slowest, "d", dots("slowest_us"));
+  const reach = (second) => `M${round(across(second, now))} ${y(second.median_us)}V${y(second.slowest_us)}`;
+  set(drawn.reach, "d", seen.map(reach).join(""));
+  const powers = Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step));
+  set(grid, "d", powers.map((us) => `M0 ${y(us)}H${WIDE}`).join(""));
+  // As many as there is space for.
+  const every = powers.length > 5 ? 2 : 1;
+  labels(scale, powers.filter((_, at) => at % every === 0).map((us) => [us, spanUs(us).replace(".0", "")]), y);
+}
+
+/** Writes the scale, if it is another one. */
+function labels(scale, all, y) {
+  const wanted = JSON.stringify(all);
+  if (scale.dataset.shown === wanted) return;
+  scale.dataset.shown = wanted;
+  scale.replaceChildren(...all.map(([value, text]) => {
+    const label = h("span", null, text);
+    label.style.top = `${(y(value) / HIGH) * 100}%`;
+    return label;
+  }));
+}
+
+/** The next number that is easy to read: 1, 2 or 5 with noughts, and even. */
+function nice(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return Math.max(2, [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value));
+}
+
+/** The last minute in words (invariant 2). */
+function summary(past, now) {
+  const live = past.at(-1)?.live ?? 0;
+  const minute = past.filter(({ at }) => now - Date.parse(at) < 60_000);
+  const sum = (field) => minute.reduce((all, second) => all + (second[field] ?? 0), 0);
+  const stops = minute.filter(({ cancelled, median_us }) => cancelled > 0 && median_us !== null);
+  const begun = `${number(live)} live. In the last minute ${number(sum("begun"))} begun, ${number(sum("settled"))} settled`;
+  if (!stops.length) return `${begun}, none stopped.`;
+  const stopped = sum("cancelled");
+  const slowest = Math.max(...stops.map(({ slowest_us }) => slowest_us));
+  const about = stops.length > 1 ? "about " : "";
+  if (stopped === 1) return `${begun}, 1 stopped: it took ${spanUs(slowest)}.`;
+  return `${begun}, ${number(stopped)} stopped: median ${about}${spanUs(middle(stops))}, slowest ${spanUs(slowest)}.`;
+}
+
+/** The median of the seconds' medians, each as often as there were stops in it. */
+function middle(stops) {
+  const order = [...stops].sort((a, b) => a.median_us - b.median_us);
+  const half = order.reduce((all, { cancelled }) => all + cancelled, 0) / 2;
+  let passed = 0;
+  return order.find(({ cancelled }) => (passed += cancelled) >= half).median_us;
+}

@@ -1,0 +1,157 @@
+// Stop by filter: stops what the confirmation showed.
+//
+// 1. Where the filter is exactly an app, a user or both, the server is told so, and stops all of them in one go.
+// 2. Else the runs are those that were there when the question was asked, and each is stopped by its id: a selector would hit
+//    others that nobody saw.
+// 3. What became of each is said: stopped, already over, or refused and why.
+
+import { post, stopRun } from "../api.js";
+import { button, dialog, nowChoice } from "./dialog.js";
+import { fill, h, write } from "../dom.js";
+import { note, refused } from "./presses.js";
+import { allSettled, settling } from "./settling.js";
+import { number, several, STATE } from "../words.js";
+
+/** How many are asked for at one time: the browser opens few connections, and a Stop on a row must still get through. */
+const AT_ONCE = 4;
+const LISTED = 100;
+const NOTE = "the page's stop by filter";
+
+/**
+ * Asks, and stops.
+ * @param {import("./look.js").Look} look
+ * @param {import("./roster.js").Roster} roster
+ * @param {AbortSignal} signal
+ * @param {() => void} changed there is something new to show in the rows
+ */
+export function stopThese(look, roster, signal, changed) {
+  const { box, close, signal: until } = dialog("Stop these runs", signal);
+  const asked = { ...look.filter };
+  const entries = look.meant(roster);
+  const selector = selected(look, entries);
+  const meant = () => (selector ? look.meant(roster) : entries.filter(({ row }) => row.state !== "settled"));
+  const what = h("p", { class: "what", "data-these-count": true });
+  const list = h("ul", { class: "still" });
+  const now = nowChoice("these-now");
+  const pulled = () => {
+    watching.abort();
+    pull({ roster, box, close, until, selector, ids: meant().map(({ id }) => id), force: now.force(), changed });
+  };
+  const go = button("", pulled, { class: "cord", "data-these-confirm": true });
+  const say = () => {
+    const those = meant();
+    write(what, inWords(asked, those.length, entries.length, selector));
+    write(go, `Stop ${several(those.length, "run")}`);
+    go.disabled = those.length === 0;
+    fill(list, named(those));
+  };
+  fill(box, h("h1", null, "Stop these runs?"), what, list, now.element,
+    h("div", { class: "buttons" }, go, button("Leave it", close)));
+  const watching = new AbortController();
+  roster.watch((changes) => { if (changes.has("rows")) say(); }, AbortSignal.any([until, watching.signal]));
+  say();
+  go.focus();
+}
+
+function named(entries) {
+  const items = entries.slice(0, LISTED).map(({ row }) => h("li", null,
+    h("bdi", { dir: "auto", class: "clip" }, row.title || row.run_id),
+    h("span", { class: "soft small" }, row.app, ", ", row.user)));
+  if (entries.length > LISTED) items.push(h("li", { class: "soft" }, `and ${number(entries.length - LISTED)} more`));
+  return items;
+}
+
+/** The server's selector for exactly these, if there is one. */
+function selected(look, entries) {
+  if (!look.isSelector) return null;
+  const { app, user } = look.filter;
+  // A selector is of one tenant.
+  const tenants = new Set(entries.map(({ row }) => row.tenant));
+  if (tenants.size !== 1) return null;
+  const [tenant] = tenants;
+  return { ...(app && { app }), ...(user && { user }), ...(tenant && { tenant }) };
+}
+
+function inWords({ app, user, state, text }, count, first, selector) {
+  const which = [app && `of the agent ${app}`, user && `of the user ${user}`, state && `(${STATE[state]})`];
+  const named = [...which, text && `with “${text}”`].filter(Boolean).join(" ");
+  if (selector) return `It stops all runs ${named}: ${number(count)} now. Those that begin later are not touched.`;
+  const over = first - count;
+  const less = over ? ` ${number(over)} of them ${over === 1 ? "is" : "are"} over by now.` : "";
+  return `It stops exactly these ${several(count, "run")} ${named}, and no others.${less}`;
+}
+
+/** Stops them, and shows them settling. */
+async function pull({ roster, box, close, until, selector, ids, force, changed }) {
+  let isAnswered = false;
+  const said = h("p", { role: "status", class: "small" });
+  const problems = h("ul", { class: "still" });
+  const view = settling(roster, ids, {
+    isAll: () => isAnswered, signal: until,
+    said: allSettled,
+  });
+  fill(box, h("h1", null, "Stopping"), view.element, said, problems, h("div", { class: "buttons" }, button("Close", close)));
+  for (const id of ids) note(id, force);
+  changed();
+  const progress = (many) => write(said, `${number(many)} of ${several(ids.length, "run")} asked`);
+  const done = selector ? await atOnce(selector, force, ids) : await oneByOne(ids, force, progress);
+  changed();
+  isAnswered = true;
+  if (until.aborted) return;
+  write(said, told(done));
+  const name = (id) => h("bdi", { class: "clip" }, roster.entries.get(id)?.row.title ?? id);
+  const why = (id, text) => h("li", { class: "problem" }, name(id), text);
+  fill(problems, done.refused.slice(0, LISTED).map(({ id, text }) => why(id, text)));
+  view.told(done.runs);
+}
+
+function told({ runs, stopped, refused: not, problem }) {
+  const over = (runs?.length ?? 0) - stopped;
+  const besides = [over && `${number(over)} already over`, not.length && `${number(not.length)} refused`];
+  return `${[`${several(stopped, "run")} told to stop`, ...besides].filter(Boolean).join(", ")}.${problem ? ` ${problem}` : ""}`;
+}
+
+const isOver = ({ reply }) => reply === "too_late" || reply === "not_running";
+
+async function atOnce(selector, force, ids) {
+  try {
+    const { runs } = await post("/v1/cancel", { ...selector, force, note: NOTE });
+    return { runs, stopped: runs.filter((run) => !isOver(run)).length, refused: [] };
+  } catch (error) {
+    // How many were told to stop is known even if the disk has not taken it.
+    const stopped = error.body?.cancelled ?? 0;
+    if (stopped === 0) for (const id of ids) refused(id, error.message);
+    return { runs: null, stopped, refused: [], problem: error.message };
+  }
+}
+
+async function oneByOne(ids, force, progress) {
+  const done = { runs: [], stopped: 0, refused: [] };
+  const left = [...ids];
+  let many = 0;
+  const work = async () => {
+    for (let id = left.shift(); id !== undefined; id = left.shift()) {
+      await one(id, force, done);
+      progress((many += 1));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return done;
+}
+
+async function one(id, force, done) {
+  try {
+    const run = await stopRun(id, { force, note: NOTE });
+    done.runs.push(run);
+    if (!isOver(run)) done.stopped += 1;
+  } catch (error) {
+    if (error.body?.pulled) {
+      // A cord that was pulled is pulled, even if the disk has not taken it yet.
+      done.runs.push({ run_id: id });
+      done.stopped += 1;
+      return;
+    }
+    refused(id, error.message);
+    done.refused.push({ id, text: error.message });
+  }
+}

@@ -1,0 +1,238 @@
+// One run, as it is read: the prompt, the answer as it comes, and how it ended.
+//
+// 1. What is shown is folded from the feed and from nothing else, so a reload and a second tab show the same.
+// 2. Cut is what has settled as cut. A stop that was asked for is shown as asked for.
+// 3. A part is drawn once, and then only what has come of it. Of very many, some are drawn in each frame.
+
+import { Card } from "./card.js";
+import { everyFrame, fill, h, write } from "../dom.js";
+import { forceOf, fold, learn, newRun, textOf, usageOf } from "./fold.js";
+import { longText } from "../long.js";
+import { safeAddress } from "./inline.js";
+import { Markdown } from "./markdown.js";
+import { dayAndTime, figure, figureInFull, REASON, span, timeOfDay } from "../words.js";
+
+/** How long parts are drawn anew in one frame, in milliseconds. */
+const SHARE = 12;
+
+/** A run that is drawn. */
+export class Answer {
+  /**
+   * @param {string} id
+   * @param {{title?: string, wasOver?: boolean, signal: AbortSignal, onStop: (answer: Answer) => void}} more `wasOver`: it is
+   *   known to be over before its feed says so
+   */
+  constructor(id, { title = "", wasOver = false, signal, onStop }) {
+    this.run = newRun(id);
+    this.wasOver = wasOver;
+    this.signal = signal;
+    /** How hard somebody pressed Stop here, before the server has said so. */
+    this.pressed = null;
+    this.drawers = new Map();
+    this.later = everyFrame(() => this.draw(), signal);
+    this.prompt = h("div", { class: "prompt", dir: "auto" }, title);
+    this.parts = h("div", { class: "parts" });
+    this.words = h("span");
+    this.back = h("button", { type: "button", class: "stop", onclick: () => onStop(this) }, "Stop");
+    this.doing = h("p", { class: "doing soft" }, this.words, this.back);
+    this.mark = h("div", { class: "mark" });
+    this.foot = h("footer", { class: "soft small" });
+    this.element = h("article", { class: "run", "data-run": id, tabindex: "-1" },
+      h("h2", { class: "unseen" }, "Prompt and answer"), this.prompt, this.parts, this.doing, this.mark, this.foot);
+    this.draw();
+  }
+
+  get id() { return this.run.id; }
+  get isOver() { return this.wasOver || this.run.state === "settled"; }
+  /** Whether it was asked to stop, by anybody. */
+  get isStopping() { return this.run.state === "cancelling" || (this.pressed !== null && !this.isOver); }
+  get force() { return forceOf(this.run); }
+
+  /** It has another id than the one that was chosen for it. */
+  rename(id) {
+    this.run.id = id;
+    this.element.dataset.run = id;
+  }
+
+  /** Takes items of the feed. `now` is given for those that are of this moment. */
+  take(items, now) {
+    for (const item of items) fold(this.run, item, now);
+    this.draw();
+  }
+
+  /** Takes what was learnt after the end. */
+  learn(receipt) {
+    learn(this.run, receipt);
+    this.draw();
+  }
+
+  /** Says something of it that is not in its feed, such as that it is being sent. */
+  say(words) {
+    this.said = words;
+    this.drawDoing();
+  }
+
+  draw() {
+    const { run, element } = this;
+    element.dataset.state = run.state;
+    element.setAttribute("aria-busy", String(run.state !== "settled"));
+    if (run.prompt && !this.hasPrompt) this.drawPrompt();
+    this.drawParts();
+    this.drawDoing();
+    if (run.outcome && !this.hasEnd) this.drawEnd();
+    this.drawFoot();
+  }
+
+  drawPrompt() {
+    this.hasPrompt = true;
+    const nodes = this.run.prompt.map((part) => (part.type === "image" ? imageLink(part) : longText(part.text ?? "")));
+    fill(this.prompt, nodes);
+    if (this.run.acceptedAt) this.prompt.title = dayAndTime(this.run.acceptedAt);
+  }
+
+  drawParts() {
+    const { run, parts, drawers } = this;
+    const end = performance.now() + SHARE;
+    let last = null;
+    for (const part of run.parts) {
+      let drawer = drawers.get(part);
+      if (!drawer && performance.now() > end) {
+        this.later();
+        break;
+      }
+      if (!drawer) {
+        drawer = DRAW[part.kind](part, this);
+        drawers.set(part, drawer);
+      }
+      drawer.update();
+      const next = last ? last.nextSibling : parts.firstChild;
+      if (next !== drawer.element) parts.insertBefore(drawer.element, next);
+      last = drawer.element;
+    }
+    if (drawers.size === run.parts.length) return;
+    // What was shown and is not on record.
+    const kept = new Set(run.parts);
+    for (const [part, { element }] of drawers) {
+      if (kept.has(part)) continue;
+      element.remove();
+      drawers.delete(part);
+    }
+  }
+
+  /** What goes on while nothing is to be seen. */
+  drawDoing() {
+    const { run, doing } = this;
+    const last = run.parts.at(-1);
+    const isAlive = last && (last.isOpen || last.stage === "runs" || last.stage === "waits" || last.kind === "again");
+    const words = this.said ?? (!run.acceptedAt ? "" : this.isStopping ? "Stopping…"
+      : run.state === "queued" ? "Waits for its turn…" : run.state === "settled" || isAlive ? "" : "The model is asked…");
+    write(this.words, words);
+    doing.hidden = !words;
+    this.back.hidden = run.state !== "queued" || Boolean(this.said) || this.pressed !== null;
+  }
+
+  /* The end. */
+
+  drawEnd() {
+    this.hasEnd = true;
+    const { run, mark, element } = this;
+    element.dataset.outcome = run.outcome.kind;
+    if (run.outcome.kind === "cancelled") element.dataset.cut = run.outcome.reason;
+    const words = endWords(run);
+    const isWhole = run.outcome.kind === "completed";
+    const link = isWhole ? null : h("a", { href: `#/run/${encodeURIComponent(run.id)}/receipt` }, "Receipt");
+    fill(mark, words && h("p", { class: "end", "data-end": run.outcome.kind }, h("span", null, words), " ", link));
+  }
+
+  drawFoot() {
+    const { run, foot } = this;
+    const usage = usageOf(run);
+    if (this.footFor === `${run.usage.length} ${run.state}`) return;
+    this.footFor = `${run.usage.length} ${run.state}`;
+    const tokens = usage && [
+      h("span", { title: figureInFull(usage.input) }, `${figure(usage.input)} tokens read`), " · ",
+      h("span", { title: figureInFull(usage.output) }, `${figure(usage.output)} written`), " · "];
+    const time = run.settledAt ? [h("span", { title: dayAndTime(run.settledAt) }, timeOfDay(run.settledAt)), " · "] : null;
+    fill(foot, time, tokens, run.acceptedAt && h("a", { href: `#/run/${encodeURIComponent(run.id)}` }, "Run"));
+  }
+
+  /** What shows how time goes by. */
+  tick() {
+    for (const { tick } of this.drawers.values()) tick?.();
+  }
+}
+
+function endWords({ outcome, requests, stopTook, startedAt, parts, isTextLost }) {
+  if (outcome.kind === "failed") return `It failed: ${outcome.message}`;
+  const kept = isTextLost ? "What was on record is kept; the last words that were shown were not." : "What was shown is kept.";
+  if (outcome.kind === "lost") return `Lost: the server went down in the middle of this. ${kept}`;
+  if (outcome.kind === "completed") return COMPLETED[outcome.stop] ?? "";
+  const by = requests[0]?.by;
+  const isAsked = outcome.reason === "requested" || outcome.reason === "operator";
+  const who = isAsked && by ? ` by ${by}` : "";
+  const why = isAsked ? "" : `: ${REASON[outcome.reason] ?? outcome.reason}`;
+  const where = parts.length ? `Stopped here${who}` : `Stopped${who} before it ${startedAt ? "had said anything" : "began"}`;
+  return `${where}${why}${stopTook === null ? "" : `, ${span(stopTook)} after it was asked`}${isTextLost ? `. ${kept}` : ""}`;
+}
+
+const COMPLETED = {
+  max_tokens: "It ends here because one answer may have no more tokens.",
+  refused: "The model refused to go on.",
+};
+
+/* What each part is drawn as. */
+
+const DRAW = {
+  text(part, { signal }) {
+    const element = h("div", { class: "said" });
+    return { element, update: growing(part, new Markdown(element, signal)) };
+  },
+  thinking(part, { signal }) {
+    const body = h("div", { class: "said" });
+    const summary = h("summary", null, "Thinking…");
+    const grow = growing(part, new Markdown(body, signal));
+    const tick = () => write(summary, thoughtWords(part));
+    return { element: h("details", { class: "thinking" }, summary, body), update: () => { grow(); tick(); }, tick };
+  },
+  call(part, answer) {
+    const card = new Card(answer, part);
+    return { element: card.element, update: () => card.update(), tick: () => card.tick() };
+  },
+  again(part) {
+    const element = h("p", { class: "again small" });
+    const why = part.failure?.message ?? "The model could not be reached.";
+    const words = () => `${why} It ${part.isOver ? "was" : "is"} tried again after ${span(part.delay)}.`;
+    return { element, update: () => write(element, words()) };
+  },
+  image: (part) => ({ element: imageLink(part), update() {} }),
+};
+
+/** Draws what has come of a text. */
+function growing(part, drawn) {
+  let taken = 0;
+  let edition = part.edition;
+  return () => {
+    if (part.edition !== edition) {
+      drawn.reset();
+      taken = 0;
+      edition = part.edition;
+    }
+    if (taken === part.pieces.length) return;
+    drawn.write(taken === 0 ? textOf(part) : part.pieces.slice(taken).join(""));
+    taken = part.pieces.length;
+  };
+}
+
+function thoughtWords({ isOpen, began, took, cut }) {
+  if (isOpen) return began === null ? "Thinking…" : `Thinking… ${Math.round((performance.now() - began) / 1000)} s`;
+  return `Thought${took === null ? "" : ` for ${span(took)}`}${cut ? ", and was cut" : ""}`;
+}
+
+/** Nothing foreign is loaded: an image is an address. */
+function imageLink({ media_type: type, media, reference }) {
+  const address = safeAddress(reference ?? "");
+  const words = `Image: ${type ?? media}`;
+  return address
+    ? h("a", { href: address, title: address, rel: "noopener noreferrer", target: "_blank" }, words)
+    : h("span", { title: String(reference).slice(0, 200) }, words);
+}

@@ -1,0 +1,324 @@
+// Lines of markdown, put together into blocks, and blocks into elements.
+//
+// 1. A block that has been handed out is never touched again: what follows cannot change it. So a text can be drawn while it
+//    is being written, and gives the same elements as if it had come at once.
+// 2. No block is longer than a bound; one that would be goes on in the next (`isJoined`). So drawing the last one anew stays cheap.
+// 3. Nothing nests deeper than `DEEPEST`: below that, text is text.
+// 4. Each block decides for itself in which direction it is written, and no mark in it reaches another.
+
+import { copyButton } from "../copy.js";
+import { h } from "../dom.js";
+import { inline, revealed } from "./inline.js";
+
+/** How many characters a block has at most, about (invariant 2). */
+export const BLOCK = 8_000;
+const CODE_BLOCK = 8 * BLOCK;
+const DEEPEST = 8;
+/** How many rows a table has, or lines a list, before it goes on in the next. */
+const ROWS = 200;
+
+/** Puts lines together. `hand` is given each block that is complete. */
+export class Blocks {
+  constructor(hand, open = null) {
+    this.hand = hand;
+    this.open = open;
+  }
+
+  /** Takes a line. `isRest`: it goes on the one before, which was too long. */
+  line(text, isRest = false) {
+    const { open } = this;
+    if (open?.kind === "fence") this.inFence(text, isRest);
+    else if (isRest) {
+      this.end();
+      this.hand({ kind: "plain", text, isJoined: true });
+    } else if (!open || !STAYS[open.kind](this, open, text)) {
+      this.end();
+      this.begin(text);
+    }
+  }
+
+  /** Whatever is open is complete. */
+  end() {
+    if (this.open) this.hand(this.open);
+    this.open = null;
+  }
+
+  /** The blocks that there would be if the text ended with this line. */
+  peek(text, isRest) {
+    const seen = [];
+    const open = this.open && { ...this.open, lines: [...this.open.lines] };
+    const after = new Blocks((block) => seen.push(block), open);
+    if (text) after.line(text, isRest);
+    after.end();
+    return seen;
+  }
+
+  begin(text) {
+    if (isBlank(text)) return;
+    const found = beginning(text);
+    if (found?.kind === "heading" || found?.kind === "rule") this.hand(found);
+    else if (found?.kind === "fence") this.open = { ...found, lines: [], size: 0 };
+    else this.open = { kind: "paragraph", ...found, lines: [text], size: text.length };
+  }
+
+  /** Takes a line into the open block; what grows too long goes on in another one (invariant 2). */
+  push(text, bound = BLOCK) {
+    const { open } = this;
+    const isLong = open.size + text.length > bound || (open.kind === "table" && open.lines.length >= ROWS);
+    if (isLong && open.lines.length) {
+      this.hand(open);
+      this.open = { ...open, lines: [], size: 0, isJoined: true, head: undefined };
+    }
+    this.open.lines.push(text);
+    this.open.size += text.length + 1;
+    return true;
+  }
+
+  inFence(text, isRest) {
+    const { open } = this;
+    if (!isRest && closesFence(text, open)) {
+      this.end();
+      return;
+    }
+    if (isRest && open.lines.length && open.size < CODE_BLOCK) open.lines[open.lines.length - 1] += text;
+    else this.push(unindented(text, open.indent), CODE_BLOCK);
+    if (isRest) open.size += text.length;
+  }
+}
+
+/* Which line belongs to the open block: true if it was taken. */
+
+const STAYS = {
+  paragraph(blocks, open, text) {
+    if (isBlank(text)) return false;
+    const level = underline(text);
+    if (level && !open.isJoined) {
+      open.kind = "heading";
+      open.level = level;
+      open.text = open.lines.map((line) => line.trim()).join("\n");
+      blocks.end();
+      return true;
+    }
+    if (open.lines.length === 1 && !open.isJoined && isTable(open.lines[0], text)) {
+      open.kind = "table";
+      open.columns = columns(text);
+      open.head = open.lines.pop();
+      return true;
+    }
+    return !interrupts(text) && blocks.push(text);
+  },
+  table: (blocks, open, text) => !isBlank(text) && !beginning(text) && blocks.push(text),
+  quote(blocks, open, text) {
+    if (isBlank(text)) return false;
+    const found = beginning(text);
+    return (!found || found.kind === "quote") && blocks.push(text);
+  },
+  list(blocks, open, text) {
+    if (isBlank(text)) return blocks.push("", 4 * BLOCK);
+    const found = beginning(text);
+    if (indentOf(text) >= open.indent + 2) return blocks.push(text, 4 * BLOCK);
+    if (found?.kind === "list") return found.isOrdered === open.isOrdered && nextItem(blocks, open, found, text);
+    return !found && open.lines.at(-1) !== "" && blocks.push(text, 4 * BLOCK);
+  },
+};
+
+/** The next item of a list: a list that is long goes on in another one, between two items. */
+function nextItem(blocks, open, found, text) {
+  if (open.size + text.length > BLOCK || open.lines.length >= ROWS) {
+    blocks.hand(open);
+    blocks.open = { ...found, lines: [], size: 0, isJoined: true };
+  }
+  return blocks.push(text, 4 * BLOCK);
+}
+
+/** Whether a line ends a paragraph: a number in front of a sentence does not. */
+function interrupts(text) {
+  const found = beginning(text);
+  return found !== null && (found.kind !== "list" || (!found.isEmpty && (!found.isOrdered || found.start === 1)));
+}
+
+/* What begins with a line. */
+
+const isBlank = (text) => text.trim() === "";
+
+function indentOf(text) {
+  let at = 0;
+  while (text[at] === " " || text[at] === "\t") at += text[at] === "\t" ? 4 : 1;
+  return at;
+}
+
+/** What a line begins, if it is not simply text. */
+function beginning(text) {
+  const indent = indentOf(text);
+  const bare = text.trimStart();
+  const first = bare[0];
+  if (first === "#" && indent < 4) return heading(bare);
+  if ((first === "`" || first === "~") && indent < 4) return fence(bare, indent);
+  if (first === ">" && indent < 4) return { kind: "quote" };
+  if (isRule(bare) && indent < 4) return { kind: "rule" };
+  const marker = /^([-*+]|\d{1,9}[.)])( |\t|$)/.exec(bare)?.[1];
+  if (!marker) return null;
+  const isOrdered = marker.length > 1;
+  const isEmpty = isBlank(bare.slice(marker.length));
+  return { kind: "list", indent, isOrdered, start: isOrdered ? parseInt(marker, 10) : null, isEmpty };
+}
+
+function heading(bare) {
+  const level = /^#{1,6}(?= |\t|$)/.exec(bare)?.[0].length;
+  if (!level) return null;
+  let text = bare.slice(level).trim();
+  const closing = /(^| )#+$/.exec(text.slice(-64));
+  if (closing) text = text.slice(0, text.length - closing[0].length).trimEnd();
+  return { kind: "heading", level, text };
+}
+
+function fence(bare, indent) {
+  const ticks = /^(`{3,}|~{3,})/.exec(bare)?.[0];
+  if (!ticks) return null;
+  const info = bare.slice(ticks.length).trim();
+  return ticks[0] === "`" && info.includes("`") ? null : { kind: "fence", ticks, indent, info };
+}
+
+function closesFence(text, { ticks }) {
+  const bare = text.trim();
+  return indentOf(text) < 4 && bare.length >= ticks.length && bare === ticks[0].repeat(bare.length);
+}
+
+function isRule(bare) {
+  const marks = bare.replace(/[ \t]/g, "");
+  return marks.length > 2 && "-*_".includes(marks[0]) && marks === marks[0].repeat(marks.length);
+}
+
+/** The level of the heading that this line makes of the line above it, if it does. */
+function underline(text) {
+  const bare = text.trim();
+  if (!bare || indentOf(text) > 3) return null;
+  return bare === "=".repeat(bare.length) ? 1 : bare.length > 1 && bare === "-".repeat(bare.length) ? 2 : null;
+}
+
+const unindented = (text, most) => text.slice(Math.min(most, indentOf(text), text.length - text.trimStart().length));
+
+/* Tables. */
+
+function isTable(head, text) {
+  if (!text.includes("-") || !head.includes("|") || !text.includes("|")) return false;
+  const wanted = columns(text);
+  return wanted !== null && wanted.length === cells(head).length;
+}
+
+/** How the columns are aligned, if this is the line that says so. */
+function columns(text) {
+  const found = cells(text).map((cell) => {
+    const bare = cell.slice(cell.startsWith(":") ? 1 : 0, cell.endsWith(":") ? -1 : undefined);
+    if (!bare || bare !== "-".repeat(bare.length)) return null;
+    return cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "end") : "start";
+  });
+  return found.includes(null) ? null : found;
+}
+
+function cells(text) {
+  const bare = text.trim();
+  const found = [""];
+  for (let at = bare.startsWith("|") ? 1 : 0; at < bare.length; at += 1) {
+    if (bare[at] === "\\" && bare[at + 1] === "|") found[found.length - 1] += bare[++at];
+    else if (bare[at] === "|") found.push("");
+    else found[found.length - 1] += bare[at];
+  }
+  if (found.length > 1 && isBlank(found.at(-1))) found.pop();
+  return found.map((cell) => cell.trim());
+}
+
+/* Elements. */
+
+/**
+ * The element of a block.
+ * @returns {HTMLElement}
+ */
+export function element(block, depth = 0) {
+  const made = MAKE[block.kind](block, depth);
+  if (block.isJoined) made.classList.add("joined");
+  return made;
+}
+
+const AUTO = { dir: "auto" };
+
+const MAKE = {
+  paragraph: ({ lines }) => h("p", AUTO, inline(lines.map((line) => line.trim()).join("\n"))),
+  plain: ({ text }) => h("div", { class: "plain", dir: "auto" }, text),
+  // Below the headings of the page itself.
+  heading: ({ level, text }) => h(`h${Math.min(6, level + 2)}`, { dir: "auto", class: `level-${level}` }, inline(text)),
+  rule: () => h("hr"),
+  fence: ({ lines, info }) => codeBox(lines.join("\n"), info),
+  quote({ lines }, depth) {
+    const inside = lines.map((line) => line.replace(/^ {0,3}> ?/, ""));
+    return h("blockquote", AUTO, within(inside, depth));
+  },
+  list({ lines, isOrdered, start, indent }, depth) {
+    const { items, isLoose } = itemsOf(lines, indent);
+    const all = items.map((item) => h("li", AUTO, itemNodes(item, depth, isLoose)));
+    return isOrdered ? h("ol", { start: start === 1 ? null : start }, all) : h("ul", null, all);
+  },
+  table({ lines, columns, head }) {
+    const row = (tag) => (line) => {
+      const found = cells(line);
+      // A row that has more cells than the table has columns keeps them.
+      const length = Math.max(columns.length, found.length);
+      const all = Array.from({ length }, (_, at) => [columns[at] ?? "start", found[at] ?? ""]);
+      return h("tr", null, all.map(([align, cell]) => h(tag, { class: `to-${align}`, dir: "auto" }, inline(cell))));
+    };
+    const top = head === undefined ? null : h("thead", null, row("th")(head));
+    return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table" },
+      h("table", null, top, h("tbody", null, lines.map(row("td")))));
+  },
+};
+
+/** What stands in a quote or in an item. */
+function within(lines, depth) {
+  if (depth >= DEEPEST) return [h("p", AUTO, lines.join("\n"))];
+  const all = [];
+  const blocks = new Blocks((block) => all.push(element(block, depth + 1)));
+  for (const line of lines) blocks.line(line);
+  blocks.end();
+  return all;
+}
+
+function itemsOf(lines, indent) {
+  const items = [];
+  let isLoose = false;
+  let wasBlank = false;
+  for (const line of lines) {
+    const found = indentOf(line) < indent + 2 ? beginning(line) : null;
+    if (found?.kind === "list") {
+      isLoose ||= wasBlank && items.length > 0;
+      items.push([line.trimStart().replace(/^([-*+]|\d{1,9}[.)])[ \t]?/, "")]);
+    } else {
+      if (!items.length) items.push([]);
+      items.at(-1).push(unindented(line, indent + deep(items.at(-1), indentOf(line) - indent, line)));
+    }
+    wasBlank = line === "";
+  }
+  return { items, isLoose };
+}
+
+/** How far the lines of an item are indented below its marker: two or three places, or a tab. */
+const deep = (item, places, line) => (line === "" ? 0 : item.width ??= Math.min(4, Math.max(2, places)));
+
+const BOX = { "[ ]": "☐ ", "[x]": "☑ ", "[X]": "☑ " };
+
+function itemNodes(lines, depth, isLoose) {
+  const box = BOX[lines[0]?.slice(0, 3)];
+  const said = box ? [box + lines[0].slice(3).trimStart(), ...lines.slice(1)] : lines;
+  const all = within(said, depth);
+  // In a list without gaps an item is a line, not a paragraph.
+  const isOne = all.filter(({ tagName }) => tagName === "P").length < 2;
+  return isLoose || !isOne ? all : all.flatMap((made) => (made.tagName === "P" ? [...made.childNodes] : [made]));
+}
+
+/** A box with code, and a button that copies it. */
+function codeBox(text, info) {
+  const code = h("code", null, revealed(text));
+  const copy = copyButton("Copy", () => code.textContent);
+  copy.classList.add("plain");
+  return h("div", { class: "code", dir: "ltr" }, h("div", { class: "title" }, h("span", null, revealed(info) || "text"), copy),
+    h("pre", { tabindex: "0" }, code));
+}

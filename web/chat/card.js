@@ -1,0 +1,223 @@
+// A tool call, as a card: what is asked, whether it may be done, what it shows of its work, and what became of it.
+//
+// 1. A yes is to the arguments that are shown: their digest goes with it.
+// 2. A press is acknowledged at once; what it did is shown when the server says so.
+// 3. Of a tool's output the end is shown, and it is said that the rest is not.
+
+import { decide, Problem, serverNow, stopCall } from "../api.js";
+import { fill, h, write } from "../dom.js";
+import { forceOf, textOf } from "./fold.js";
+import { revealed } from "./inline.js";
+import { longText } from "../long.js";
+import { pretty } from "./pretty.js";
+import { number, span, VERDICT } from "../words.js";
+
+const REFUSED = {
+  unknown_tool: "there is no such tool", bad_arguments: "its arguments are not what it takes", duplicate_id: "two calls had one id",
+  denied_by_hook: "a rule said no", denied_by_person: "a person said no", call_cancelled: "it was stopped first",
+  run_cancelled: "the run was stopped first", lost: "the server went down first",
+};
+const FOLD_ABOVE = 240;
+
+/** One call's card. */
+export class Card {
+  /** @param {{id: string, isStopping: boolean}} answer the run whose call it is */
+  constructor(answer, part) {
+    this.answer = answer;
+    this.part = part;
+    this.pressed = null;
+    this.shown = { edition: -1, pieces: 0, stage: null, output: 0, dropped: 0 };
+    this.build();
+    this.update();
+  }
+
+  build() {
+    const { part } = this;
+    this.name = h("b", { class: "mono" });
+    this.verdict = h("span", { class: "state" });
+    this.time = h("span", { class: "soft small number" });
+    this.stop = h("button", { type: "button", class: "stop small", hidden: true, onclick: () => this.stopIt() }, "Stop");
+    this.arguments = h("div", { class: "arguments" });
+    this.ask = h("div", { class: "ask-yes", hidden: true });
+    this.output = h("pre", { class: "output", tabindex: "0", role: "region", "aria-label": "Live output", dir: "ltr" });
+    this.output.hidden = true;
+    this.gone = h("p", { class: "soft small", hidden: true });
+    this.result = h("div", { class: "result" });
+    this.problem = h("p", { class: "problem small", role: "alert" });
+    this.element = h("section", { class: "call card", "data-call": part.id, "aria-label": "Tool call" },
+      h("header", null, this.name, this.verdict, this.time, h("span", { class: "space" }), this.stop),
+      this.arguments, this.ask, this.gone, this.output, this.result, this.problem);
+  }
+
+  /** Draws what has changed. */
+  update() {
+    const { part, element, shown } = this;
+    // Of thousands of calls most are over, and stay as they are.
+    if (part.stage === "over" && shown.over === part.verdict) return;
+    if (part.stage === "over") shown.over = part.verdict;
+    write(this.name, part.tool || "tool");
+    element.setAttribute("aria-label", `Tool call ${part.tool}`);
+    element.dataset.stage = part.stage;
+    this.updateArguments();
+    if (part.stage !== this.shown.stage) this.updateStage();
+    this.updateVerdict();
+    this.updateOutput();
+    this.updateStop();
+    this.tick();
+  }
+
+  /** While it runs, its time goes on. */
+  tick() {
+    const { part } = this;
+    if (part.stage === "runs" && part.startedAt) {
+      write(this.time, span(Math.max(0, serverNow() - Date.parse(part.startedAt.wall))).replace(/\.\d s$/, " s"));
+    } else write(this.time, part.took === null ? "" : span(part.took));
+  }
+
+  updateArguments() {
+    const { part, shown } = this;
+    if (shown.edition === part.edition && shown.pieces === part.pieces.length && shown.isOpen === part.isOpen) return;
+    Object.assign(shown, { edition: part.edition, pieces: part.pieces.length, isOpen: part.isOpen });
+    const text = revealed(part.isOpen ? textOf(part) : pretty(textOf(part)));
+    const isLong = text.length > FOLD_ABOVE || text.split("\n", 12).length > 11;
+    const body = exactly(text);
+    if (!isLong || part.isOpen || part.digest) fill(this.arguments, body);
+    else fill(this.arguments, h("details", null, h("summary", null, `Arguments, ${number(text.length)} characters`), body));
+  }
+
+  /* Approval. */
+
+  updateStage() {
+    const { part, ask } = this;
+    const waits = part.stage === "waits";
+    this.shown.stage = part.stage;
+    ask.hidden = !waits;
+    if (!waits) {
+      fill(ask);
+      return;
+    }
+    // What is to be approved is seen in full.
+    for (const folded of this.arguments.querySelectorAll("details")) folded.open = true;
+    const why = h("input", { type: "text", placeholder: "Why not (the model is told)", "aria-label": "Why not", maxlength: "500",
+      onkeydown: (event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
+    const yes = h("button", { type: "button", class: "strong", onclick: () => this.decide("approve") }, "Approve");
+    const no = h("button", { type: "button", class: "stop", onclick: () => this.decide("deny", why.value.trim()) }, "Deny");
+    fill(ask, h("p", null, "This call waits for a person. With these arguments, may it be made?"),
+      h("div", { class: "answers" }, yes, no, why));
+  }
+
+  async decide(decision, why) {
+    const { part, ask, problem } = this;
+    fill(problem);
+    const controls = ask.querySelectorAll("button, input");
+    for (const control of controls) control.disabled = true;
+    try {
+      await decide(this.answer.id, part.id, decision, part.digest ?? undefined, why || undefined);
+    } catch (error) {
+      for (const control of controls) control.disabled = false;
+      fill(problem, error.message);
+    }
+  }
+
+  /* What became of it. */
+
+  updateVerdict() {
+    const { part, verdict } = this;
+    const [state, words] = standing(part, this.answer.isStopping);
+    write(verdict, words);
+    verdict.dataset.state = state;
+    if (state === "failed") verdict.dataset.outcome = state;
+    if (part.verdict) this.element.dataset.verdict = part.verdict;
+    if (part.stage !== "over" || this.shown.result === part.verdict) return;
+    this.shown.result = part.verdict;
+    const said = part.result?.content ?? [];
+    const text = said.map((content) => content.text ?? `[${content.media_type} at ${content.reference}]`).join("\n");
+    const notes = [...(part.remains?.leaked ?? []).map((name) => `Leaked: ${name}`), ...(part.remains?.notes ?? [])];
+    const body = text && exactly(revealed(text));
+    const isFolded = text.length > FOLD_ABOVE * 4;
+    fill(this.result, body && (isFolded ? h("details", { open: true }, h("summary", null, "Result"), body) : body),
+      notes.map((note) => h("p", { class: "small soft" }, note)));
+  }
+
+  updateOutput() {
+    const { part, output, shown, gone } = this;
+    const total = part.dropped + part.outputSize;
+    // What it showed is part of what it returned, as a rule.
+    const isSaid = part.stage === "over" && isWithin(part);
+    output.hidden = total === 0 || isSaid;
+    gone.hidden = output.hidden || part.dropped === 0;
+    if (part.dropped) write(gone, `The first ${number(part.dropped)} characters are cut from view; the run page has all.`);
+    if (output.hidden || total === shown.output) return;
+    const isAtEnd = output.scrollHeight - output.scrollTop - output.clientHeight < 24;
+    const fresh = total - shown.output;
+    const text = part.output.join("");
+    if (fresh >= text.length) fill(output);
+    output.append(revealed(text.slice(-Math.min(fresh, text.length))));
+    shown.size = fresh >= text.length ? text.length : shown.size + fresh;
+    while (output.childNodes.length > 1 && shown.size - output.firstChild.length >= text.length) {
+      shown.size -= output.firstChild.length;
+      output.firstChild.remove();
+    }
+    shown.output = total;
+    if (isAtEnd) output.scrollTop = output.scrollHeight;
+  }
+
+  /* Its own stop. */
+
+  updateStop() {
+    const { part, stop } = this;
+    stop.hidden = part.stage !== "runs";
+    const force = strongest(this.pressed, forceOf(part));
+    if (force) stop.dataset.pressed = force;
+    else delete stop.dataset.pressed;
+    write(stop, force === "now" ? "Stopping now…" : force ? "Stopping… press again to stop now" : "Stop");
+    stop.setAttribute("aria-label", `${stop.textContent}: ${part.tool}`);
+  }
+
+  async stopIt() {
+    const { part } = this;
+    const force = strongest(this.pressed, forceOf(part)) ? "now" : "graceful";
+    this.pressed = force;
+    this.updateStop();
+    fill(this.problem);
+    try {
+      await stopCall(this.answer.id, part.id, { force });
+    } catch (error) {
+      if (error instanceof Problem && part.stage === "over") return;
+      this.pressed = null;
+      this.updateStop();
+      fill(this.problem, error.message);
+    }
+  }
+}
+
+/** A text for machines, as it is. */
+function exactly(text) {
+  const body = longText(text);
+  body.dir = "ltr";
+  return h("div", { class: "mono block" }, body);
+}
+
+const strongest = (a, b) => (a === "now" || b === "now" ? "now" : a ?? (b === "after_turn" ? null : b));
+
+/** Whether all that a call showed is in its result too. */
+function isWithin({ output, dropped, result }) {
+  if (dropped) return false;
+  const shown = output.join("").trim();
+  return (result?.content ?? []).some(({ text }) => text?.includes(shown));
+}
+
+/** Where a call stands: the state whose colour it has, and words. */
+function standing(part, isStopping) {
+  const { stage, verdict, why, result, approval } = part;
+  if (stage === "over") {
+    if (why) return ["cancelling", `not run: ${REFUSED[why] ?? why}`];
+    if (verdict === "panicked") return ["failed", "broke down"];
+    if (verdict === "finished" && result?.status === "error") return ["failed", "finished with an error"];
+    return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict] ?? verdict];
+  }
+  if (stage === "waits") return ["waiting", "waits for a yes"];
+  if (stage === "runs") return isStopping || part.requests.length ? ["cancelling", "stopping"] : ["running", "running"];
+  if (approval?.verdict === "denied") return ["cancelling", "denied"];
+  return ["queued", stage === "written" ? "is being written" : "to be run"];
+}

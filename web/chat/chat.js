@@ -1,0 +1,212 @@
+// The chat: which agent, which session, and the conversation.
+//
+// 1. The address names what is shown, so a reload, a link and a second tab show the same.
+// 2. Send and Stop are one button; Escape stops wherever the focus is in the view.
+
+import { get, may, me, part } from "../api.js";
+import { Composer } from "./composer.js";
+import { fill, h } from "../dom.js";
+import { keepEnd } from "./ends.js";
+import { Talk } from "./talk.js";
+import { several } from "../words.js";
+
+const SECOND = 1000;
+const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+/** When something was, in as few words as will do. */
+const lately = (wall) => (new Date(wall).toDateString() === new Date().toDateString() ? HOUR : DAY).format(new Date(wall));
+
+/** The view. */
+export default async function view(place, { parts: [app, session], query }, signal) {
+  const { apps } = await get("/v1/apps", { signal });
+  if (!app) {
+    choose(place, apps);
+    return;
+  }
+  const { user: own } = await me();
+  const user = query.get("user") || own;
+  const agent = apps.find((known) => known.app === app);
+  if (!agent && !session) {
+    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app} here.`),
+      h("a", { href: "#/chat" }, "Choose another")));
+    return;
+  }
+  await new Chat(place, { app, agent, user, own, session: session ?? null, signal }).open();
+}
+
+/* Which agent. */
+
+function choose(place, apps) {
+  if (!apps.length) {
+    fill(place, h("div", { class: "empty" }, h("p", null, "No agent is served here."),
+      h("p", null, "Start the server with ", h("code", null, "--agents FOLDER"), ", and put a ",
+        h("code", null, "root_agent.yaml"), " in a folder in it.")));
+    return;
+  }
+  if (apps.length === 1 && !apps[0].refused) {
+    location.replace(`#/chat/${part(apps[0].app)}`);
+    return;
+  }
+  fill(place, h("h1", null, "Talk to an agent"), h("ul", { class: "agents" }, apps.map(agentCard)));
+}
+
+function agentCard({ app, model, description, refused }) {
+  const name = refused ? h("b", null, app) : h("a", { href: `#/chat/${part(app)}` }, app);
+  return h("li", { class: "card" }, h("h2", null, name), h("p", null, description ?? ""),
+    refused ? h("p", { class: "problem small" }, `It cannot be run now: ${refused}`) : h("p", { class: "soft small" }, model));
+}
+
+/* A conversation. */
+
+class Chat {
+  constructor(place, about) {
+    Object.assign(this, about);
+    this.place = place;
+    // Beginnings and ends are announced; nobody wants to hear each word as it comes, over what they are reading.
+    this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation" });
+    this.empty = h("div", { class: "empty" });
+    this.sessions = h("aside", { class: "sessions", id: "sessions", "aria-label": "Sessions" });
+    this.drawer = h("button", { type: "button", class: "plain drawer", "aria-controls": "sessions", "aria-expanded": "false",
+      onclick: () => this.openDrawer() }, "☰ Sessions");
+    this.composer = new Composer({
+      draftKey: () => `andon.draft.${this.app}.${this.user}.${this.session ?? ""}`,
+      onSend: (text, isNext) => this.send(text, isNext),
+      onStop: () => this.talk.stop(),
+    });
+    this.ends = keepEnd(this.log, () => `andon.place.${this.app}.${this.user}.${this.session ?? ""}`, this.signal);
+    this.build();
+    this.talk = new Talk({
+      ...about, log: this.log, onSession: (session) => this.began(session), onChange: () => this.changed(),
+      onProblem: (...words) => this.composer.complain(...words), onGiveBack: (text) => this.composer.giveBack(text),
+      onEarlier: (putIn) => this.ends.hold(putIn), onSettled: () => this.settled(),
+    });
+    document.addEventListener("keydown", (event) => this.key(event), { signal: this.signal });
+    const ticking = setInterval(() => { for (const answer of this.talk.answers) if (!answer.isOver) answer.tick(); }, SECOND);
+    this.signal.addEventListener("abort", () => clearInterval(ticking), { once: true });
+  }
+
+  build() {
+    const { app, agent, user, own } = this;
+    this.name = h("span", { class: "soft small session-name" }, this.session ?? "");
+    const whose = user === own ? null : h("span", { class: "soft small" }, `of ${user}`);
+    fill(this.place, h("div", { class: "chat" }, this.sessions,
+      h("section", { class: "talk", "aria-label": `Chat with ${app}` },
+        h("header", { class: "talk-head" }, this.drawer, h("h1", { title: agent?.description }, app), this.name, whose,
+          h("span", { class: "space" }), h("a", { class: "button", href: this.link(null) }, "New session")),
+        this.empty, this.log,
+        h("div", { class: "bottom" }, this.ends.button, this.composer.element))));
+  }
+
+  link(session) {
+    const query = this.user === this.own ? "" : `?user=${part(this.user)}`;
+    return session ? `#/chat/${part(this.app)}/${part(session)}?user=${part(this.user)}` : `#/chat/${part(this.app)}${query}`;
+  }
+
+  async open() {
+    this.composer.restore();
+    if (!may("run:create") || !this.agent) this.close();
+    else if (!matchMedia("(pointer: coarse)").matches) this.composer.focus();
+    this.listSessions();
+    await this.talk.open();
+    this.ends.ready();
+    this.composer.isReady = true;
+    this.changed();
+  }
+
+  /** Nothing can be said here. */
+  close() {
+    const { input, button } = this.composer;
+    input.disabled = button.disabled = true;
+    input.placeholder = this.agent ? "Your key may not start runs." : `The agent ${this.app} is not served any more.`;
+  }
+
+  send(text, isNext) {
+    this.talk.send(text, isNext);
+    this.ends.toEnd();
+  }
+
+  /** The first prompt of a new session: from here on the address names it (invariant 1). */
+  began(session) {
+    this.session = session;
+    fill(this.name, session);
+    history.replaceState(null, "", this.link(session));
+  }
+
+  changed() {
+    const { talk, composer } = this;
+    const mode = { graceful: "stop", now: "stopping", none: "now" }[talk.nextForce] ?? "send";
+    composer.become(mode);
+    this.showEmpty();
+    const accepted = talk.answers.filter(({ run }) => run.acceptedAt).length;
+    if (accepted !== this.accepted) this.listSessions();
+    this.accepted = accepted;
+  }
+
+  /** The input is ready at once. */
+  settled() {
+    const { activeElement } = document;
+    const isFree = activeElement === document.body || this.composer.element.contains(activeElement);
+    if (isFree && !this.talk.active) this.composer.focus();
+    if (!this.talk.active) this.composer.complain("");
+  }
+
+  /** Escape stops, unless something nearer has a use for it (invariant 2). */
+  key(event) {
+    if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
+    const { activeElement } = document;
+    if (activeElement !== document.body && !this.place.contains(activeElement)) return;
+    if (this.sessions.dataset.open !== undefined) this.openDrawer();
+    else if (!event.repeat && this.talk.active) this.talk.stop();
+    else return;
+    event.preventDefault();
+  }
+
+  /* What to say where nothing is said yet. */
+
+  showEmpty() {
+    const isEmpty = this.talk.answers.length === 0;
+    this.empty.hidden = !isEmpty;
+    if (!isEmpty || this.empty.childNodes.length || !this.agent) return;
+    const about = this.session
+      ? h("p", null, `There is no session named ${this.session} yet. It begins with what you send.`)
+      : h("p", null, this.agent.description ?? `Say something to ${this.app}.`);
+    const tries = examples(this.agent).map((text) => h("button", { type: "button", onclick: () => this.send(text) }, text));
+    fill(this.empty, about, tries.length > 0 && h("div", { class: "examples" }, tries));
+  }
+
+  /* Earlier sessions. */
+
+  openDrawer() {
+    const isOpen = this.sessions.dataset.open !== undefined;
+    if (isOpen) delete this.sessions.dataset.open;
+    else this.sessions.dataset.open = "";
+    this.drawer.setAttribute("aria-expanded", String(!isOpen));
+    if (isOpen) this.drawer.focus();
+    else this.sessions.querySelector("a, button")?.focus();
+  }
+
+  async listSessions() {
+    const { app, user, signal } = this;
+    try {
+      const { sessions } = await get("/v1/sessions", { query: { app, user, limit: 50 }, signal });
+      const close = h("button", { type: "button", class: "plain close", onclick: () => this.openDrawer() }, "Close");
+      const all = sessions.map((known) => this.sessionItem(known));
+      fill(this.sessions, h("header", null, h("h2", null, "Sessions"), close),
+        all.length ? h("ul", null, all) : h("p", { class: "soft small" }, "None yet."),
+        h("p", { class: "small" }, h("a", { href: "#/chat" }, "Other agents")));
+    } catch { /* The list is beside the point: the conversation says what is wrong. */ }
+  }
+
+  sessionItem({ session, title, updated_at: updated, runs }) {
+    const isThis = session === this.session;
+    return h("li", null, h("a", { href: this.link(session), "aria-current": isThis ? "page" : null },
+      h("bdi", null, title ?? session), h("span", { class: "soft small" }, `${lately(updated)} · ${several(runs, "run")}`)));
+  }
+}
+
+/** What an agent can be asked, if its model is for practice: it does these offline. */
+function examples({ app, model }) {
+  if (model !== "practice") return [];
+  const others = app === "practice" ? ["Count slowly to 20", "Write a note: buy milk"] : ["Think first: what is an andon cord?"];
+  return ["Tell me a long story", ...others];
+}

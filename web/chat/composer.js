@@ -1,0 +1,136 @@
+// The input, and the one button beside it: Send, and while a run is in progress Stop.
+//
+// 1. The button is in one place and of one size, and says what its next press does.
+// 2. A press is acknowledged in the same frame, before anything is asked of the server.
+// 3. A hasty second press on Send is not a Stop, and one on Stop is not a Send: right after the button has changed what it does, it
+//    does nothing. Escape is never taken for haste.
+// 4. What was typed is never lost: it is kept for this tab until it has been taken.
+
+import { fill, h, write } from "../dom.js";
+
+/** How long after a change a press was meant for what the button was before, in milliseconds. */
+const HASTE = 350;
+
+const MODES = {
+  send: ["Send", "Enter"],
+  stop: ["Stop", "Escape"],
+  stopping: ["Stopping…", "press again to stop now"],
+  now: ["Stopping now…", ""],
+};
+
+export class Composer {
+  /** @param {{draftKey: () => string, onSend: (text: string, next?: boolean) => void, onStop: () => void}} how */
+  constructor(how) {
+    this.how = how;
+    this.mode = "send";
+    this.changedAt = -Infinity;
+    /** Before it is, what the button does was not seen to change. */
+    this.isReady = false;
+    this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto",
+      enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
+    [this.label, this.hint] = [h("b"), h("small")];
+    this.button = h("button", { type: "button", class: "act", onclick: (event) => this.press(event) }, this.label, this.hint);
+    this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");
+    this.problem = h("p", { class: "problem small", role: "alert" });
+    this.element = h("form", { class: "composer", onsubmit: (event) => event.preventDefault() },
+      this.problem, h("div", { class: "write" }, this.input, h("div", { class: "presses" }, this.next, this.button)));
+    this.show();
+  }
+
+  /** What the button does next. */
+  become(mode) {
+    if (mode === this.mode) return;
+    if (this.isReady && (mode === "send") !== (this.mode === "send")) this.changedAt = performance.now();
+    this.mode = mode;
+    this.show();
+  }
+
+  show() {
+    const [label, hint] = MODES[this.mode];
+    const { button, mode } = this;
+    write(this.label, label);
+    write(this.hint, hint);
+    button.dataset.mode = mode;
+    button.classList.toggle("strong", mode === "send");
+    button.classList.toggle("stop", mode !== "send");
+    if (mode === "stopping" || mode === "now") button.dataset.pressed = "";
+    else delete button.dataset.pressed;
+    this.next.hidden = mode === "send" || !this.input.value.trim();
+    write(this.next, mode === "stop" ? "Send after this" : "Send");
+  }
+
+  press() {
+    if (performance.now() - this.changedAt < HASTE) return;
+    if (this.mode === "send") this.send();
+    else this.how.onStop();
+  }
+
+  key(event) {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    if (event.repeat) return;
+    if (this.mode === "stop" && this.input.value.trim()) {
+      this.complain("An answer is in progress. Stop it with Escape, or send this after it.");
+      return;
+    }
+    this.send();
+    // It was not the button that was pressed: who presses that now means it.
+    this.changedAt = -Infinity;
+  }
+
+  send(next = false) {
+    const text = this.input.value;
+    if (!text.trim()) {
+      this.input.focus();
+      return;
+    }
+    this.complain("");
+    this.set("");
+    this.how.onSend(text, next);
+  }
+
+  /** Says what is wrong, beside the text that it is about. */
+  complain(...words) {
+    fill(this.problem, words);
+  }
+
+  /** Gives a text back that was not taken; what has been typed since stays behind it. */
+  giveBack(text) {
+    const typed = this.input.value;
+    this.set(typed.trim() && typed !== text ? `${text}\n\n${typed}` : text);
+    this.focus();
+  }
+
+  set(text) {
+    this.input.value = text;
+    this.typed();
+  }
+
+  typed() {
+    const { input, how } = this;
+    if (input.value) sessionStorage.setItem(how.draftKey(), input.value);
+    else sessionStorage.removeItem(how.draftKey());
+    grow(input);
+    this.show();
+  }
+
+  /** What was typed before a reload. */
+  restore() {
+    this.set(sessionStorage.getItem(this.how.draftKey()) ?? "");
+  }
+
+  focus() {
+    this.input.focus({ preventScroll: true });
+  }
+}
+
+/** As high as what is in it, within what the style allows. */
+function grow(input) {
+  // The browser counts the lines of a very long text slowly: it is as high as it may be anyway.
+  if (input.value.length > 20_000) {
+    input.style.height = "100rem";
+    return;
+  }
+  input.style.height = "auto";
+  input.style.height = `${input.scrollHeight + 2}px`;
+}

@@ -1,0 +1,325 @@
+// The inside of a line of markdown: emphasis, code, links.
+//
+// 1. Linear: each character is looked at a bounded number of times, whatever stands in the text.
+// 2. Text stays text: elements come from `h()` alone, and a link leads to http, https or mailto or is no link. Its address is
+//    its title. Nothing is loaded: an image is a link.
+// 3. What is not closed is shown as it was written.
+// 4. In code, marks that turn the direction of writing are shown, not obeyed.
+
+import { h } from "../dom.js";
+
+const SCHEMES = new Set(["http:", "https:", "mailto:"]);
+/** Longer ones are no links. */
+const LONGEST_ADDRESS = 2000;
+/** So many marks may wait to be closed, or brackets in an address: deeper, they are text. */
+const DEEPEST = 16;
+/** So many pieces may a text have: behind them it is plain. Nobody writes so many by hand, and laying them out takes long. */
+const MOST = 1500;
+const PUNCTUATION = /[\p{P}\p{S}]/u;
+const SPACE = /\s/;
+/** Characters at which something may begin; all others are text. */
+const SPECIAL = /[\\`*_~[\]!<h]/g;
+
+const HIDDEN = /[\u202A-\u202E\u2066-\u2069\u200E\u200F\u061C]/g;
+
+/** A text in which marks that turn the direction of writing are seen. */
+export const revealed = (text) =>
+  text.replace(HIDDEN, (mark) => `⟪U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟫`);
+
+/**
+ * The elements and texts of a line, or of several.
+ * @param {string} text
+ * @returns {Node[]}
+ */
+export function inline(text) {
+  const reader = { text, at: 0, nodes: [], opens: [], noCode: new Set() };
+  while (reader.at < text.length && reader.nodes.length < MOST) step(reader);
+  reader.nodes.push(text.slice(reader.at));
+  return emphasis(reader.nodes).map(node);
+}
+
+const node = (it) =>
+  (typeof it === "string" ? document.createTextNode(it) : h(it.tag, it.properties, joined(it.children).map(node)));
+
+/** Texts that stand beside each other are one. */
+function joined(list) {
+  const all = [];
+  for (const it of list) {
+    if (typeof it === "string" && typeof all.at(-1) === "string") all[all.length - 1] += it;
+    else all.push(it);
+  }
+  return all;
+}
+
+function step(reader) {
+  const { text, at } = reader;
+  SPECIAL.lastIndex = at;
+  const next = SPECIAL.exec(text)?.index ?? text.length;
+  if (next > at) reader.nodes.push(text.slice(at, next));
+  reader.at = next;
+  if (next < text.length) BEGINS[text[next]](reader);
+}
+
+function literal(reader, length = 1) {
+  reader.nodes.push(reader.text.slice(reader.at, reader.at + length));
+  reader.at += length;
+}
+
+const BEGINS = {
+  "\\"(reader) {
+    const next = reader.text[reader.at + 1];
+    if (next === "\n") {
+      reader.nodes.push({ tag: "br", children: [] });
+      reader.at += 2;
+    } else if (next !== undefined && next < "\x7f" && PUNCTUATION.test(next)) {
+      reader.nodes.push(next);
+      reader.at += 2;
+    } else literal(reader);
+  },
+  "`": code,
+  "*": marks,
+  "_": marks,
+  "~": marks,
+  "!"(reader) {
+    if (reader.text[reader.at + 1] === "[") open(reader, 2);
+    else literal(reader);
+  },
+  "["(reader) { open(reader, 1); },
+  "]": close,
+  "<": angled,
+  h: bare,
+};
+
+/* Code. */
+
+function code(reader) {
+  const { text, at, noCode } = reader;
+  const ticks = runLength(text, at);
+  let end = noCode.has(ticks) ? -1 : at + ticks;
+  while (end >= 0) {
+    end = text.indexOf("`", end);
+    if (end < 0) break;
+    const length = runLength(text, end);
+    if (length === ticks) break;
+    end += length;
+  }
+  if (end < 0) {
+    // There is none of this length behind here, and nobody has to look again (invariant 1).
+    noCode.add(ticks);
+    literal(reader, ticks);
+    return;
+  }
+  let inside = text.slice(at + ticks, end).replaceAll("\n", " ");
+  if (inside.startsWith(" ") && inside.endsWith(" ") && inside.trim()) inside = inside.slice(1, -1);
+  reader.nodes.push({ tag: "code", properties: { dir: "ltr" }, children: [revealed(inside)] });
+  reader.at = end + ticks;
+}
+
+function runLength(text, at) {
+  let end = at;
+  while (end < text.length && text[end] === text[at]) end += 1;
+  return end - at;
+}
+
+/* Links. */
+
+function open(reader, length) {
+  reader.opens.push({ place: reader.nodes.length, isImage: length === 2 });
+  literal(reader, length);
+}
+
+function close(reader) {
+  const opened = reader.opens.pop();
+  const target = opened && reader.text[reader.at + 1] === "(" ? destination(reader.text, reader.at + 2) : null;
+  const address = target && safeAddress(target.address);
+  if (!address) {
+    literal(reader);
+    return;
+  }
+  const inside = emphasis(reader.nodes.splice(opened.place).slice(1)).map(opened.isImage ? plainly : withoutLinks);
+  if (opened.isImage) inside.unshift("Image: ");
+  if (!inside.length) inside.push(address);
+  reader.nodes.push(anchor(address, inside));
+  // No link within a link.
+  if (!opened.isImage) reader.opens = reader.opens.filter(({ isImage }) => isImage);
+  reader.at = target.end;
+}
+
+const plainly = (it) => (typeof it === "string" ? it : it.children.map(plainly).join(""));
+/** What an image says, within a link, is part of what the link says. */
+const withoutLinks = (it) => (it.tag === "a" ? plainly(it) : it.tag ? { ...it, children: it.children.map(withoutLinks) } : it);
+
+/** What stands behind `](`: an address, perhaps in angles, perhaps with a title, and `)`. */
+function destination(text, from) {
+  const limit = Math.min(text.length, from + LONGEST_ADDRESS);
+  let at = from;
+  while (at < limit && text[at] === " ") at += 1;
+  const isAngled = text[at] === "<";
+  const begin = isAngled ? at + 1 : at;
+  let depth = 0;
+  for (at = begin; at < limit; at += 1) {
+    const it = text[at];
+    if (it === "\n" || (isAngled ? it === ">" : it === " ")) break;
+    if (isAngled && it === "<") return null;
+    if (!isAngled && it === "(" && (depth += 1) > DEEPEST) return null;
+    if (!isAngled && it === ")" && depth-- === 0) break;
+  }
+  const address = text.slice(begin, at);
+  if (isAngled && text[at++] !== ">") return null;
+  at = title(text, at, limit);
+  return text[at] === ")" ? { address, end: at + 1 } : null;
+}
+
+function title(text, from, limit) {
+  let at = from;
+  while (at < limit && SPACE.test(text[at])) at += 1;
+  if (text[at] !== '"' && text[at] !== "'") return at;
+  const end = text.indexOf(text[at], at + 1);
+  if (end < 0 || end > limit) return from;
+  at = end + 1;
+  while (at < limit && SPACE.test(text[at])) at += 1;
+  return at;
+}
+
+function angled(reader) {
+  const { text, at } = reader;
+  const end = text.slice(at, at + LONGEST_ADDRESS).search(/[>\s]/);
+  const inside = end > 0 && text[at + end] === ">" ? text.slice(at + 1, at + end) : "";
+  const address = inside.includes(":") ? safeAddress(inside) : null;
+  if (!address) {
+    literal(reader);
+    return;
+  }
+  reader.nodes.push(anchor(address, [inside]));
+  reader.at += end + 1;
+}
+
+/** An address that simply stands there. */
+function bare(reader) {
+  const { text, at } = reader;
+  const isBegin = at === 0 || !/[\p{L}\p{N}]/u.test(text[at - 1]);
+  const scheme = isBegin ? ["https://", "http://"].find((scheme) => text.startsWith(scheme, at)) : null;
+  const length = scheme ? bareLength(text.slice(at, at + LONGEST_ADDRESS)) : 0;
+  const address = scheme && length > scheme.length ? safeAddress(text.slice(at, at + length)) : null;
+  // Within a link it is what the link says.
+  if (!address || reader.opens.some(({ isImage }) => !isImage)) {
+    literal(reader, scheme ? scheme.length : 1);
+    return;
+  }
+  reader.nodes.push(anchor(address, [text.slice(at, at + length)]));
+  reader.at += length;
+}
+
+/** How much of a text is an address: not the stop behind it, and no bracket that was opened before it. */
+function bareLength(text) {
+  const end = text.search(/[\s<>"`*|\u202A-\u202E\u2066-\u2069]/);
+  let length = end < 0 ? text.length : end;
+  let depth = 0;
+  for (let at = 0; at < length; at += 1) {
+    if (text[at] === "(") depth += 1;
+    if (text[at] === ")" && depth-- === 0) length = at;
+  }
+  while (length && ".,:;!?'_~]".includes(text[length - 1])) length -= 1;
+  return length;
+}
+
+/** An address that may be followed, or nothing. */
+export function safeAddress(text) {
+  try {
+    const url = new URL(text);
+    return SCHEMES.has(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+const anchor = (address, children) =>
+  ({ tag: "a", properties: { href: address, title: address, rel: "noopener noreferrer", target: "_blank" }, children });
+
+/* Emphasis: each run of marks opens, closes, or is text, by what stands beside it. */
+
+function marks(reader) {
+  const { text, at } = reader;
+  const count = runLength(text, at);
+  const before = at ? before_(text, at) : " ";
+  const after = at + count < text.length ? String.fromCodePoint(text.codePointAt(at + count)) : " ";
+  const [isSpaceBefore, isSpaceAfter] = [SPACE.test(before), SPACE.test(after)];
+  const [isMarkBefore, isMarkAfter] = [PUNCTUATION.test(before), PUNCTUATION.test(after)];
+  const isLeft = !isSpaceAfter && (!isMarkAfter || isSpaceBefore || isMarkBefore);
+  const isRight = !isSpaceBefore && (!isMarkBefore || isSpaceAfter || isMarkAfter);
+  const mark = text[at];
+  const inWord = mark === "_";
+  const canOpen = isLeft && (!inWord || !isRight || isMarkBefore);
+  const canClose = isRight && (!inWord || !isLeft || isMarkAfter);
+  if ((mark === "~" && count !== 2) || count > DEEPEST || (!canOpen && !canClose)) literal(reader, count);
+  else {
+    reader.nodes.push({ mark, count, all: count, canOpen, canClose });
+    reader.at += count;
+  }
+}
+
+function before_(text, at) {
+  const low = text.charCodeAt(at - 1);
+  return low >= 0xdc00 && low <= 0xdfff && at > 1 ? text.slice(at - 2, at) : text[at - 1];
+}
+
+/** A list with its runs of marks resolved. Frames stand for marks that wait to be closed; the first one is the list itself. */
+function emphasis(list) {
+  const frames = [{ children: [] }];
+  // For each kind of closing run, how many frames are known to hold nothing for it (invariant 1).
+  const barren = new Map();
+  for (const it of list) {
+    if (!it.mark) {
+      frames.at(-1).children.push(it);
+      continue;
+    }
+    if (it.canClose) closeMarks(frames, it, barren);
+    if (it.count && it.canOpen && frames.length < DEEPEST) frames.push({ opener: it, children: [] });
+    else if (it.count) frames.at(-1).children.push(it.mark.repeat(it.count));
+  }
+  flatten(frames, 0);
+  return joined(frames[0].children);
+}
+
+function closeMarks(frames, closer, barren) {
+  while (closer.count) {
+    const kind = `${closer.mark}${closer.canOpen}${closer.all % 3}`;
+    const found = opener(frames, closer, barren.get(kind) ?? 0);
+    if (!found) {
+      barren.set(kind, frames.length);
+      return;
+    }
+    flatten(frames, found);
+    const frame = frames[found];
+    const used = frame.opener.count >= 2 && closer.count >= 2 ? 2 : 1;
+    const tag = closer.mark === "~" ? "del" : used === 2 ? "strong" : "em";
+    const element = { tag, children: frame.children };
+    frame.opener.count -= used;
+    closer.count -= used;
+    if (frame.opener.count) frame.children = [element];
+    else {
+      frames.pop();
+      frames.at(-1).children.push(element);
+    }
+    for (const [known, depth] of barren) if (depth > frames.length) barren.set(known, frames.length);
+  }
+}
+
+function opener(frames, closer, from) {
+  for (let place = frames.length - 1; place >= Math.max(1, from); place -= 1) {
+    const { opener } = frames[place];
+    if (opener.mark !== closer.mark) continue;
+    const isOdd = (opener.canClose || closer.canOpen) && (opener.all + closer.all) % 3 === 0;
+    if (!isOdd || (opener.all % 3 === 0 && closer.all % 3 === 0)) return place;
+  }
+  return 0;
+}
+
+/** Makes text of the frames above one, and puts them into it. */
+function flatten(frames, place) {
+  const into = frames[place].children;
+  for (const { opener, children } of frames.splice(place + 1)) {
+    into.push(opener.mark.repeat(opener.count));
+    for (const child of children) into.push(child);
+  }
+}

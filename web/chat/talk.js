@@ -1,0 +1,287 @@
+// A conversation: its runs in order, each with its feed; sending, and stopping.
+//
+// 1. A prompt has an id before it is sent. Sent again after a lost connection it is the same run, and it can be stopped before
+//    the server has answered.
+// 2. A press on Stop is shown before the server is asked, and asked again if the server was gone.
+// 3. Runs that others begin in this session appear by themselves.
+// 4. What is refused is given back to who typed it.
+
+import { get, link, part, post, Problem, stopRun } from "../api.js";
+import { Answer } from "./answer.js";
+import { announce, h } from "../dom.js";
+import { follow } from "../feed.js";
+import { callsOf } from "./fold.js";
+
+/** How many runs are shown at first, and each time that somebody asks for earlier ones. */
+const PAGE = 10;
+/** How often others' runs are looked for, in milliseconds. */
+const LOOK = 2000;
+/** Pieces that come this soon after a feed was opened are of the past, as far as anybody can tell. */
+const PAST = 1000;
+
+export class Talk {
+  /**
+   * @param {{app: string, user: string, session: string | null, log: HTMLElement, signal: AbortSignal,
+   *   onSession: (session: string) => void, onChange: () => void, onProblem: (...words: unknown[]) => void,
+   *   onEarlier: (putIn: () => Promise<unknown>) => void, onGiveBack: (text: string) => void,
+   *   onSettled: (answer: Answer) => void}} how
+   */
+  constructor(how) {
+    Object.assign(this, how);
+    this.answers = [];
+    this.sending = new Set();
+    this.earlier = h("button", { type: "button", class: "earlier", onclick: () => this.showEarlier() }, "Show earlier");
+    this.earlier.hidden = true;
+    this.log.before(this.earlier);
+    const now = () => this.look();
+    const { signal } = this;
+    addEventListener("focus", now, { signal });
+    document.addEventListener("visibilitychange", now, { signal });
+    link.addEventListener("back", now, { signal });
+    const timer = setInterval(now, LOOK);
+    signal.addEventListener("abort", () => clearInterval(timer), { once: true });
+  }
+
+  /** The run that Stop is aimed at: the oldest that is not over. */
+  get active() { return this.answers.find((answer) => !answer.isOver) ?? null; }
+
+  /* Which runs there are (invariant 3). */
+
+  /** Shows what is there. Resolves when the runs at the end have begun to be drawn. */
+  async open() {
+    if (!this.session) return;
+    const { runs, next } = await this.list();
+    this.before = next;
+    this.earlier.hidden = !next;
+    const drawn = runs.reverse().map((run) => this.add(run));
+    this.resume();
+    this.onChange();
+    await Promise.race([Promise.all(drawn), new Promise((done) => { setTimeout(done, 1500); })]);
+  }
+
+  list(before) {
+    const { app, user, session, signal } = this;
+    return get("/v1/runs", { query: { app, user, session, limit: PAGE, before }, signal });
+  }
+
+  async look() {
+    // While a prompt is on its way, nobody knows which of the runs it became.
+    if (document.hidden || !this.session || this.sending.size || this.isLooking) return;
+    this.isLooking = true;
+    try {
+      const { runs } = await this.list();
+      if (this.sending.size) return;
+      const known = new Set(this.answers.map(({ id }) => id));
+      for (const run of runs.reverse()) if (!known.has(run.run_id) && !this.isOlder(run)) this.add(run);
+    } catch { /* The next look may do better; that the server is gone is said elsewhere. */ } finally {
+      this.isLooking = false;
+    }
+  }
+
+  /** Whether a run is one of those that are only shown when somebody asks for them. */
+  isOlder({ accepted_at: at }) {
+    const first = this.answers.find(({ run }) => run.acceptedAt)?.run.acceptedAt;
+    return Boolean(this.before && first && at < first);
+  }
+
+  async showEarlier() {
+    this.earlier.disabled = true;
+    try {
+      const { runs, next } = await this.list(this.before);
+      this.before = next;
+      this.earlier.hidden = !next;
+      this.onEarlier(() => Promise.all(runs.map((run) => this.add(run, true))));
+    } catch (error) {
+      this.onProblem(error.message);
+    } finally {
+      this.earlier.disabled = false;
+    }
+  }
+
+  /** Adds a run of the list, and follows it. Resolves when something of it has come. */
+  add({ run_id: id, title, state }, isFirst = false) {
+    const wasOver = state === "settled";
+    const answer = this.newAnswer(id, title, { isFirst, wasOver });
+    answer.wasLive = !wasOver;
+    return this.follow(answer);
+  }
+
+  newAnswer(id, title, { isFirst = false, wasOver = false } = {}) {
+    const answer = new Answer(id, { title, wasOver, signal: this.signal, onStop: (it) => this.stop(it) });
+    if (isFirst) {
+      this.answers.unshift(answer);
+      this.log.prepend(answer.element);
+    } else {
+      this.answers.push(answer);
+      this.log.append(answer.element);
+    }
+    return answer;
+  }
+
+  /* What comes. */
+
+  follow(answer, isNew = false) {
+    const opened = performance.now();
+    return new Promise((drawn) => {
+      follow(`/v1/runs/${part(answer.id)}/events`, {
+        query: { aside: true },
+        signal: this.signal,
+        isLast: ({ type }) => type === "run_settled",
+        onItems: (items) => {
+          const isLive = answer.wasLive && (isNew || performance.now() - opened > PAST);
+          answer.said = null;
+          answer.take(items, isLive ? performance.now() : undefined);
+          if (answer.wasLive) this.tell(answer, items);
+          if (answer.run.outcome) this.settled(answer);
+          this.onChange();
+          drawn();
+        },
+        onEnd: (problem) => {
+          if (problem) answer.say(problem.status === 404 ? "This run is not there any more." : problem.message);
+          drawn();
+        },
+      });
+    });
+  }
+
+  settled(answer) {
+    // A tool that went on after the run may have ended since.
+    if (callsOf(answer.run).some(({ verdict }) => verdict === "leaked" || verdict === "detached")) {
+      get(`/v1/runs/${part(answer.id)}/receipt`, { signal: this.signal }).then((receipt) => answer.learn(receipt), () => {});
+    }
+    if (answer.wasLive) this.onSettled(answer);
+  }
+
+  /** Says what begins and what ends to those who listen. */
+  tell(answer, items) {
+    for (const { type, call, outcome } of items) {
+      if (type === "run_started") announce(`${this.app} answers.`);
+      if (type === "approval_requested") {
+        const tool = callsOf(answer.run).find(({ id }) => id === call)?.tool ?? "A tool";
+        announce(`${tool} waits for your yes.`);
+      }
+      if (type === "run_settled") announce(ENDED[outcome.kind] ?? "The answer has ended.");
+    }
+  }
+
+  /* Sending (invariants 1 and 4). */
+
+  /** @param {boolean} [isNext] it waits for what is in progress, instead of being refused */
+  send(text, isNext = false) {
+    const isFirst = !this.session;
+    this.session ??= newName();
+    const body = { app: this.app, user: this.user, session: this.session, run_id: newId(), input: text };
+    if (isNext) body.when_busy = "queue";
+    if (isFirst) this.onSession(this.session);
+    this.deliver(body);
+  }
+
+  /** What was being sent when the page was loaded again. */
+  resume() {
+    const body = this.kept();
+    if (!body) return;
+    if (this.answers.some(({ id }) => id.endsWith(body.run_id))) this.keep(null);
+    else this.deliver(body);
+  }
+
+  async deliver(body) {
+    const answer = this.newAnswer(body.run_id, body.input);
+    answer.wasLive = true;
+    answer.say("Sending…");
+    this.sending.add(answer);
+    this.keep(body);
+    this.onChange();
+    try {
+      const run = await this.post(body, answer);
+      answer.rename(run.run_id);
+      answer.say(null);
+      this.follow(answer, true);
+    } catch (error) {
+      this.answers = this.answers.filter((other) => other !== answer);
+      answer.element.remove();
+      this.onGiveBack(body.input);
+      this.onProblem(error.kind === "session-busy" ? BUSY : sentence(error.message));
+    }
+    this.keep(null);
+    this.sending.delete(answer);
+    this.onChange();
+    this.look();
+  }
+
+  /** Posts, and posts the same again when the server is back: it is one run. */
+  async post(body, answer) {
+    for (;;) {
+      try {
+        return await post("/v1/runs", body);
+      } catch (error) {
+        if (!(error instanceof Problem) || !error.isGone) throw error;
+        answer.say("The server does not answer. This is sent again when it is back.");
+        await isBack();
+      }
+    }
+  }
+
+  get keepKey() { return `andon.sending.${this.app}.${this.user}.${this.session}`; }
+  keep(body) {
+    if (body) sessionStorage.setItem(this.keepKey, JSON.stringify(body));
+    else sessionStorage.removeItem(this.keepKey);
+  }
+  kept() { return JSON.parse(sessionStorage.getItem(this.keepKey) ?? "null"); }
+
+  /* Stopping (invariant 2). */
+
+  /** How hard the next press on Stop is: nothing if there is nothing to stop. */
+  get nextForce() {
+    const { active } = this;
+    if (!active) return null;
+    if (active.pressed === "now" || active.force === "now") return "none";
+    return active.isStopping ? "now" : "graceful";
+  }
+
+  async stop(answer = this.active) {
+    if (!answer || answer.isOver) return;
+    const force = answer.isStopping ? "now" : "graceful";
+    answer.pressed = force;
+    answer.draw();
+    this.onChange();
+    announce(force === "now" ? "Stopping now." : "Stopping.");
+    for (;;) {
+      try {
+        await stopRun(answer.id, { force });
+        return;
+      } catch (error) {
+        if (answer.isOver || answer.pressed !== force) return;
+        // The prompt has not arrived: the server remembers the stop, and the run is born stopped.
+        if (error.body?.remembered_for_ms && this.sending.has(answer)) return;
+        this.onProblem(error.isGone ? NOT_STOPPED : sentence(error.message));
+        if (!error.isGone) {
+          if (!error.body?.pulled) answer.pressed = null;
+          answer.draw();
+          this.onChange();
+          return;
+        }
+        await isBack();
+      }
+    }
+  }
+}
+
+const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
+const NOT_STOPPED = "The stop did not reach the server. It is sent again when the server is back.";
+const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
+
+/** What the server says, as a sentence of its own. */
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+const isBack = () => new Promise((done) => { link.addEventListener("back", done, { once: true }); });
+
+/** An id that nobody else chooses. */
+function newId() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  // Where the page did not come over a safe connection, browsers have less to offer.
+  return hex(16);
+}
+
+const newName = () => `chat-${hex(5)}`;
+const hex = (bytes) =>
+  [...crypto.getRandomValues(new Uint8Array(bytes))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,0 +1,99 @@
+// The conversation as the provider will see it: message by message, and the request that carries it.
+
+import { get, part } from "../api.js";
+import { fill, h } from "../dom.js";
+import { copyButton } from "../copy.js";
+import { longText, pretty } from "../long.js";
+import { REASON, several } from "../words.js";
+
+const FORM = {
+  anthropic: "Anthropic’s Messages", openai_chat: "OpenAI’s Chat Completions", openai_responses: "OpenAI’s Responses", gemini: "Gemini’s",
+  ollama: "Ollama’s", bedrock: "Bedrock’s Converse", andon: "Andon’s own",
+};
+const ROLE = { user: "User", assistant: "Model", tool: "Tools", system: "Instruction" };
+const STATUS = {
+  ok: "did what it was asked", error: "failed", refused: "was never started", cut: "was cut", unknown: "was cut; its effect is unknown",
+};
+/** How many messages are shown at first; the latest ones. */
+const PAGE = 50;
+
+/**
+ * @param {string} run
+ * @param {AbortSignal} signal
+ * @returns {{element: HTMLElement, load: () => Promise<void>}}
+ */
+export function conversation(run, signal) {
+  const element = h("div", { class: "conversation" }, h("p", { class: "soft" }, "Reading the conversation…"));
+  const load = async () => {
+    try {
+      const told = await get(`/v1/runs/${part(run)}/conversation`, { signal });
+      fill(element, shown(told));
+    } catch (error) {
+      if (!signal.aborted) fill(element, trouble(error, load));
+    }
+  };
+  return { element, load };
+}
+
+function trouble(error, load) {
+  const words = error.kind === "no-such-path"
+    ? "This server is older than this page and cannot show the conversation as its provider will see it. The messages are among the events."
+    : error.message;
+  return h("div", { class: "empty", role: "alert" }, h("p", null, words), h("button", { type: "button", onclick: load }, "Try again"));
+}
+
+function shown({ model, form, request, messages, messages_left_out: leftOut = 0, open = [], truncated }) {
+  const unsettled = open.filter((it) => it.what === "run").length;
+  const json = pretty(request);
+  const place = h("ol", { class: "messages" });
+  const show = (from) => fill(place, messages.slice(from).map((message, index) => messageOf(message, leftOut + from + index + 1)));
+  const first = Math.max(0, messages.length - PAGE);
+  show(first);
+  const showAll = () => {
+    earlier.remove();
+    show(0);
+  };
+  const earlier = first > 0 && h("button", { type: "button", onclick: showAll }, `Show the ${several(first, "message")} before`);
+  return [
+    h("p", null, "What the next request to ", h("b", null, h("bdi", null, model ?? "the model")),
+      ` carries, in ${FORM[form] ?? form} form: ${several(leftOut + messages.length, "message")}.`),
+    unsettled > 0 && h("p", { class: "soft" }, `Not settled yet before it: ${several(unsettled, "run")}. What is said there until then is not known.`),
+    truncated === true && h("p", { class: "soft" }, "The conversation is too long to be shown: its beginning is left out."),
+    leftOut > 0 && h("p", { class: "soft" }, `The first ${several(leftOut, "message")} of these are in the request alone.`),
+    earlier, place,
+    h("details", { class: "raw" }, h("summary", null, "The request, as it would be sent"),
+      h("p", { class: "small soft" }, "“<the next prompt>” stands for what will be said next."),
+      h("div", { class: "titlebar" }, copyButton("Copy JSON", () => json)), longText(json, { label: "JSON" })),
+  ];
+}
+
+function messageOf({ role, parts, cut }, index) {
+  return h("li", { class: "message", "data-role": role, "data-cut": cut ? cut.by : null },
+    h("h3", null, ROLE[role] ?? role, h("span", { class: "soft small number" }, ` ${index}`)),
+    parts.map(partOf),
+    cut && h("p", { class: "cut" }, `Cut here: ${cutWords(cut)}.`));
+}
+
+function cutWords({ by, reason }) {
+  if (by === "cancelled") return `stopped, ${REASON[reason] ?? reason}`;
+  return by === "broken" ? "the model’s stream broke" : "the process that read it died";
+}
+
+function partOf(it) {
+  if (it.type === "text") return longText(it.text);
+  if (it.type === "thinking") {
+    return h("details", null, h("summary", null, it.signature ? "Thinking" : "Thinking, without a seal: it is not sent back"), longText(it.text));
+  }
+  if (it.type === "tool_call") {
+    return h("div", { class: "toolcall", "data-call": it.id },
+      h("p", null, "Calls ", h("b", null, h("bdi", null, it.name)), " ", h("code", null, it.id)), longText(it.arguments));
+  }
+  if (it.type === "tool_result") {
+    return h("div", { class: "toolcall", "data-call": it.call },
+      h("p", null, h("code", null, it.call), ` ${STATUS[it.status] ?? it.status}`), it.content.map(contentOf));
+  }
+  if (it.type === "image") return contentOf(it);
+  return longText(pretty(it));
+}
+
+const contentOf = (it) => (it.type === "text" ? longText(it.text) : h("p", { class: "soft" }, `[image, ${it.media_type}]`));

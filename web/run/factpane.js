@@ -1,0 +1,34 @@
+// One event in full: as JSON, as text.
+
+import { fill, h } from "../dom.js";
+import { copyButton } from "../copy.js";
+import { longText, pretty } from "../long.js";
+import { KIND, main } from "./facts.js";
+import { exactTime, since } from "../runwords.js";
+
+/** A place for the event that was chosen. */
+export function factPane() {
+  const element = h("div", { class: "fact", tabindex: -1, role: "region", "aria-label": "The chosen event" },
+    h("p", { class: "soft" }, "Choose an event to read it."));
+  return {
+    element,
+    focus: () => element.focus(),
+    show(fact, at, toolOf) {
+      const json = pretty(fact);
+      fill(element,
+        h("div", { class: "titlebar" }, h("h3", null, `${fact.seq}: ${KIND[fact.type] ?? fact.type}`), copyButton("Copy JSON", () => json)),
+        h("p", { class: "small soft" }, `${since(at)} after the run began, at `, h("time", { datetime: fact.at.wall }, exactTime(fact.at.wall))),
+        h("p", null, h("bdi", null, main(fact, toolOf))),
+        longText(json, { label: "JSON" }));
+      element.scrollTop = 0;
+    },
+    /** There is no such event. */
+    missing(seq) {
+      fill(element, h("p", { class: "problem" }, `There is no event ${seq} in this run.`));
+    },
+    showStreamed(words, fact) {
+      fill(element, h("h3", null, `Streamed behind event ${fact.seq}`), h("p", null, words),
+        h("p", { class: "soft small" }, "It is whole in the message or the result that follows."));
+    },
+  };
+}

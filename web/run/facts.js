@@ -1,0 +1,77 @@
+// A fact of a run in words: what kind it is, and the main thing it says.
+
+import { REASON, number, span } from "../words.js";
+import { FORCE_WORD, HOW, REFUSED, ending } from "../runwords.js";
+
+/** How much of a text stands in a line. */
+const LINE = 240;
+
+/** The kinds of facts, in words. */
+export const KIND = {
+  run_accepted: "run accepted", run_started: "run started", hook_started: "hook began", hook_finished: "hook ended",
+  model_started: "model called", message: "message", usage: "usage", model_finished: "model call ended",
+  backoff_started: "waits to try again", backoff_finished: "wait over", approval_requested: "asks for a yes",
+  approval_resolved: "decided", tool_started: "tool started", tool_finished: "tool ended", tool_refused: "tool not started",
+  call_cancel_requested: "stop of one call", cancel_requested: "stop requested", run_quieted: "quiet", grace_ended: "grace over",
+  run_settled: "settled", text_lost: "text lost", streamed: "streamed",
+};
+
+/** A text in one line, and no more of it than is seen. */
+export function oneLine(text) {
+  const head = String(text ?? "").slice(0, LINE * 2).replace(/\s+/g, " ").trim();
+  return head.length > LINE || String(text ?? "").length > LINE * 2 ? `${head.slice(0, LINE)}…` : head;
+}
+
+/** What a message says, in one line. */
+export function messageLine({ parts, cut }) {
+  const said = parts.map((part) => {
+    if (part.type === "tool_call") return `→ ${part.name}(${oneLine(part.arguments)})`;
+    if (part.type === "tool_result") return contentLine(part.content);
+    if (part.type === "thinking") return `(thinks: ${oneLine(part.text)})`;
+    return part.text ?? `[${part.media_type ?? part.type}]`;
+  });
+  return `${cut ? "cut: " : ""}${oneLine(said.map((text) => text.slice(0, LINE)).join(" "))}`;
+}
+
+const contentLine = (content) => oneLine(content.map((part) => (part.text ?? `[${part.media_type}]`).slice(0, LINE)).join(" "));
+const asked = ({ reason, force, by, note }) =>
+  [FORCE_WORD[force] ?? force, REASON[reason] ?? reason, by ? `by ${by}` : "", note ? `“${oneLine(note)}”` : ""].filter(Boolean).join(", ");
+const tokens = (figure) => (figure.value === null ? (figure.low === null ? "?" : `≥ ${number(figure.low)}`) : number(figure.value));
+
+const MAIN = {
+  run_accepted: ({ accepted }) => messageLine(accepted.input),
+  hook_started: ({ point }) => point.replace("_", " "),
+  hook_finished: ({ point, end }) => `${point.replace("_", " ")}: ${HOW[end] ?? end}`,
+  model_started: ({ call, model }) => `${model}, call ${call}`,
+  message: ({ message }) => messageLine(message),
+  usage: ({ call, used, pending }) =>
+    `call ${call}: ${tokens(used.billed.input)} in, ${tokens(used.billed.output)} out${pending ? ", a better figure is on its way" : ""}`,
+  model_finished: ({ call, end, first_piece_us }) =>
+    `call ${call}: ${HOW[end.how] ?? end.how}${end.failure ? `: ${oneLine(end.failure.message)}` : ""}` +
+    `${first_piece_us === null ? "" : `, first piece after ${span(first_piece_us / 1000)}`}`,
+  backoff_started: ({ delay_ms }) => span(delay_ms),
+  approval_requested: ({ call }, tool) => `${tool(call)} ${call}`,
+  approval_resolved: ({ call, verdict: { verdict, by, why } }, tool) =>
+    `${tool(call)} ${call}: ${HOW[verdict] ?? verdict}${by ? ` by ${by}` : ""}${why ? `: ${oneLine(why)}` : ""}`,
+  tool_started: ({ call }, tool) => `${tool(call)} ${call}`,
+  tool_finished: ({ call, end, result }, tool) => `${tool(call)} ${call}: ${HOW[end] ?? end}: ${contentLine(result.content)}`,
+  tool_refused: ({ call, why }, tool) => `${tool(call)} ${call}: ${REFUSED[why] ?? why}`,
+  call_cancel_requested: ({ call, request }, tool) => `${tool(call)} ${call}: ${asked(request)}`,
+  cancel_requested: ({ request }) => asked(request),
+  grace_ended: ({ calls }, tool) => calls.map(tool).join(", "),
+  run_settled: ({ outcome }) => ending(outcome),
+};
+
+/**
+ * The main thing that a fact says, in one line.
+ * @param {object} record
+ * @param {(call: string) => string} toolOf the name of a call's tool
+ */
+export function main(record, toolOf) {
+  try {
+    return MAIN[record.type]?.(record, toolOf) ?? "";
+  } catch {
+    // A fact of a newer program: its JSON says what it is.
+    return "";
+  }
+}

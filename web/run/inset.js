@@ -1,0 +1,45 @@
+// The stop, magnified: its four instants on a scale of their own, with what still went on between them.
+//
+// 1. Nothing is shown before somebody asked for a stop, and no instant before it is on record.
+// 2. The durations are differences of one clock, and written out.
+
+import { fill, h, write } from "../dom.js";
+import { span } from "../words.js";
+import { drawing } from "./drawing.js";
+
+const NEXT = ["requested", "delivered", "quiet", "settled"];
+
+/** @returns {{element: HTMLElement, draw: (trace: import("./trace.js").Trace, now: number) => void}} */
+export function stopInset() {
+  let asked = 0;
+  const chart = drawing({ label: "The stop, magnified: times since it was requested", zero: () => asked, onDetail: (text) => write(detail, text) });
+  const detail = h("p", { class: "detail small", "aria-hidden": "true" });
+  const list = h("ol", { class: "steps" });
+  const element = h("section", { class: "inset", "aria-label": "The stop, magnified", hidden: true },
+    h("h3", null, "The stop, magnified"), list, chart.element, detail);
+  let known = "";
+  return {
+    element,
+    draw(trace, now) {
+      const found = NEXT.map((name) => trace.marks.find((mark) => mark.name === name)).filter(Boolean);
+      element.hidden = found[0]?.name !== "requested";
+      if (element.hidden) return;
+      asked = found[0].at;
+      const last = trace.isSettled ? found.at(-1).at : now;
+      const length = Math.max(last - found[0].at, 0.001);
+      chart.draw(trace, { from: found[0].at - length * 0.06, to: last + length * 0.12 }, now);
+      const words = found.map(({ name, at }) => `${name} ${at}`).join();
+      if (words !== known) fill(list, steps(found));
+      known = words;
+    },
+  };
+}
+
+function steps(found) {
+  const [requested] = found;
+  const total = found.at(-1).name === "settled" && found.length > 1
+    ? h("li", { class: "total" }, h("span", null, "requested → settled"), h("b", { class: "number" }, span(found.at(-1).at - requested.at))) : null;
+  const each = found.slice(1).map((mark, index) => h("li", null,
+    h("span", null, `${found[index].name} → ${mark.name}`), h("b", { class: "number" }, span(mark.at - found[index].at))));
+  return [...each, total];
+}

@@ -1,0 +1,74 @@
+// The marks on a timeline: a line for each, and its words.
+//
+// 1. No words are written over others: where there is room for one row, marks that are near share their words; in a magnified
+//    stop each mark has a row of its own.
+
+import { h } from "../dom.js";
+import { since } from "../runwords.js";
+
+const LETTER = 7;
+const ROW = 16;
+
+/** How many marks have a row of their own; the others have only a line. */
+const ROWS = 8;
+
+const main = (all) => all.filter(({ isMain }) => isMain);
+const within = (all, window) => all.filter(({ at }) => at >= window.from && at <= window.to).sort((a, b) => a.at - b.at);
+/** The marks that have words. */
+const worded = (seen, isMagnified) => (isMagnified && seen.length <= ROWS ? seen : main(seen));
+
+/** How many rows of words there are. */
+export const markRows = (all, window, isMagnified) => (isMagnified ? Math.max(1, worded(within(all, window), true).length) : 1);
+
+/**
+ * @param {import("./trace.js").Mark[]} all
+ * @param {{from: number, to: number}} window
+ * @param {(at: number) => number} place
+ * @param {{width: number, top: number, bottom: number}} size
+ * @param {number} [zero] what times are counted from, if the marks are magnified
+ */
+export function marks(all, window, place, size, zero) {
+  const seen = within(all, window);
+  const rest = worded(seen, zero !== undefined);
+  const line = ({ at, name, isMain }, y) => h("svg:line", {
+    x1: place(at), x2: place(at), y1: y, y2: size.bottom, "data-mark": name, "data-main": isMain || null,
+  });
+  const others = apart(seen.filter((mark) => !rest.includes(mark)), place).map((mark) => line(mark, size.top - 8));
+  if (zero === undefined) return [...others, ...rest.map((mark) => line(mark, 20)), ...shared(rest, place, size.width)];
+  return [...others, ...rest.flatMap((mark, row) => {
+    const y = 14 + row * ROW;
+    return [line(mark, y - 10), beside(mark, `${mark.name}${mark.at === zero ? "" : ` +${since(mark.at - zero)}`}`, y, place, size.width)];
+  })];
+}
+
+/** Of marks on one pixel, the first: there are no more lines than pixels. */
+function apart(all, place) {
+  const seen = new Set();
+  return all.filter(({ at }) => {
+    const x = Math.round(place(at));
+    return !seen.has(x) && seen.add(x);
+  });
+}
+
+/** The words beside their line: behind it, or before it where there is no room. */
+function beside(mark, words, y, place, width) {
+  const x = place(mark.at);
+  const fits = x + 6 + words.length * LETTER < width;
+  return h("svg:text", { x: fits ? x + 5 : x - 5, y, "text-anchor": fits ? "start" : "end" }, words);
+}
+
+/** Marks that are near share their words. */
+function shared(all, place, width) {
+  const clusters = [];
+  for (const mark of all) {
+    const last = clusters.at(-1);
+    if (last && place(mark.at) - place(last.at(-1).at) < mark.name.length * LETTER + 90) last.push(mark);
+    else clusters.push([mark]);
+  }
+  return clusters.map((cluster) => {
+    const words = `${cluster.map(({ name }) => name).join(" · ")} ${since(cluster.at(-1).at)}`;
+    const half = (words.length * LETTER) / 2;
+    const x = Math.min(Math.max(place(cluster[0].at), half + 4), width - half - 4);
+    return h("svg:text", { x, y: 14, "text-anchor": "middle" }, words);
+  });
+}

@@ -1,0 +1,117 @@
+// A run's receipt: one sheet that can be read, printed and linked.
+//
+// 1. It says what the server's receipt says, and nothing else; what is unknown is called unknown.
+// 2. A run that has not settled has none yet: what there is so far is shown as that, and replaced when it settles.
+
+import { get, key, part, address } from "../api.js";
+import { announce, fill, h } from "../dom.js";
+import { follow } from "../feed.js";
+import { account, isOpen } from "./account.js";
+import { copyButton } from "../copy.js";
+import { pretty } from "../long.js";
+import { oneLine } from "./facts.js";
+import { REASON, money, spanUs } from "../words.js";
+import { CUT_IN, FORCE, dayOf, ending, exactTime, zone } from "../runwords.js";
+import { instantsOf } from "./receiptwhen.js";
+import { addendaOf, callsOf, leaksOf, requestsOf } from "./receiptparts.js";
+import { usageTable } from "./usage.js";
+
+/** @param {HTMLElement} place @param {string} id @param {AbortSignal} signal */
+export async function receiptView(place, id, signal) {
+  const run = await get(`/v1/runs/${part(id)}`, { signal });
+  if (signal.aborted) return;
+  const sheet = h("article", { class: "sheet", "aria-label": "Receipt", "data-run": id });
+  let latest = null;
+  const show = (receipt) => {
+    if (latest) announce(receipt.outcome && !latest.outcome ? "The run is settled." : "The receipt has more to say.");
+    latest = receipt;
+    fill(sheet, body(run, receipt));
+  };
+  const books = account(id, show, signal);
+  await books.first;
+  if (signal.aborted) return;
+  fill(place, toolbar(id, () => latest), sheet);
+  document.title = `Receipt of run ${id} · Andon`;
+  signal.addEventListener("abort", () => { document.title = "Andon"; }, { once: true });
+  if (latest.outcome) return;
+  follow(`/v1/runs/${part(id)}/events`, {
+    query: { aside: true }, signal, isLast: (item) => item.type === "run_settled",
+    onItems: (items) => { if (items.some(({ type }) => type !== "delta")) books.look(); },
+  });
+}
+
+function toolbar(id, latest) {
+  const save = h("a", { class: "button", download: `receipt-${id}.json`, href: address(`/v1/runs/${part(id)}/receipt`).href }, "JSON");
+  // A link can carry no key: then what is shown is saved.
+  save.addEventListener("click", (event) => {
+    if (!key.get()) return;
+    event.preventDefault();
+    saveAs(`receipt-${id}.json`, pretty(latest()));
+  });
+  return h("div", { class: "toolbar noprint", role: "toolbar", "aria-label": "Receipt" },
+    h("a", { class: "button", href: `#/run/${part(id)}` }, "← The run"),
+    h("span", { class: "gap" }),
+    h("button", { type: "button", onclick: () => print() }, "Print"),
+    copyButton("Copy link", () => `${location.origin}${location.pathname}#/run/${part(id)}/receipt`), save);
+}
+
+function saveAs(name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+function body(run, receipt) {
+  return [
+    head(run, receipt),
+    section("The stop", stop(receipt)),
+    section("When", instantsOf(receipt)),
+    receipt.requests.length > 1 ? section("Every request, in order", requestsOf(receipt)) : null,
+    section("Tool calls", callsOf(receipt)),
+    section("Tokens", usageTable(receipt)),
+    section("Leaks", leaksOf(receipt)),
+    section(`Addenda (revision ${receipt.revision})`, addendaOf(receipt)),
+    h("footer", { class: "small" },
+      `Folded from the run’s journal, and from nothing else. Times are in ${zone()}; durations are by a monotonic clock.`),
+  ];
+}
+
+const section = (name, ...what) => h("section", null, h("h2", null, name), what);
+
+function head(run, receipt) {
+  const { session, outcome } = receipt;
+  return h("header", null,
+    h("p", { class: "kicker" }, h("span", null, "Andon"), h("span", null, "Receipt")),
+    h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
+    h("p", { class: "verdict", "data-outcome": outcome?.kind ?? "open" }, outcome ? sentence(ending(outcome)) : "Not settled yet: so far"),
+    definitions([
+      ["Run", h("code", null, receipt.run), "wholerow"],
+      ["Agent", h("bdi", null, session.app)], ["User", h("bdi", null, session.user)], ["Session", h("bdi", null, session.session)],
+      ["Date", h("time", { datetime: receipt.accepted_at }, dayOf(receipt.accepted_at))],
+      ["Took", `${spanUs(receipt.run_us)}${outcome ? "" : " so far"}`],
+      receipt.cost ? ["Cost", money(receipt.cost)] : null,
+      outcome && isOpen(receipt) ? ["Open", "something may still be learnt; this page looks again for half a minute"] : null,
+    ]));
+}
+
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+function definitions(pairs) {
+  const pair = ([name, what, size]) => h("div", { class: size ?? null }, h("dt", null, name), h("dd", null, what));
+  return h("dl", null, pairs.filter(Boolean).map(pair));
+}
+
+function stop(receipt) {
+  if (!receipt.requested_at) {
+    return h("p", null, receipt.outcome ? "Nobody stopped this run." : "Nobody has asked this run to stop.");
+  }
+  const { by, reason, note, force, cut_in: where } = receipt;
+  return definitions([
+    ["Who", by ? h("bdi", null, by) : "nobody gave a name"],
+    ["Why", `${REASON[reason] ?? reason} (${reason})`],
+    note ? ["Note", h("q", null, h("bdi", null, note))] : null,
+    ["How hard", FORCE[force] ?? force],
+    ["Where", CUT_IN[where] ?? where ?? "unknown"],
+    ["Asked", h("time", { datetime: receipt.requested_at }, exactTime(receipt.requested_at))],
+  ]);
+}

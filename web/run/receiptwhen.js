@@ -1,0 +1,62 @@
+// The instants of a receipt: when each was, and how long it took to get there, drawn to scale.
+
+import { h } from "../dom.js";
+import { span, spanUs } from "../words.js";
+import { exactTime } from "../runwords.js";
+import { wallUs } from "../instants.js";
+
+const WIDTH = 600;
+
+/** @param {any} receipt */
+export function instantsOf(receipt) {
+  const { took } = receipt;
+  const rows = [
+    ["accepted", receipt.accepted_at, null],
+    ["requested", receipt.requested_at, receipt.requested_at ? 0 : null],
+    ["delivered", receipt.delivered_at, took.delivered_us],
+    ["quiet", receipt.quiet_at, took.quiet_us],
+    ["settled", receipt.settled_at, took.settled_us],
+  ].filter(([, wall]) => wall);
+  const hasStop = Boolean(receipt.requested_at);
+  const head = ["Instant", "At", hasStop && "Since requested", hasStop && "Since the one before"].filter(Boolean);
+  return [
+    h("div", { class: "scroll" }, h("table", { class: "lines when" }, h("caption", { class: "unseen" }, "The instants of the run"),
+      h("thead", null, h("tr", null, head.map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", null, rows.map((row, index) => line(row, rows[index - 1], hasStop))))),
+    hasStop ? bar(rows.slice(1)) : null,
+  ];
+}
+
+function line([name, wall, us], before, hasStop) {
+  return h("tr", { "data-instant": name }, h("th", { scope: "row" }, name),
+    h("td", { class: "number" }, h("time", { datetime: wall, title: wall }, exactTime(wall))),
+    hasStop && h("td", { class: "number" }, name === "accepted" ? "" : name === "requested" ? "0" : spanUs(us)),
+    hasStop && h("td", { class: "number" }, step([name, wall, us], before)));
+}
+
+function step([, wall, us], before) {
+  if (!before) return "";
+  const [, earlier, base] = before;
+  if (us !== null && base !== null) return spanUs(us - base);
+  // From the beginning to the request there is only wall time.
+  return base === null && us === 0 ? `${span((wallUs(wall) - wallUs(earlier)) / 1000)} into the run` : "unknown";
+}
+
+/** Requested to settled, to scale. */
+function bar(rows) {
+  const known = rows.filter(([, , us]) => us !== null);
+  const total = known.at(-1)?.[2];
+  if (!total) return null;
+  const x = (us) => (us / total) * WIDTH;
+  const parts = known.slice(1).map(([name, , us], index) => {
+    const [, , from] = known[index];
+    return h("svg:rect", { "data-part": name, x: x(from), width: Math.max(0, x(us) - x(from)), y: 0, height: 14 });
+  });
+  const ends = known.map(([, , us]) => h("svg:line", { x1: x(us), x2: x(us), y1: 0, y2: 20 }));
+  const words = known.slice(1).map(([name, , us], index) => `${known[index][0]} to ${name}: ${spanUs(us - known[index][2])}`);
+  const label = `The stop, to scale. ${words.join("; ")}`;
+  return h("figure", { class: "tobar" },
+    h("svg:svg", { viewBox: `-1 0 ${WIDTH + 2} 20`, preserveAspectRatio: "none", role: "img", "aria-label": label }, parts, ends),
+    h("figcaption", { class: "small" }, `To scale: ${spanUs(total)} from requested to ${known.at(-1)[0]}. `,
+      known.slice(1).map(([name]) => h("span", { class: "swatch", "data-part": name }, `until ${name}`))));
+}

@@ -1,0 +1,157 @@
+// The page of one run: its head, its timeline, its events, its conversation and what it used. Its receipt is a view of its own.
+//
+// 1. All that is shown comes from the run's feed, which goes on where it was after a break, and from its receipt.
+// 2. However much comes, it is taken a little each frame.
+
+import { get, part, serverNow } from "../api.js";
+import { announce, fill, h, styled } from "../dom.js";
+import { account } from "./account.js";
+import { conversation } from "./conversation.js";
+import { EventLog } from "./eventlog.js";
+import { events } from "./events.js";
+import { follow } from "../feed.js";
+import { intake } from "./intake.js";
+import { runHead } from "./runhead.js";
+import { tabs } from "./tabs.js";
+import { timeline } from "./timeline.js";
+import { Trace } from "./trace.js";
+import { usageTable } from "./usage.js";
+import { standing } from "./phases.js";
+
+/** How long the first events are waited for before the page is shown without them, in milliseconds. */
+const PATIENCE = 3000;
+
+/** @param {HTMLElement} place @param {{parts: string[], query: URLSearchParams}} params @param {AbortSignal} signal */
+export default async function view(place, { parts, query }, signal) {
+  const [id, what] = parts;
+  if (!id) {
+    fill(place, nothing("Which run? ", "#/runs", "See what ran."));
+    return;
+  }
+  fill(place, skeleton(what));
+  if (what === "receipt") {
+    const [{ receiptView }] = await Promise.all([import("./receipt.js"), styled("run/receipt.css")]);
+    await found(place, signal, () => receiptView(place, id, signal));
+    return;
+  }
+  await found(place, signal, async () => {
+    const run = await get(`/v1/runs/${part(id)}`, { signal });
+    if (!signal.aborted) page(place, run, Number(query.get("seq")) || null, signal);
+  });
+}
+
+/** Does it, or says that there is no such run, with a way on. */
+async function found(place, signal, work) {
+  try {
+    await work();
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error.status === 404) {
+      fill(place, nothing("There is no such run here, or it is not yours to see. ", "#/runs", "See what ran."));
+    } else if (error.status === 403) {
+      fill(place, nothing("Your key may not read runs. Ask who runs the server for one with the scope run:read. ", "#/", "Go to the board."));
+    } else throw error;
+  }
+}
+
+const nothing = (words, href, way) => h("div", { class: "empty", role: "alert" }, h("p", null, words, h("a", { href }, way)));
+
+/** As much room as will be needed, so that nothing jumps. */
+function skeleton(what) {
+  return h("div", { class: "runpage skeleton", "aria-busy": "true" },
+    h("h1", null, what === "receipt" ? "Reading the receipt…" : "Reading the run…"),
+    what === "receipt" ? null : ghost());
+}
+
+const ghost = () => h("div", { class: "card ghost" }, h("p", { class: "soft" }, "Reading the events…"));
+
+function page(place, run, wanted, signal) {
+  const trace = new Trace();
+  const log = new EventLog();
+  const began = Date.parse(run.accepted_at);
+  // The server's clock says how old an open run is; the latest event knows better if that is later.
+  const now = () => {
+    if (trace.isSettled) return trace.latest;
+    return run.settled_at ? Date.parse(run.settled_at) - began : Math.max(serverNow() - began, trace.latest);
+  };
+  const head = runHead(run, { now, signal });
+  const list = events(log, { toolOf: (call) => trace.toolOf(call), onChoose: (seq) => remember(run.run_id, seq), signal });
+  const used = h("div", null, h("p", { class: "soft" }, "Reading what was used…"));
+  const talk = conversation(run.run_id, signal);
+  const panels = tabs([
+    { name: "Events", element: list.element },
+    { name: "Conversation", element: talk.element, onShow: talk.load },
+    { name: "Usage", element: used },
+  ], "The run in detail");
+  const pick = (seq) => {
+    panels.show(0);
+    list.jump(seq);
+  };
+  const chart = timeline(trace, { onPick: pick, now, signal });
+  const rest = ghost();
+  fill(place, h("div", { class: "runpage" }, head.element, rest));
+  // The head is there at once. What is below has its size when the first events are there, and is shown then: nothing jumps.
+  const show = () => {
+    if (signal.aborted || !rest.isConnected) return;
+    rest.replaceWith(chart.element, panels.element);
+    chart.draw();
+  };
+  setTimeout(show, PATIENCE);
+  document.title = `${run.title.slice(0, 60)} · Andon`;
+  signal.addEventListener("abort", () => { document.title = "Andon"; }, { once: true });
+  const books = account(run.run_id, (receipt) => fill(used, usageTable(receipt)), signal);
+  books.first.catch((error) => { if (!signal.aborted) fill(used, h("p", { class: "problem" }, error.message)); });
+  feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick, show }, signal);
+}
+
+/** Behind these the receipt says more than before. */
+const NEWS = new Set(["usage", "tool_finished", "run_settled"]);
+
+/** Follows the run. */
+function feed(run, all, signal) {
+  const { trace, log, head, list, chart, books, talk } = all;
+  let jumpTo = all.wanted;
+  let changes = null;
+  let shown = null;
+  let isNews = false;
+  const take = (item) => {
+    if (item.type === "cancel_reply") return;
+    if (item.type === "delta" || item.type === "text_lost") {
+      log.add(item);
+      return;
+    }
+    log.add(item, trace.add(item));
+    changes = standing(changes, item);
+    isNews ||= NEWS.has(item.type);
+  };
+  const after = () => {
+    all.show();
+    list.changed();
+    chart.changed();
+    if (changes !== shown) head.changed(changes);
+    shown = changes;
+    if (isNews) books.look();
+    if (isNews && all.panels.shown() === 1) talk.load();
+    isNews = false;
+    if (jumpTo && log.placeOf(jumpTo) >= 0) {
+      const seq = jumpTo;
+      jumpTo = null;
+      all.pick(seq);
+    } else if (jumpTo && trace.isSettled) {
+      list.jump(jumpTo);
+      jumpTo = null;
+    }
+  };
+  follow(`/v1/runs/${part(run.run_id)}/events`, {
+    query: { aside: true },
+    onItems: intake(take, after, signal),
+    isLast: (item) => item.type === "run_settled",
+    onEnd: (problem) => { if (problem) announce(problem.message); },
+    signal,
+  });
+}
+
+/** The address names the event that was chosen, so that it can be passed on. */
+function remember(run, seq) {
+  history.replaceState(null, "", `#/run/${part(run)}?seq=${seq}`);
+}

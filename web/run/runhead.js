@@ -1,0 +1,96 @@
+// The head of a run's page: what it is, how it stands, and its Stop.
+//
+// 1. A pressed Stop says so at once. That the run is stopped is said when it is settled, and not before.
+// 2. The first press is graceful, the second one `now`.
+
+import { may, part, stopRun } from "../api.js";
+import { announce, fill, h, set, write } from "../dom.js";
+import { doing, span, timeOfDay, dayAndTime } from "../words.js";
+import { ending } from "../runwords.js";
+import { oneLine } from "./facts.js";
+
+/**
+ * @param {any} run as the server tells it
+ * @param {{now: () => number, signal: AbortSignal}} how `now` is the time since the run began, in milliseconds
+ */
+export function runHead(run, { now, signal }) {
+  const state = h("span", { class: "state" });
+  const took = h("dd", { class: "number" });
+  const times = h("dd");
+  const outcome = h("p", { class: "outcome", hidden: true });
+  const stop = stopButton(run.run_id);
+  const view = { run };
+  const receipt = h("a", { class: "button", href: `#/run/${part(run.run_id)}/receipt` }, "Receipt");
+  const chat = `#/chat/${part(run.app)}/${part(run.session)}?user=${part(run.user)}`;
+  const fact = (name, ...what) => h("div", null, h("dt", null, name), what);
+  const element = h("header", { class: "runhead", "data-run": run.run_id },
+    h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
+      h("div", { class: "acts" }, state, stop.element, receipt)),
+    stop.said, outcome,
+    h("dl", { class: "facts" },
+      fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", null, h("bdi", null, run.user))),
+      fact("Session", h("dd", null, h("a", { href: chat }, h("bdi", null, run.session)))),
+      fact("Began", times), fact("Time", took), fact("Run", h("dd", null, h("code", null, run.run_id)))));
+  const show = () => {
+    const isSettled = view.run.state === "settled";
+    set(state, "data-state", view.run.state);
+    set(state, "data-outcome", view.run.outcome?.kind);
+    write(state, doing(view.run));
+    write(took, span(now()));
+    const { accepted_at: from, settled_at: to } = view.run;
+    fill(times, time(from, dayAndTime(from)), to ? [" – ", time(to, timeOfDay(to))] : null);
+    outcome.hidden = !isSettled;
+    write(outcome, isSettled ? `${sentence(ending(view.run.outcome))}.` : "");
+    stop.settled(isSettled);
+  };
+  show();
+  const ticking = setInterval(() => { if (view.run.state !== "settled") write(took, span(now())); }, 100);
+  signal.addEventListener("abort", () => clearInterval(ticking), { once: true });
+  return {
+    element,
+    /** The run stands otherwise now. */
+    changed(more) {
+      const wasSettled = view.run.state === "settled";
+      view.run = { ...view.run, ...more };
+      show();
+      if (!wasSettled && view.run.state === "settled") announce(`The run is settled: ${ending(view.run.outcome)}.`);
+    },
+  };
+}
+
+const time = (wall, words) => h("time", { datetime: wall, title: wall }, words);
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Stop, and then stop now (invariants 1 and 2). */
+function stopButton(run) {
+  const said = h("p", { class: "problem", role: "alert" });
+  let presses = 0;
+  const element = h("button", { type: "button", class: "stop", "data-stop": run }, "Stop");
+  const label = () => {
+    write(element, ["Stop", "Stopping… press again: now", "Stopping now…"][presses]);
+    set(element, "data-pressed", presses > 0 || null);
+    element.disabled = presses > 1;
+  };
+  element.addEventListener("click", async () => {
+    const before = presses;
+    presses = Math.min(presses + 1, 2);
+    label();
+    write(said, "");
+    try {
+      const told = await stopRun(run, { force: before === 0 ? "graceful" : "now" });
+      if (told?.reply === "too_late") write(said, "It was too late: the run had come to its end.");
+    } catch (error) {
+      write(said, error.message);
+      // The cord may be pulled although it is not on record yet; otherwise the press did nothing.
+      if (!error.body?.pulled) {
+        presses = before;
+        label();
+      }
+    }
+  });
+  const settled = (isSettled) => {
+    element.hidden = isSettled || !may("run:cancel");
+    if (isSettled && presses) write(said, "");
+  };
+  return { element, said, settled };
+}

@@ -1,0 +1,91 @@
+// Finding events: by type, by words, by number.
+//
+// 1. However many events there are, they are looked through in slices of a few milliseconds.
+// 2. What comes while a search is on is looked through as well.
+
+import { everyFrame, fill, h, write } from "../dom.js";
+import { number, several } from "../words.js";
+import { KIND } from "./facts.js";
+
+const SLICE = 6;
+
+/**
+ * @param {import("./eventlog.js").EventLog} log
+ * @param {(record: any) => string} textOf what of a fact is looked through
+ * @param {(lines: number[] | null) => void} onFound the lines that were found so far; null if nothing is looked for
+ * @param {AbortSignal} signal
+ */
+export function searcher(log, textOf, onFound, signal) {
+  const type = h("select", { "aria-label": "Type" }, h("option", { value: "" }, "All types"));
+  const words = h("input", { type: "search", placeholder: "Find…", "aria-label": "Find in events" });
+  const said = h("span", { class: "small soft", role: "status" });
+  const state = { log, textOf, wanted: null, lines: [], next: 0 };
+  const tell = () => {
+    const found = `${several(state.lines.length, "event")} found${state.next < log.facts.length ? "…" : ""}`;
+    write(said, state.wanted ? found : several(log.facts.length, "event"));
+  };
+  const look = everyFrame(() => {
+    if (!state.wanted) return;
+    lookOn(state);
+    tell();
+    onFound(state.lines);
+    if (state.next < log.facts.length) look();
+  }, signal);
+  const begin = () => {
+    const text = words.value.trim().toLowerCase();
+    state.wanted = text || type.value ? { text, type: type.value } : null;
+    Object.assign(state, { lines: [], next: 0 });
+    if (state.wanted) look();
+    else onFound(null);
+    tell();
+  };
+  type.addEventListener("change", begin);
+  words.addEventListener("input", begin);
+  return {
+    element: (jump) => h("div", { class: "find" }, type, words, numberForm(jump), said),
+    clear() {
+      words.value = "";
+      type.value = "";
+      begin();
+    },
+    changed() {
+      offerTypes(type, log);
+      tell();
+      if (state.wanted) look();
+    },
+  };
+}
+
+function lookOn(state) {
+  const { log, wanted, textOf } = state;
+  const end = performance.now() + SLICE;
+  while (state.next < log.facts.length) {
+    const fact = log.facts[state.next];
+    const fits = (!wanted.type || fact.type === wanted.type) && (!wanted.text || textOf(fact).toLowerCase().includes(wanted.text));
+    if (fits) state.lines.push(state.next * 2);
+    state.next += 1;
+    if (state.next % 256 === 0 && performance.now() > end) return;
+  }
+}
+
+/** The types that there are, with how many. */
+function offerTypes(select, log) {
+  const known = [...select.options].slice(1);
+  for (const [name, count] of log.types) {
+    const text = `${KIND[name] ?? name} (${number(count)})`;
+    const option = known.find(({ value }) => value === name);
+    if (option) write(option, text);
+    else select.append(h("option", { value: name }, text));
+  }
+}
+
+function numberForm(jump) {
+  const input = h("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "seq", "aria-label": "Event number" });
+  const submit = (event) => {
+    event.preventDefault();
+    const found = input.value && jump(Number(input.value));
+    input.setCustomValidity(found || !input.value ? "" : "There is no event of this number.");
+    input.reportValidity();
+  };
+  return fill(h("form", { class: "goto", onsubmit: submit }), input, h("button", null, "Go"));
+}

@@ -1,0 +1,40 @@
+// Tabs: one of several panels is shown. Arrow keys go from tab to tab.
+
+import { h, set } from "../dom.js";
+
+let sets = 0;
+
+/**
+ * @param {{name: string, element: HTMLElement, onShow?: () => void}[]} panels
+ * @param {string} label
+ */
+export function tabs(panels, label) {
+  sets += 1;
+  const id = (kind, index) => `tabs-${sets}-${kind}-${index}`;
+  let current = 0;
+  const buttons = panels.map(({ name }, index) => h("button", {
+    type: "button", role: "tab", id: id("tab", index), "aria-controls": id("panel", index), onclick: () => show(index),
+  }, name));
+  const places = panels.map(({ element }, index) => h("div", { role: "tabpanel", id: id("panel", index), "aria-labelledby": id("tab", index) }, element));
+  const show = (index, isFirst) => {
+    const isNew = index !== current || isFirst;
+    current = index;
+    buttons.forEach((button, at) => {
+      set(button, "aria-selected", String(at === index));
+      set(button, "tabindex", at === index ? 0 : -1);
+      places[at].hidden = at !== index;
+    });
+    if (isNew) panels[index].onShow?.();
+  };
+  const row = h("div", { class: "tabs", role: "tablist", "aria-label": label }, buttons);
+  row.addEventListener("keydown", (event) => {
+    const wanted = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: panels.length - 1 }[event.key];
+    if (wanted === undefined) return;
+    event.preventDefault();
+    const next = (wanted + panels.length) % panels.length;
+    show(next);
+    buttons[next].focus();
+  });
+  show(0, true);
+  return { element: h("section", { class: "card tabbed" }, row, places), show, shown: () => current };
+}

@@ -1,0 +1,125 @@
+// A run drawn to scale: what it did, what it waited for, and the instants of its stop.
+//
+// 1. One scale for all lanes. A window of it can be looked at; without one, all of the run is shown.
+// 2. It is drawn at most every `PACE` milliseconds, however fast the run goes, and not at all while nobody sees it.
+// 3. What is narrower than a few pixels is drawn together with its neighbours, and says how many it stands for: the number of
+//    elements depends on the width, not on the run.
+// 4. Every bar can be reached with the keyboard and has a name; the same is there as a table.
+
+import { announce, h, write } from "../dom.js";
+import { number, several } from "../words.js";
+import { since } from "../runwords.js";
+import { drawing } from "./drawing.js";
+import { stopInset } from "./inset.js";
+import { tableOf } from "./tracetable.js";
+
+const PACE = 250;
+const ZOOM = 2;
+
+/**
+ * @param {import("./trace.js").Trace} trace
+ * @param {{onPick: (seq: number) => void, now: () => number, signal: AbortSignal}} how `now` is the time since the run began
+ * @returns {{element: HTMLElement, changed: () => void, draw: () => void}} `draw` draws at once
+ */
+export function timeline(trace, { onPick, now, signal }) {
+  const view = { trace, window: null, now, detail: h("p", { class: "detail small", "aria-hidden": "true" }) };
+  const chart = drawing({
+    label: "Timeline of the run. Arrow keys go from bar to bar, Enter shows the event, plus and minus zoom.",
+    onPick,
+    onDetail: (text) => {
+      view.pointed = text;
+      write(view.detail, text || hint(view));
+    },
+    onWindow: (window) => setWindow(window),
+    onZoom: (factor, at) => zoom(factor, at),
+  });
+  const inset = stopInset();
+  const said = h("p", { class: "small soft", role: "note" });
+  const table = tableOf(trace);
+  const redraw = paced(() => draw(view, chart, inset, said, table), signal);
+  const setWindow = (window) => {
+    view.window = window;
+    announce(window ? `Shown: ${since(window.from)} to ${since(window.to)}` : "All of the run is shown");
+    redraw();
+  };
+  const zoom = (factor, at) => setWindow(zoomed(view, factor, at));
+  const move = (part) => { if (view.window) setWindow(moved(view, part)); };
+  new ResizeObserver(redraw).observe(chart.element);
+  signal.addEventListener("abort", () => clearInterval(growing), { once: true });
+  // An open run grows also while it says nothing.
+  const growing = setInterval(() => { if (!trace.isSettled && trace.bars) redraw(); }, PACE);
+  const element = h("section", { class: "card timeline", "aria-labelledby": "timeline-name" },
+    h("div", { class: "titlebar" }, h("h2", { id: "timeline-name" }, "Timeline"), buttons(zoom, move, setWindow)),
+    chart.element, view.detail, said, inset.element, table.element);
+  write(view.detail, hint(view));
+  return { element, changed: redraw, draw: () => draw(view, chart, inset, said, table) };
+}
+
+const hint = ({ trace }) => (trace.bars ? "Point at a bar, or go to one with the keyboard. Drag to look closer." : "Nothing yet.");
+
+function buttons(zoom, move, setWindow) {
+  const button = (label, name, onclick) => h("button", { type: "button", class: "plain", "aria-label": name, title: name, onclick }, label);
+  return h("div", { class: "tools", role: "group", "aria-label": "Scale" },
+    button("‹", "Earlier", () => move(-0.5)), button("›", "Later", () => move(0.5)),
+    button("−", "Zoom out", () => zoom(1 / ZOOM)), button("+", "Zoom in", () => zoom(ZOOM)),
+    button("All", "Show all of the run", () => setWindow(null)));
+}
+
+/** All that there is to see. */
+function whole({ trace, now }) {
+  const end = trace.isSettled ? trace.latest : Math.max(now(), trace.latest);
+  const from = trace.marks.reduce((least, { at }) => Math.min(least, at), 0);
+  // A little air behind the last instant, so that its mark is seen.
+  return { from, to: Math.max(end, 0.001) + Math.max(end - from, 0.001) * 0.02 };
+}
+
+function zoomed(view, factor, at) {
+  const all = whole(view);
+  const { from, to } = view.window ?? all;
+  const middle = at ?? (from + to) / 2;
+  const half = (to - from) / factor / 2;
+  if (half * 2 >= all.to - all.from) return null;
+  const begin = Math.min(Math.max(middle - Math.max(half, 0.0005), all.from), all.to - half * 2);
+  return { from: begin, to: begin + Math.max(half * 2, 0.001) };
+}
+
+/** A part of the window earlier or later, but not beyond the run. */
+function moved(view, part) {
+  const all = whole(view);
+  const length = view.window.to - view.window.from;
+  const from = Math.min(Math.max(view.window.from + length * part, all.from), all.to - length);
+  return { from, to: from + length };
+}
+
+function draw(view, chart, inset, said, table) {
+  const { trace } = view;
+  const window = view.window ?? whole(view);
+  const now = trace.isSettled ? trace.latest : Math.max(view.now(), trace.latest);
+  const { merged } = chart.draw(trace, window, now);
+  const notes = [
+    merged ? `${several(merged, "bar")} too narrow to be seen alone ${merged === 1 ? "is" : "are"} drawn together` : "",
+    trace.crowded ? `${number(trace.crowded)} more went on at once than there are lanes` : "",
+    trace.clock.isMixed ? "the run had more than one owner: between them, times are by wall clock" : "",
+  ].filter(Boolean);
+  write(said, notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`).join(" "));
+  said.hidden = notes.length === 0;
+  if (!view.pointed) write(view.detail, hint(view));
+  inset.draw(trace, now);
+  table.changed();
+}
+
+/** Does the work now, or as soon as `PACE` has passed since it was last done (invariant 2). */
+function paced(work, signal) {
+  let last = -PACE;
+  let timer = 0;
+  const go = () => {
+    timer = 0;
+    if (signal.aborted) return;
+    last = performance.now();
+    requestAnimationFrame(() => { if (!signal.aborted) work(); });
+  };
+  return () => {
+    if (timer || signal.aborted) return;
+    timer = setTimeout(go, Math.max(0, last + PACE - performance.now()));
+  };
+}

@@ -1,0 +1,147 @@
+// What a run did and when: its facts folded into bars and marks, to be drawn.
+//
+// 1. Whatever began and has not ended is an open bar (`to` is null). Nothing is drawn as ended before its fact is there.
+// 2. Bars of one group that overlap are in lanes of their own, up to `LANES`; what would need more shares the last one, and
+//    `crowded` counts it.
+// 3. The marks are the four instants of a stop, and what else was asked for on the way.
+
+import { Instants } from "../instants.js";
+
+const LANES = 12;
+
+/**
+ * @typedef {{key: string, group: string, name: string, from: number, to: number | null, how: string, seq: number,
+ *   first?: number, lane: number, detail: string}} Bar times in milliseconds since the run began
+ * @typedef {{name: string, at: number, seq: number, isMain: boolean, detail: string}} Mark
+ */
+
+/** A run's bars and marks. */
+export class Trace {
+  clock = new Instants();
+  /** Bars by group and lane, each lane in the order of time. */
+  groups = { waits: [], model: [], tools: [] };
+  /** @type {Mark[]} */
+  marks = [];
+  bars = 0;
+  crowded = 0;
+  isSettled = false;
+  #busy = { waits: [], model: [], tools: [] };
+  #open = new Map();
+  #tools = new Map();
+
+  /** The last instant that is known. */
+  get latest() { return this.clock.latest; }
+
+  /** The name of a tool call. */
+  toolOf(call) { return this.#tools.get(call) ?? call; }
+
+  /** Takes a fact; gives when it was. */
+  add(record) {
+    const at = this.clock.of(record);
+    FOLD[record.type]?.(this, record, at);
+    return at;
+  }
+
+  begin(group, key, name, record, at, more) {
+    const lane = this.#free(group);
+    const bar = { key, group, name, from: at, to: null, how: "open", seq: record.seq, lane, detail: "", ...more };
+    const bars = (this.groups[group][lane] ??= []);
+    bars.push(bar);
+    if (this.#busy[group][lane]) bars.overlap = true;
+    this.#busy[group][lane] = bar;
+    this.#open.set(key, bar);
+    this.bars += 1;
+    return bar;
+  }
+
+  end(key, at, how, more) {
+    const bar = this.#open.get(key);
+    if (!bar) return;
+    this.#open.delete(key);
+    if (this.#busy[bar.group][bar.lane] === bar) this.#busy[bar.group][bar.lane] = null;
+    Object.assign(bar, { to: at, how }, more);
+  }
+
+  /** A wait that took no time was none. */
+  forgetIfNothing(group) {
+    const lane = this.groups[group][0];
+    if (lane.at(-1)?.to !== lane.at(-1)?.from) return;
+    lane.pop();
+    this.bars -= 1;
+  }
+
+  mark(name, at, record, isMain, detail = "") {
+    this.marks.push({ name, at, seq: record.seq, isMain, detail });
+  }
+
+  learn(message) {
+    for (const part of message.parts) if (part.type === "tool_call") this.#tools.set(part.id, part.name);
+  }
+
+  #free(group) {
+    const busy = this.#busy[group];
+    for (let lane = 0; lane < LANES; lane += 1) if (!busy[lane]) return lane;
+    this.crowded += 1;
+    return LANES - 1;
+  }
+}
+
+const HOOKS = {
+  before_run: "hook before the run", after_run: "hook after the run", before_model: "hook before the model",
+  after_model: "hook after the model", before_tool: "hook before a tool", after_tool: "hook after a tool",
+};
+
+/** What each fact means for the drawing. */
+const FOLD = {
+  run_accepted: (trace, record, at) => trace.begin("waits", "queued", "queued", record, at),
+  run_started: (trace, record, at) => {
+    trace.end("queued", at, "over");
+    trace.forgetIfNothing("waits");
+  },
+  hook_started: (trace, record, at) => {
+    trace.begin("waits", `hook ${record.point}`, HOOKS[record.point] ?? "hook", record, at);
+  },
+  hook_finished: (trace, record, at) => trace.end(`hook ${record.point}`, at, record.end),
+  model_started: (trace, record, at) => {
+    trace.begin("model", `model ${record.call}`, record.model, record, at, { detail: `model call ${record.call}` });
+  },
+  message: (trace, record) => trace.learn(record.message),
+  model_finished: (trace, record, at) => {
+    const first = record.first_piece_us === null ? undefined : record.first_piece_us / 1000;
+    trace.end(`model ${record.call}`, at, record.end.how, { first });
+  },
+  backoff_started: (trace, record, at) => trace.begin("waits", "backoff", "waits to try again", record, at),
+  backoff_finished: (trace, record, at) => trace.end("backoff", at, "over"),
+  approval_requested: (trace, record, at) => {
+    trace.begin("waits", `yes ${record.call}`, `waits for a yes to ${trace.toolOf(record.call)}`, record, at, { detail: record.call });
+  },
+  approval_resolved: (trace, record, at) => trace.end(`yes ${record.call}`, at, record.verdict.verdict),
+  tool_started: (trace, record, at) => {
+    trace.begin("tools", `tool ${record.call}`, trace.toolOf(record.call), record, at, { detail: record.call });
+  },
+  tool_finished: (trace, record, at) => trace.end(`tool ${record.call}`, at, record.end),
+  tool_refused: (trace, record, at) => {
+    const key = `tool ${record.call} ${record.seq}`;
+    trace.begin("tools", key, trace.toolOf(record.call), record, at, { detail: record.call });
+    trace.end(key, at, "never_started");
+  },
+  call_cancel_requested: (trace, record, at) => {
+    const asked = trace.clock.at(record.epoch, record.request.requested_at);
+    trace.mark(`stop of ${trace.toolOf(record.call)}`, asked, record, false, "one call was told to stop");
+  },
+  cancel_requested: (trace, record) => {
+    const asked = trace.clock.at(record.epoch, record.request.requested_at);
+    if (trace.marks.some(({ name }) => name === "requested")) {
+      trace.mark(`asked again: ${record.request.force}`, asked, record, false, "the stop was made harder");
+      return;
+    }
+    trace.mark("requested", asked, record, true);
+    trace.mark("delivered", trace.clock.at(record.epoch, record.delivered_at), record, true);
+  },
+  run_quieted: (trace, record, at) => trace.mark("quiet", at, record, true),
+  grace_ended: (trace, record, at) => trace.mark("grace over", at, record, false),
+  run_settled: (trace, record, at) => {
+    trace.mark("settled", at, record, true);
+    trace.isSettled = true;
+  },
+};

@@ -1,0 +1,73 @@
+// What each model call used: delivered and billed, every figure with how it is known.
+//
+// 1. Unknown is never 0.
+// 2. How a figure is known is written out, not only in a title: paper has no titles.
+
+import { h } from "../dom.js";
+import { PROVENANCE, figure, figureInFull, money, number, spanUs, timeOfDay } from "../words.js";
+import { PENDING, moneyInFull } from "../runwords.js";
+
+const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write", "Cache write"], ["output", "Output"], ["reasoning", "Thinking"]];
+
+/**
+ * The table of a receipt's model calls.
+ * @param {any} receipt
+ */
+export function usageTable(receipt) {
+  const { model_calls: calls, usage, cost } = receipt;
+  const hasCost = Boolean(cost) || calls.some((call) => call.cost);
+  const head = ["Call", "", ...COLUMNS.map(([, name]) => name), hasCost && "Cost", "How it is known"].filter((name) => name !== false);
+  const bodies = calls.map((call) => group(`${call.call}`, h("bdi", null, call.model), call.usage, call.cost, hasCost, timesOf(call)));
+  const none = receipt.outcome === null ? "no model call has ended" : "no model was called";
+  const total = usage && group("All", "", usage, cost, hasCost, calls.length ? [] : [none]);
+  total?.classList.add("total");
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens of each model call" },
+    h("table", { class: "lines usage" }, h("caption", { class: "unseen" }, "Tokens, delivered and billed"),
+      h("thead", null, h("tr", null, head.map(headCell))),
+      bodies, total));
+}
+
+/** The name of a column; the second one needs none to be seen. */
+function headCell(name, at) {
+  return h("th", { scope: "col", class: at > 1 && at < 7 ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"));
+}
+
+function timesOf({ first_piece_us: first, took_us: took, pending }) {
+  // A correction has only figures.
+  if (first === undefined) return [];
+  return [
+    `first piece ${first === null ? "never came" : `after ${spanUs(first)}`}`,
+    `took ${took === null ? "an unknown time" : spanUs(took)}`,
+    pending ? `better figures are on their way until ${timeOfDay(pending.until)}: ${PENDING[pending.what] ?? pending.what}` : "",
+  ].filter(Boolean);
+}
+
+/** A call in two rows: what reached us, and what is charged. */
+function group(name, more, { delivered, billed }, cost, hasCost, notes) {
+  const row = (what, used, isFirst) => h("tr", { "data-used": what },
+    isFirst && h("th", { scope: "rowgroup", class: "number", rowspan: notes.length ? 3 : 2 }, name, more ? [" ", more] : null),
+    h("th", { scope: "row" }, what),
+    COLUMNS.map(([key]) => cell(used[key])),
+    hasCost && h("td", { class: "right number", title: what === "billed" ? moneyInFull(cost) : null }, what === "billed" ? money(cost) : ""),
+    h("td", { class: "known small" }, known(used)));
+  const notesRow = notes.length ? h("tr", { class: "notes small soft" }, h("td", { colspan: 7 + (hasCost ? 1 : 0) }, notes.join("; "))) : null;
+  return h("tbody", null, row("delivered", delivered, true), row("billed", billed, false), notesRow);
+}
+
+function cell(it) {
+  const hasRange = it?.value !== null && it?.low !== null && it?.high !== null && it.low !== it.high;
+  return h("td", { class: "right number", title: figureInFull(it), "data-provenance": it?.provenance },
+    figure(it), hasRange ? h("span", { class: "range" }, `${number(it.low)}–${number(it.high)}`) : null);
+}
+
+/** How the figures of a row are known: once for those that are known in the same way. */
+function known(used) {
+  const ways = new Map();
+  for (const [key, name] of COLUMNS) {
+    const way = used[key]?.provenance ?? "unknown";
+    if (!ways.has(way)) ways.set(way, []);
+    ways.get(way).push(name.toLowerCase());
+  }
+  if (ways.size === 1) return PROVENANCE[[...ways.keys()][0]] ?? [...ways.keys()][0];
+  return [...ways].map(([way, names]) => `${names.join(", ")}: ${PROVENANCE[way] ?? way}`).join("; ");
+}

@@ -1,0 +1,202 @@
+"""The board: what runs, live, and a stop for each and for several."""
+
+import threading
+
+from browser import until
+from provider import Call
+from telling import counted
+from world import case
+
+
+def row(person, run):
+    return person.find(f"[data-run='{run}']")
+
+
+def rows(person):
+    """The runs on the screen, from the top."""
+    return person.ask(
+        "return all('[data-run]').sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top).map((e) => e.dataset.run)"
+    )
+
+
+def column(person, name):
+    """What stands in a column of the board."""
+    return person.ask(
+        """
+        const cells = (row) => [...row.querySelectorAll('[role=columnheader], [role=gridcell], [role=rowheader], .cell')];
+        const at = cells(all('[role=row]')[0]).findIndex((cell) => cell.innerText.trim() === arguments[0]);
+        return all('[data-run]').map((row) => cells(row)[at]?.innerText.trim() ?? '');
+        """,
+        name,
+    )
+
+
+def says(person, run, *words):
+    """Waits until the row of a run says one of these words."""
+
+    def said():
+        found = row(person, run)
+        text = person.text(found).lower() if found else ""
+        return any(word in text for word in words)
+
+    until(f"the row of {run} says {' or '.join(words)}", said)
+
+
+def staying(world):
+    """A prompt whose answer goes on until the case is over."""
+    world.provider.plan("Stay.", ["Here I am.", threading.Event()])
+    return "Stay."
+
+
+def look_away(person):
+    """Takes the mouse off the rows: while it points at one, they keep their order."""
+    person.browser.cdp("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+
+
+@case
+def the_board_lists_what_runs_live(world):
+    house, person = world.house(), world.person()
+    stay = staying(world)
+    first = house.start("teller", stay, user="ada", session="monday")
+    person.open()
+    says(person, first, "model")
+    text = person.text(row(person, first))
+    for words in ("teller", "ada", stay):
+        assert words in text, (words, text)
+    # What begins while somebody looks is there by itself.
+    gate = threading.Event()
+    world.provider.plan("Use a tool.", ["I use it.", Call("shell", {"command": "sleep 300"})], [gate])
+    world.provider.plan("Ask me.", ["I ask.", Call("shell", {"command": "true"})], [gate])
+    second = house.start("worker", "Use a tool.", user="bob")
+    third = house.start("careful", "Ask me.", user="bob")
+    says(person, second, "tools")
+    says(person, third, "waits")
+    # And what ends is shown as ended, by whatever means.
+    house.ask("POST", f"/v1/runs/{first}/cancel", {"wait": True})
+    says(person, first, "stopped")
+    gate.set()
+
+
+@case
+def pieces_and_tokens_are_counted_on_the_board(world):
+    house, person = world.house(), world.person()
+    go = threading.Event()
+    world.provider.plan("Count for the board.", [*counted(400, 0.01), go])
+    run = house.start("teller", "Count for the board.")
+    person.open()
+    says(person, run, "model")
+    # A rate that is neither nothing nor a guess: a hundred pieces a second are sent at most.
+    cells = lambda: [text.strip() for text in person.text(row(person, run)).split("\n")]
+    until("a rate is shown", lambda: [rate for rate in column(person, "Pieces/s") if rate not in ("", "–")])
+    [rate] = [float(rate) for rate in column(person, "Pieces/s") if rate not in ("", "–")]
+    assert 1 <= rate <= 110, rate
+    go.set()
+    house.settled(run)
+    says(person, run, "completed")
+    until("its tokens are shown", lambda: {"20", "10"} <= set(cells()))
+
+
+@case
+def the_board_is_filtered_by_agent_user_and_state(world):
+    house, person = world.house(), world.person()
+    stay = staying(world)
+    runs = {(app, user): house.start(app, stay, user=user) for app in ("teller", "worker") for user in ("ada", "bob")}
+    person.open()
+    until("all are there", lambda: set(runs.values()) <= set(rows(person)))
+    choose(person, "agent|app", "teller")
+    until("one agent's are there", lambda: set(rows(person)) & set(runs.values()) == {runs["teller", "ada"], runs["teller", "bob"]})
+    choose(person, "user", "ada")
+    until("one is there", lambda: set(rows(person)) & set(runs.values()) == {runs["teller", "ada"]})
+    # What is asked for stands in the address: it can be linked, and outlives a reload.
+    world.browser.reload()
+    until("one is there again", lambda: set(rows(person)) & set(runs.values()) == {runs["teller", "ada"]})
+    choose(person, "agent|app", "")
+    choose(person, "user", "")
+    until("all are there again", lambda: set(runs.values()) <= set(rows(person)))
+    house.ask("POST", f"/v1/runs/{runs['worker', 'bob']}/cancel", {"wait": True})
+    person.press("button", "^Settled")
+    look_away(person)
+    until("the settled one is there", lambda: runs["worker", "bob"] in rows(person) and runs["teller", "ada"] not in rows(person))
+
+
+def choose(person, name, value):
+    """Chooses in a filter, whichever kind of field it is."""
+    field = person.wait_for("field", name)
+    person.ask(
+        """
+        const [field, value] = arguments;
+        field.focus();
+        field.value = field.tagName === 'SELECT' ? [...field.options].find((o) => o.value === value || o.text === value).value : value;
+        for (const type of ['input', 'change']) field.dispatchEvent(new Event(type, {bubbles: true}));
+        """,
+        field,
+        value,
+    )
+
+
+@case
+def the_board_is_sorted_by_a_press_on_a_column(world):
+    house, person = world.house(), world.person()
+    stay = staying(world)
+    runs = [house.start("teller", stay, user=user) for user in ("mia", "ada", "zoe")]
+    ours = lambda: [run for run in rows(person) if run in runs]
+    person.open()
+    until("the newest is first", lambda: ours() == runs[::-1])
+    person.press("button", "^User")
+    look_away(person)
+    until("it is sorted by user", lambda: ours() == [runs[1], runs[0], runs[2]])
+    person.press("button", "^User")
+    look_away(person)
+    until("it is sorted the other way round", lambda: ours() == [runs[2], runs[0], runs[1]])
+
+
+@case
+def a_run_is_stopped_on_its_row(world):
+    house, person = world.house(), world.person()
+    stay = staying(world)
+    runs = [house.start("teller", stay, user=user) for user in ("ada", "bob", "cleo")]
+    person.open()
+    says(person, runs[1], "model")
+    person.press("button", "stop", row(person, runs[1]))
+    says(person, runs[1], "stopped")
+    receipt = house.receipt(runs[1])
+    assert (receipt["reason"], receipt["by"], receipt["force"]) == ("requested", "local", "graceful"), receipt
+    assert [house.run(run)["state"] for run in runs] == ["running", "settled", "running"]
+    says(person, runs[0], "model")
+
+
+@case
+def what_a_filter_shows_is_stopped_together(world):
+    house, person = world.house(), world.person()
+    stay = staying(world)
+    ada = [house.start("teller", stay, user="ada") for _ in range(3)]
+    bob = house.start("teller", stay, user="bob")
+    person.open()
+    until("all are there", lambda: {*ada, bob} <= set(rows(person)))
+    choose(person, "user", "ada")
+    until("ada's are there", lambda: bob not in rows(person) and set(ada) <= set(rows(person)))
+    person.press("button", "^Stop these 3")
+    dialog = person.wait_for("dialog")
+    person.shows("3 runs", dialog)
+    person.press("button", "^Stop", dialog)
+    for run in ada:
+        assert house.settled(run)["outcome"]["kind"] == "cancelled"
+    assert house.run(bob)["state"] == "running"
+    says(person, ada[0], "stopped")
+
+
+@case
+def three_hundred_rows_are_a_windowful_of_elements(world):
+    house, person = world.house(), world.person()
+    stay = staying(world)
+    runs = [house.start("teller", stay, user=f"user-{number:03}") for number in range(300)]
+    person.open()
+    until("the first are there", lambda: runs[-1] in rows(person))
+    until("they are counted", lambda: "300" in person.text())
+    assert len(rows(person)) < 100, "every row is in the page"
+    # What settled before this is below them.
+    person.press("button", "^Running")
+    look_away(person)
+    person.ask("scrollTo(0, document.documentElement.scrollHeight)")
+    until("the last is there", lambda: runs[0] in rows(person))
+    house.ask("POST", "/v1/cancel", {"all": True, "force": "now"})

@@ -1,0 +1,77 @@
+"""The cord: everything stops, and nothing begins until somebody lets it."""
+
+import threading
+
+from browser import until
+from house import refused
+from provider import Call
+from world import case
+
+
+@case
+def the_cord_stops_all_and_holds_the_line(world):
+    house, person = world.house(), world.person()
+    world.provider.plan("Stay.", ["Here I am.", threading.Event()])
+    world.provider.plan("Work on.", ["I work.", Call("shell", {"command": "sleep 300"})], ["Never said."])
+    runs = [house.start("teller", "Stay.", user=f"user-{number}") for number in range(4)] + [house.start("worker", "Work on.")]
+    until("all of them run", lambda: {house.run(run)["state"] for run in runs} == {"running"})
+    person.open()
+    until("all are on the board", lambda: len(person.all("[data-run]")) >= 5)
+    # A look at what it would do does nothing.
+    person.press("button", "cord")
+    dialog = person.wait_for("dialog")
+    assert "5 runs" in person.text(dialog), person.text(dialog)
+    person.press("button", "^(Cancel|Leave|Not now|No|Close|Keep|Go back)", dialog)
+    person.gone("dialog")
+    assert {house.run(run)["state"] for run in runs} == {"running"} and house.get("/v1/line")["state"] == "open"
+    # Now in earnest.
+    person.press("button", "cord")
+    dialog = person.wait_for("dialog")
+    reason = person.find("input[type=text], input:not([type]), textarea", "", dialog)
+    if reason:
+        person.type(reason, "a fire drill")
+    person.press("button", "pull|stop", dialog)
+    for run in runs:
+        assert house.settled(run)["outcome"]["kind"] == "cancelled"
+    until("the line is held", lambda: house.get("/v1/line")["state"] == "held")
+    until("it is told that all have settled", lambda: "5" in person.text() and "settled" in person.text().lower())
+    until("it is told that the line is held", lambda: "held" in person.text().lower())
+    receipts = [house.receipt(run) for run in runs]
+    assert {receipt["by"] for receipt in receipts} == {"local"} and not any(receipt["leaked"] for receipt in receipts)
+    turned_away(world, person)
+    opened_again(world, person)
+
+
+def turned_away(world, person):
+    """What is begun now is refused, and the page says why and by whom."""
+    assert refused(lambda: world.house().start("teller", "Stay.")) == 503
+    person.chat()
+    world.expect("503")
+    before = len(world.house().runs())
+    person.type(person.wait_for("textarea"), "May I?")
+    person.keys("\ue007")
+    until("the reason is told", lambda: "held" in person.text().lower())
+    assert len(world.house().runs()) == before
+    # What was written is not lost.
+    until("the words are still there", lambda: "May I?" in person.ask("return document.querySelector('textarea').value") or "May I?" in person.text())
+
+
+def opened_again(world, person):
+    person.open("#/")
+    person.press("button", "^Open( the line)?$")
+    until("the line is open", lambda: world.house().get("/v1/line")["state"] == "open")
+    world.provider.plan("And now?", ["Yes."])
+    person.chat()
+    person.say("And now?")
+    person.shows("Yes.")
+
+
+@case
+def a_line_that_somebody_else_holds_is_shown(world):
+    house, person = world.house(), world.person()
+    person.open()
+    person.wait_for("button", "cord")
+    house.ask("PUT", "/v1/line", {"state": "held", "reason": "somebody is at the machine"})
+    person.shows("somebody is at the machine")
+    house.ask("PUT", "/v1/line", {"state": "open"})
+    until("it is open again", lambda: "somebody is at the machine" not in person.text())

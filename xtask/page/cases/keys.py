@@ -1,0 +1,137 @@
+"""A server that asks for a key."""
+
+import threading
+
+from browser import until
+from telling import at_least, counted
+from world import case
+
+# What the browser says of an answer that asks for a key.
+UNKNOWN = ["401", "HTTP Authentication failed"]
+
+
+def guarded(world):
+    """The server of these cases, which asks for keys, and a maker of them."""
+    house = getattr(world, "guarded", None)
+    if not house:
+        house = world.guarded = world.new_house("--auth")
+    return house
+
+
+def key_for(house, name, *scopes):
+    words = [word for scope in scopes or ("run:create", "run:read", "run:cancel") for word in ("--scope", scope)]
+    return house.command("keys", "create", name, *words).strip()
+
+
+def enter(world, person, key):
+    person.open()
+    dialog = person.wait_for("dialog")
+    person.type(person.wait_for("field", "key", dialog), key)
+    person.press("button", "Go on")
+
+
+def kept_nowhere(world, person, key):
+    """The key is in no address and in nothing that outlives the tab or that others read."""
+    addresses = world.addresses()
+    assert addresses and not any(key in url for url in addresses), [url for url in addresses if key in url]
+    kept = person.ask("return JSON.stringify([Object.entries(localStorage), document.cookie, location.href, history.state])")
+    assert key not in kept and key.partition("_")[2] not in kept, kept
+    assert not world.browser.cdp("Network.getCookies")["cookies"]
+    assert key not in person.ask("return document.documentElement.outerHTML")
+
+
+@case
+def a_server_with_keys_asks_for_one(world):
+    for words in UNKNOWN:
+        world.expect(words)
+    house = guarded(world)
+    person = world.person(house)
+    enter(world, person, "andon_" + "0" * 40)
+    person.shows("not good")
+    assert person.find("dialog"), "a wrong key is let in"
+    key = key_for(house, "ada")
+    field = person.wait_for("field", "key", person.find("dialog"))
+    person.ask("arguments[0].select()", field)
+    person.type(field, key)
+    person.press("button", "Go on")
+    person.gone("dialog")
+    person.shows("ada")
+    # The feed, which can send no header, is there as well.
+    run = house.ask("POST", "/v1/runs", {"app": "practice", "input": "tell me a long story"}, key)["run_id"]
+    person.wait_for(f"[data-run='{run}']")
+    kept_nowhere(world, person, key)
+    world.browser.reload()
+    person.wait_for(f"[data-run='{run}']")
+    assert not person.find("dialog"), "a reload asks again"
+    # Another tab is another place.
+    person.press("button", "Forget key")
+    person.wait_for("dialog")
+    world.browser.reload()
+    person.wait_for("dialog")
+    kept_nowhere(world, person, key)
+
+
+@case
+def a_chat_with_a_key_is_started_and_stopped(world):
+    for words in UNKNOWN:
+        world.expect(words)
+    house = guarded(world)
+    key = key_for(house, "cleo")
+    world.provider.plan("Count for Cleo.", counted(3000, 0.01))
+    person = world.person(house)
+    enter(world, person, key)
+    person.gone("dialog")
+    person.open("#/chat/teller")
+    run = person.say("Count for Cleo.")
+    at_least(person, 20)
+    person.stop()
+    house.settled(run)
+    person.wait_for("[data-cut]")
+    receipt = house.receipt(run)
+    assert (receipt["by"], house.run(run)["user"]) == ("cleo", "cleo"), receipt
+    kept_nowhere(world, person, key)
+
+
+@case
+def a_key_that_is_revoked_is_asked_for_again(world):
+    for words in UNKNOWN:
+        world.expect(words)
+    house = guarded(world)
+    key = key_for(house, "dora")
+    person = world.person(house)
+    enter(world, person, key)
+    person.gone("dialog")
+    until("she is known", lambda: "dora" in person.text())
+    listed = house.get("/v1/keys")
+    listed = listed["keys"] if isinstance(listed, dict) else listed
+    [own] = [one for one in listed if one["name"] == "dora"]
+    house.ask("DELETE", f"/v1/keys/{own['id']}")
+    until("a key is asked for", lambda: person.find("dialog"), patience=20)
+    again = key_for(house, "dora-again")
+    person.type(person.wait_for("field", "key", person.find("dialog")), again)
+    person.press("button", "Go on")
+    person.gone("dialog")
+    run = house.ask("POST", "/v1/runs", {"app": "practice", "input": "tell me a long story"}, again)["run_id"]
+    person.wait_for(f"[data-run='{run}']")
+
+
+@case
+def one_sees_ones_own_runs_alone(world):
+    for words in UNKNOWN:
+        world.expect(words)
+    house = guarded(world)
+    gate = threading.Event()
+    world.provider.plan("Stay.", [gate])
+    ours, theirs = key_for(house, "emil"), key_for(house, "frida")
+    own = house.ask("POST", "/v1/runs", {"app": "teller", "input": "Stay."}, ours)["run_id"]
+    other = house.ask("POST", "/v1/runs", {"app": "teller", "input": "Stay."}, theirs)["run_id"]
+    person = world.person(house)
+    enter(world, person, ours)
+    person.wait_for(f"[data-run='{own}']")
+    assert not person.find(f"[data-run='{other}']") and "frida" not in person.text()
+    # The cord is for who may pull it for all.
+    assert not person.find("button", "pull the cord|hold the line"), person.text()
+    person.open(f"#/run/{other}")
+    until("it is said that it is not there", lambda: "no run" in person.text() or "no such run" in person.text())
+    world.expect("404")
+    gate.set()

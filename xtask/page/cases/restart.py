@@ -1,0 +1,107 @@
+"""The server goes, and comes back: the page says so, and goes on by itself."""
+
+import threading
+
+from browser import until
+from person import ENTER
+from telling import at_least, counted, in_text, on_screen
+from world import case
+
+# What the browser says of a server that is not there.
+GONE = ["ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE", "WebSocket connection to", "503", "502"]
+
+
+def gone_and_back(world, go):
+    """A conversation in which the server goes in mid-answer; gives the person, the run and what was on the screen then."""
+    gate = threading.Event()
+    world.provider.plan("Count while you can.", [*counted(100, 0.005), gate])
+    for words in GONE:
+        world.expect(words)
+    person = world.person(world.new_house())
+    person.chat()
+    run = person.say("Count while you can.")
+    at_least(person, 100)
+    until("it is stored", lambda: person.house.run(run)["state"] == "running")
+    shown = on_screen(person)
+    go(person.house)
+    person.wait_for("#banner", "does not answer")
+    gate.set()
+    assert on_screen(person)[: len(shown)] == shown, "what was shown is gone with the server"
+    person.house.begin()
+    person.gone("#banner")
+    return person, run, shown
+
+
+@case
+def a_server_that_was_killed_is_missed_and_found_again(world):
+    person, run, shown = gone_and_back(world, lambda house: house.kill())
+    view = person.house.settled(run)
+    assert view["outcome"]["kind"] == "lost", view
+    stored = in_text(person.house.said_by_model(run))
+    # All of it but the last 50 ms. A word came every 5 ms, or several at once where the machine was busy.
+    assert stored == shown[: len(stored)] and len(shown) - len(stored) <= 40, (stored, shown)
+    until("the screen shows what is stored", lambda: on_screen(person) == stored)
+    until("it says that the run was lost", lambda: "went down" in person.text() or "lost" in person.text())
+    # And it goes on: nothing was reloaded.
+    world.provider.plan("Are you there?", ["I am."])
+    person.wait_for("button", "^Send")
+    after = person.say("Are you there?")
+    person.shows("I am.")
+    assert person.house.settled(after)["outcome"]["kind"] == "completed"
+
+
+@case
+def a_server_that_is_shut_down_settles_and_comes_back(world):
+    person, run, shown = gone_and_back(world, lambda house: house.leave())
+    view = person.house.settled(run)
+    assert view["outcome"] == {"kind": "cancelled", "reason": "shutdown"}, view
+    assert in_text(person.house.said_by_model(run)) == shown
+    until("the screen shows what is stored", lambda: on_screen(person) == shown)
+    person.wait_for("[data-cut]")
+    world.provider.plan("Are you back?", ["I am back."])
+    person.say("Are you back?")
+    person.shows("I am back.")
+
+
+@case
+def what_is_written_while_the_server_is_gone_is_not_lost(world):
+    for words in GONE:
+        world.expect(words)
+    world.provider.plan("Hear me later.", ["I hear you."])
+    person = world.person(world.new_house())
+    person.chat()
+    person.house.kill()
+    person.type(person.wait_for("textarea"), "Hear me later.")
+    person.keys(ENTER)
+    person.wait_for("#banner", "does not answer")
+    person.house.begin()
+    person.gone("#banner")
+    if not person.house.runs():
+        # It was not sent: then it is still there to be sent.
+        until("the words are there", lambda: person.ask("return document.querySelector('textarea').value") == "Hear me later.")
+        person.keys(ENTER)
+    person.shows("I hear you.")
+    assert len(person.house.runs()) == 1, "it was sent twice"
+
+
+@case
+def the_board_comes_back_by_itself(world):
+    for words in GONE:
+        world.expect(words)
+    world.provider.plan("Stay.", [threading.Event()])
+    person = world.person(world.new_house())
+    before = person.house.start("teller", "Stay.", user="ada")
+    person.open()
+    person.wait_for(f"[data-run='{before}']")
+    person.house.kill()
+    person.wait_for("#banner", "does not answer")
+    person.house.begin()
+    person.gone("#banner")
+    after = person.house.start("teller", "Stay.", user="bob")
+    person.wait_for(f"[data-run='{after}']")
+    until("the lost run is shown as lost", lambda: is_shown_as(person, before, "lost"))
+
+
+def is_shown_as(person, run, word):
+    row = person.find(f"[data-run='{run}']")
+    return not row or word in person.text(row).lower()

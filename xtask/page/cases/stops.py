@@ -1,0 +1,136 @@
+"""Stop in mid-answer: what was shown is kept, and it is told by whom and why it ended."""
+
+import threading
+
+from browser import until
+from person import ENTER, ESCAPE
+from provider import Call
+from telling import at_least, counted, in_text, on_screen, same_as_stored
+from world import case
+
+LONG = counted(3000, 0.01)
+# Ignores that it is asked to end, so that a graceful stop takes the whole of its grace.
+STUBBORN = "trap '' TERM INT; echo begun; while :; do sleep 0.05; done"
+
+
+def is_stopped(person, run):
+    """The screen and the server agree that the run was stopped in its text."""
+    view = person.house.settled(run)
+    assert view["outcome"] == {"kind": "cancelled", "reason": "requested"}, view
+    person.wait_for("[data-cut]")
+    stored = same_as_stored(person, run)
+    assert len(in_text(stored)) < 3000
+    receipt = person.house.receipt(run)
+    assert (receipt["reason"], receipt["by"], receipt["cut_in"]) == ("requested", "local", "model"), receipt
+    assert "Stop button" in receipt["note"], receipt
+    assert "stopped" in person.text().lower(), person.text()
+    person.wait_for("button", "^Send")
+    person.gone("button", "^Stop")
+    return receipt
+
+
+def stop_in_mid_text(world, stop):
+    world.provider.plan("Count for long.", LONG)
+    person = world.person()
+    person.chat()
+    run = person.say("Count for long.")
+    at_least(person, 30)
+    stop(person)
+    receipt = is_stopped(person, run)
+    return person, run, receipt
+
+
+@case
+def the_stop_button_cuts_the_text_and_keeps_it(world):
+    person, run, receipt = stop_in_mid_text(world, lambda person: person.stop())
+    assert receipt["force"] == "graceful", receipt
+    # The input is ready: the next prompt needs no click.
+    assert person.focused().startswith("textarea"), person.focused()
+    world.provider.plan("And now?", ["We go on."])
+    person.keys(*"And now?", ENTER)
+    person.shows("We go on.")
+    # What was cut is in what the provider is told next, letter by letter.
+    sent = next(body for body in reversed(world.provider.heard) if "And now?" in str(body))
+    assert person.house.history(run)[1]["parts"][0]["text"].strip() in str(sent["messages"])
+
+
+@case
+def escape_stops_too(world):
+    stop_in_mid_text(world, lambda person: person.keys(ESCAPE))
+
+
+@case
+def a_stop_of_the_command_line_is_shown_as_well(world):
+    def stop(person):
+        [run] = person.house.runs(settled="false")
+        person.house.ask("POST", f"/v1/runs/{run['run_id']}/cancel", {"note": "the Stop button of somebody else"})
+
+    stop_in_mid_text(world, stop)
+
+
+def stubborn(world, prompt):
+    world.provider.plan(prompt, ["I begin.", Call("shell", {"command": STUBBORN})], ["Never said."])
+    person = world.person()
+    person.chat("worker")
+    run = person.say(prompt)
+    person.shows("begun")
+    return person, run
+
+
+@case
+def a_second_press_stops_now(world):
+    person, run = stubborn(world, "Be stubborn.")
+    person.stop()
+    until("the stop has arrived", lambda: person.house.run(run)["state"] == "cancelling")
+    # Pressed is not stopped: the page says so, and shows no cut before the run has settled.
+    until("it says that it is stopping", lambda: "stopping" in person.text().lower())
+    assert not person.find("[data-cut]"), "the cut is shown before it is settled"
+    person.press("button", "now", person.find("form"))
+    person.house.settled(run)
+    receipt = person.house.receipt(run)
+    assert [request["force"] for request in receipt["requests"]] == ["graceful", "now"], receipt["requests"]
+    assert receipt["took"]["settled_us"] < 2_000_000, "it waited for the grace"
+    until("the call is shown as cut", lambda: person.find("[data-call][data-verdict=unknown], [data-call][data-verdict=cut]"))
+    person.wait_for("button", "^Send")
+
+
+@case
+def escape_twice_stops_now(world):
+    person, run = stubborn(world, "Be stubborn once more.")
+    person.keys(ESCAPE)
+    until("the stop has arrived", lambda: person.house.run(run)["state"] == "cancelling")
+    person.keys(ESCAPE)
+    person.house.settled(run)
+    assert person.house.receipt(run)["force"] == "now"
+
+
+@case
+def a_prompt_while_it_is_stopping_is_taken(world):
+    person, run = stubborn(world, "Be stubborn, and then hear me.")
+    world.provider.plan("What is next?", ["This is next."])
+    person.stop()
+    until("the stop has arrived", lambda: person.house.run(run)["state"] == "cancelling")
+    after = person.say("What is next?")
+    assert person.house.run(after)["state"] in ("queued", "running", "settled")
+    person.shows("What is next?")
+    person.shows("This is next.")
+    assert person.house.settled(after)["outcome"]["kind"] == "completed"
+    assert person.house.run(run)["settled_at"] <= person.house.run(after)["settled_at"]
+    assert person.house.run(run)["session"] == person.house.run(after)["session"]
+
+
+@case
+def a_stop_of_what_has_just_ended_does_no_harm(world):
+    gate = threading.Event()
+    world.provider.plan("Be quick.", [*counted(5, 0), gate])
+    person = world.person()
+    person.chat()
+    run = person.say("Be quick.")
+    at_least(person, 5)
+    gate.set()
+    person.keys(ESCAPE)
+    kind = person.house.settled(run)["outcome"]["kind"]
+    person.wait_for("button", "^Send")
+    assert on_screen(person) == [f"w{number}" for number in range(5)]
+    # Whichever came first, screen and server say the same.
+    until("the screen says what the server says", lambda: bool(person.find("[data-cut]")) == (kind == "cancelled"))

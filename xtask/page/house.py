@@ -1,0 +1,158 @@
+"""The real program, with agents that have something to stop, and what it has stored."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from browser import until
+
+# The app of each folder: its model and its tools. `practice` is in the program, the others ask the provider of the suite.
+AGENTS = {
+    "teller": ("openai/stand-in", ""),
+    "worker": ("openai/stand-in", "tools:\n  - name: shell\n  - name: read_file\n    args: {folder: notes}\n"),
+    "careful": ("openai/stand-in", "tools:\n  - name: shell\n    args: {needs_approval: true}\n"),
+}
+
+
+class House:
+    """A server that serves the page, until `end`."""
+
+    def __init__(self, program, provider, *flags, web=None, agents=AGENTS):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="andon-page-"))
+        self.program, self.provider, self.flags, self.web = program, provider, flags, web
+        for app, (model, tools) in agents.items():
+            place = self.folder / "agents" / app
+            (place / "notes").mkdir(parents=True)
+            (place / "notes" / "note.txt").write_text("Buy milk.")
+            text = f"name: {app}\nmodel: {model}\ndescription: Says what it is told.\ninstruction: Say it.\n{tools}"
+            (place / "root_agent.yaml").write_text(text)
+        self.process = None
+        self.url = "http://127.0.0.1:0"
+        self.begin()
+
+    def begin(self):
+        """Starts the server; a second time at the address that it had."""
+        words = [self.program, "serve", "--bind", self.url.removeprefix("http://"), "--db", self.folder / "andon.db"]
+        words += ["--agents", self.folder / "agents", "--seed", "7", "--drain", "1s", *self.flags]
+        words += ["--web-dir", self.web] if self.web else []
+        self.said = open(self.folder / "said.txt", "w+")
+        self.process = subprocess.Popen(words, env=self.environment(), stdout=self.said, stderr=subprocess.STDOUT)
+        self.url = until("the server says where it is", self.address, patience=60)
+        self.key_of_owner = self.owner_key()
+
+    def environment(self):
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        own = {"OPENAI_API_KEY": "of-the-suite", "OPENAI_BASE_URL": self.provider.url, "ANDON_CONFIG": ""}
+        return {**kept, **own, "XDG_CONFIG_HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder)}
+
+    def address(self):
+        text = (self.folder / "said.txt").read_text()
+        if self.process.poll() is not None:
+            raise AssertionError(f"the server has ended: {text}")
+        found = re.search(r"Andon is at (http://[0-9.:]+)", text)
+        return found and found[1]
+
+    def owner_key(self):
+        """With --auth: the key of the operator, which stands beside the database."""
+        if "--auth" not in self.flags:
+            return None
+        return self.command("keys", "create", "suite", "--scope", "admin").strip()
+
+    def command(self, *words):
+        """What the program says, asked on the command line."""
+        where = ["--db", str(self.folder / "andon.db")]
+        asked = [self.program, *words, *where]
+        return subprocess.run(asked, env=self.environment(), check=True, capture_output=True, text=True, timeout=30).stdout
+
+    def kill(self):
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+
+    def leave(self):
+        """SIGTERM, as when it is updated."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
+        self.said.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def ask(self, method, path, body=None, key=None):
+        """The server's answer, as JSON. What it refuses is an `HTTPError`."""
+        headers = {"content-type": "application/json"}
+        if key or self.key_of_owner:
+            headers["authorization"] = f"Bearer {key or self.key_of_owner}"
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def get(self, path):
+        return self.ask("GET", path)
+
+    def start(self, app, prompt, **more):
+        """Starts a run, beside the page."""
+        return self.ask("POST", "/v1/runs", {"app": app, "input": prompt, **more})["run_id"]
+
+    def run(self, run):
+        return self.get(f"/v1/runs/{run}")
+
+    def runs(self, **query):
+        return self.get("/v1/runs?" + urllib.parse.urlencode({"limit": 100, **query}))["runs"]
+
+    def receipt(self, run):
+        return self.get(f"/v1/runs/{run}/receipt")
+
+    def settled(self, run):
+        """The run, once it has settled."""
+        is_settled = lambda: (found := self.run(run))["state"] == "settled" and found
+        return until(f"run {run} settles", is_settled, (OSError,))
+
+    def history(self, run):
+        """What is stored of a run's conversation."""
+        view = self.run(run)
+        place = "/".join(urllib.parse.quote(view[part], safe="") for part in ("app", "user", "session"))
+        return self.get(f"/v1/sessions/{place}/history")["messages"]
+
+    def said_by_model(self, run):
+        """The text of the last answer that is stored, as it was written."""
+        answers = [message for message in self.history(run) if message["role"] == "assistant"]
+        return "".join(part.get("text", "") for part in answers[-1]["parts"] if part["type"] == "text")
+
+    def quiet(self):
+        """Stops all that runs, and opens the line: the next case begins with nothing."""
+        for hold in self.get("/v1/line")["holds"]:
+            scope = {name: hold[name] for name in ("app", "user", "tenant") if hold.get(name)}
+            self.ask("PUT", "/v1/line", {"state": "open", **scope})
+        if self.runs(settled="false"):
+            self.ask("POST", "/v1/cancel", {"all": True, "force": "now", "wait": True})
+
+
+def refused(ask):
+    """The status with which the server refuses, or None."""
+    try:
+        ask()
+    except urllib.error.HTTPError as error:
+        return error.code
+    return None
+
+
+def is_alive(process):
+    """Whether a process of this machine is there and no zombie."""
+    try:
+        stat = pathlib.Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"

@@ -1,0 +1,34 @@
+"""Answers whose every word is known: so what is on the screen can be compared with what is stored, word by word."""
+
+import re
+
+from browser import until
+
+
+def counted(many, pause=0.01, begin=0):
+    """A turn of so many numbered words, one after the other."""
+    return [step for number in range(begin, begin + many) for step in (f"w{number} ", pause)]
+
+
+def on_screen(person, within=None):
+    """The numbered words that are on the screen, in their order."""
+    return re.findall(r"\bw\d+\b", person.text(within or person.find("main")))
+
+
+def in_text(text):
+    return re.findall(r"\bw\d+\b", text)
+
+
+def at_least(person, many):
+    """Waits until so many of the words are on the screen."""
+    until(f"{many} words are shown", lambda: len(on_screen(person)) >= many)
+
+
+def same_as_stored(person, run):
+    """What is on the screen is what is stored: no word less, none twice, and letter by letter."""
+    stored = person.house.said_by_model(run)
+    assert in_text(stored), f"nothing is stored of {run}"
+    until("the screen shows what is stored", lambda: on_screen(person) == in_text(stored))
+    flat = lambda text: " ".join(text.split())
+    assert flat(stored) in flat(person.text()), (stored, person.text())
+    return stored

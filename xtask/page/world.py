@@ -1,0 +1,120 @@
+"""What a case has to do with: the browser, a person in front of it, servers, and the models' provider."""
+
+import json
+import pathlib
+import time
+import traceback
+
+from browser import Browser
+from house import House
+from person import Person
+from provider import Provider
+
+CASES = []
+# A stop that is not on disk within a second is told with 503, although the cord is pulled. A busy machine does that.
+PULLED = "/cancel - Failed to load resource: the server responded with a status of 503"
+
+
+def case(function):
+    """Marks a case. Its name is a sentence."""
+    CASES.append(function)
+    return function
+
+
+def titled(function):
+    return function.__name__.replace("_", " ")
+
+
+class World:
+    def __init__(self, program, folder, chromium, chromedriver, port, web=None, pictures=None):
+        self.program, self.folder, self.web = program, pathlib.Path(folder), web
+        self.pictures = pathlib.Path(pictures or folder)
+        self.pictures.mkdir(parents=True, exist_ok=True)
+        self.provider = Provider()
+        self.houses = []
+        self.browser = Browser(chromium, chromedriver, port, watched=True)
+        self.shared = None
+        self.begin_case()
+
+    def begin_case(self):
+        self.expected = [PULLED]
+        self.requests = []
+
+    def house(self):
+        """The server that most cases share: nothing runs in it when a case begins."""
+        if not self.shared:
+            self.shared = self.new_house()
+        return self.shared
+
+    def new_house(self, *flags, **how):
+        """A server of a case's own."""
+        house = House(self.program, self.provider, *flags, web=self.web, **how)
+        self.houses.append(house)
+        return house
+
+    def person(self, house=None):
+        return Person(house or self.house(), self.browser, self.folder)
+
+    def expect(self, words):
+        """A complaint of the browser that belongs to the case, such as that a server did not answer."""
+        self.expected.append(words)
+
+    def crossed(self):
+        """What crossed the network in this case so far, as (method, parameters)."""
+        self.requests += self.browser.network()
+        return self.requests
+
+    def addresses(self):
+        """Every address that was asked for in this case. What the policy keeps from being asked is not."""
+        crossed = self.crossed()
+        kept = {it["requestId"] for method, it in crossed if method == "Network.loadingFailed" and it.get("blockedReason") == "csp"}
+        asked = [it for method, it in crossed if method == "Network.requestWillBeSent" and it["requestId"] not in kept]
+        sent = [it["request"]["url"] for it in asked]
+        return sent + [it["url"] for method, it in self.crossed() if method == "Network.webSocketCreated"]
+
+    def run(self, function):
+        """Runs one case in a tab of its own; gives whether it went well."""
+        began = time.monotonic()
+        self.begin_case()
+        tab = self.fresh_tab()
+        try:
+            function(self)
+            self.check()
+        except BaseException as error:
+            self.browser.turn_to(tab)
+            words = Person(None, self.browser, self.folder).failure(function.__name__)
+            print(f"page: {titled(function)} FAILED\n{traceback.format_exc()}\n{words}", flush=True)
+            if not isinstance(error, Exception):
+                raise
+            return False
+        finally:
+            if self.shared:
+                self.shared.quiet()
+        print(f"page: {titled(function)} ok ({time.monotonic() - began:.1f} s)", flush=True)
+        return True
+
+    def fresh_tab(self):
+        """A tab with nothing of the case before in it."""
+        tab = self.browser.new_tab()
+        for other in self.browser.tabs():
+            if other != tab:
+                self.browser.turn_to(other)
+                self.browser.close_tab()
+        self.browser.turn_to(tab)
+        self.browser.complaints()
+        self.browser.network()
+        return tab
+
+    def check(self):
+        """What holds in every case: the browser complains of nothing, and nothing is asked of anybody but our servers."""
+        odd = [words for words in self.browser.complaints() if not any(known in words for known in self.expected)]
+        assert not odd, f"the browser complains: {json.dumps(odd, indent=1)}"
+        ours = tuple(f"{scheme}{house.url.removeprefix('http')}/" for house in self.houses for scheme in ("http", "ws"))
+        foreign = [url for url in self.addresses() if not url.startswith((*ours, "data:", "about:", "chrome:"))]
+        assert not foreign, f"the page asked others than its server: {foreign}"
+
+    def end(self):
+        for house in self.houses:
+            house.end()
+        self.browser.close()
+        self.provider.close()

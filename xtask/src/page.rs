@@ -1,0 +1,64 @@
+//! `cargo xtask page`: the program's own page, in a real browser, against the real program.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::debian;
+use crate::python::target_folder;
+use crate::stages::cargo;
+
+/// The scripts of this stage.
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
+/// Where the pictures of the docs are.
+const PICTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/pictures");
+
+/// Runs every case, or those whose name contains a word. What the page looked like is left in `target/page`; with `--pictures` the
+/// pictures of the docs are made anew as well.
+pub(crate) fn page(words: &[&str]) -> Result<()> {
+    let folder = target_folder().join("page");
+    let mut arguments = Vec::new();
+    for word in words {
+        match *word {
+            "--pictures" => arguments.extend(["--pictures", PICTURES]),
+            case => arguments.push(case),
+        }
+    }
+    script("main.py", &program()?, &folder, &arguments)
+}
+
+/// What the page costs a browser: bytes, time, frames. The program itself is not measured, and so it is the one that tests use.
+pub(crate) fn bench(words: &[&str]) -> Result<()> {
+    script("bench.py", &program()?, &target_folder().join("page"), words)
+}
+
+/// Builds the program, and says where it is. `ANDON_PROGRAM` names another one.
+fn program() -> Result<PathBuf> {
+    if let Some(own) = std::env::var_os("ANDON_PROGRAM") {
+        return Ok(own.into());
+    }
+    // With the features of this test: another stage runs it, and so nothing is built twice.
+    let mut build = cargo(&["test", "--quiet", "--package", "andon-cli", "--test", "program", "--no-run"]);
+    if !build.status().context("cargo cannot be started")?.success() {
+        bail!("the program could not be built");
+    }
+    Ok(target_folder().join("debug").join("andon"))
+}
+
+fn script(name: &str, program: &Path, folder: &Path, words: &[&str]) -> Result<()> {
+    debian::ensure("python3", "python3")?;
+    debian::ensure("chromium", "chromium")?;
+    debian::ensure("chromedriver", "chromium-driver")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
+    let mut command = Command::new("python3");
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(Path::new(SCRIPTS).join(name)).arg(program).arg(folder);
+    command.args(["/usr/bin/chromium", "/usr/bin/chromedriver", &port]).args(words);
+    let status = command.status().with_context(|| format!("{name} cannot be started"))?;
+    if !status.success() {
+        bail!("{name} failed ({status}); what the page looked like is in {}", folder.display());
+    }
+    Ok(())
+}
