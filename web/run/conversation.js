@@ -42,10 +42,11 @@ function trouble(error, load) {
   return h("div", { class: "empty", role: "alert" }, h("p", null, words), h("button", { type: "button", onclick: load }, "Try again"));
 }
 
-function shown({ model, form, request, messages }) {
+function shown({ model, form, request, messages, messages_left_out: leftOut = 0, open = [], truncated }) {
+  const unsettled = open.filter((it) => it.what === "run").length;
   const json = pretty(request);
   const place = h("ol", { class: "messages" });
-  const show = (from) => fill(place, messages.slice(from).map((message, index) => messageOf(message, from + index + 1)));
+  const show = (from) => fill(place, messages.slice(from).map((message, index) => messageOf(message, leftOut + from + index + 1)));
   const first = Math.max(0, messages.length - PAGE);
   show(first);
   const showAll = () => {
@@ -55,7 +56,10 @@ function shown({ model, form, request, messages }) {
   const earlier = first > 0 && h("button", { type: "button", onclick: showAll }, `Show the ${several(first, "message")} before`);
   return [
     h("p", null, "What the next request to ", h("b", null, h("bdi", null, model ?? "the model")),
-      ` carries, in ${FORM[form] ?? form} form: ${several(messages.length, "message")}.`),
+      ` carries, in ${FORM[form] ?? form} form: ${several(leftOut + messages.length, "message")}.`),
+    unsettled > 0 && h("p", { class: "soft" }, `Not settled yet before it: ${several(unsettled, "run")}. What is said there until then is not known.`),
+    truncated === true && h("p", { class: "soft" }, "The conversation is too long to be shown: its beginning is left out."),
+    leftOut > 0 && h("p", { class: "soft" }, `The first ${several(leftOut, "message")} of these are in the request alone.`),
     earlier, place,
     h("details", { class: "raw" }, h("summary", null, "The request, as it would be sent"),
       h("p", { class: "small soft" }, "“<the next prompt>” stands for what will be said next."),

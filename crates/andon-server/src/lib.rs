@@ -54,6 +54,7 @@ mod seats;
 mod secret;
 mod serve;
 mod shutdown;
+mod signs;
 mod socket;
 mod tickets;
 mod tombstones;

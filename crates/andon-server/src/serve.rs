@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::{Extension, Router};
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use crate::files::file_limit;
 use crate::seats::{Reserved, Room, Seat};
 use crate::shutdown::Serving;
-use crate::socket::Socket;
+use crate::socket::{Socket, Written};
 use crate::{Server, Shared};
 
 /// How long a connection may take to say its last words when the server ends.
@@ -124,13 +127,19 @@ async fn accept(core: Shared, listener: TcpListener, routers: Routers) {
 async fn connection(core: Shared, stream: TcpStream, seat: Seat, router: Router) {
     let options = &core.options;
     let head_time = seat.head_time();
-    let socket = TokioIo::new(Socket::new(stream, seat, options.stalled));
+    let written = Written::default();
+    let socket = TokioIo::new(Socket::new(stream, seat, options.stalled, written.clone()));
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(written.clone());
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_time)
         .max_header_size(options.max_head)
         .max_buf_size(options.max_head.max(LEAST_BUFFER))
-        .serve_connection(socket, TowerToHyperService::new(router))
+        .serve_connection(socket, service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     tokio::select! {

@@ -5,14 +5,20 @@
 //! 1. A write that makes no progress for `stalled` fails, and the connection with it. What was not sent is not kept: its
 //!    reader comes back with the id of the last event it has.
 //! 2. What the kernel keeps for a client is bounded, and so is what hyper keeps: together about [`KERNEL_BUFFER`] and a frame.
+//!    Of that no more than [`UNSENT`] is on no way yet: so what a slow link carries next is from now, and not from long ago.
 //! 3. A client that is still sending when it is answered and closed gets to read the answer: what it sends is thrown away for
 //!    a moment. Closing at once would take the answer from it.
 
+use std::convert::Infallible;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
@@ -22,14 +28,36 @@ use crate::seats::Seat;
 
 /// How much the kernel keeps for a client that does not read. It takes twice that, for its own accounts.
 const KERNEL_BUFFER: usize = 512 << 10;
+/// How much the kernel takes that it cannot send yet. Where this cannot be said, it is as much as it keeps.
+const UNSENT: u32 = 16 << 10;
 /// How long, and how much, a client may go on sending when it was answered already.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 4 << 20;
+
+/// How much was written to a client: whether a long write gets on. Requests have it among their extensions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Written(Arc<AtomicU64>);
+
+impl Written {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Written {
+    type Rejection = Infallible;
+
+    /// A server of somebody else's does not tell: there nothing is known of how a write gets on.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
 
 /// A client's socket.
 pub(crate) struct Socket {
     stream: TcpStream,
     _seat: Seat,
+    written: Written,
     stalled: Duration,
     /// Runs while a write waits.
     timer: Option<Pin<Box<Sleep>>>,
@@ -51,7 +79,7 @@ enum Closing {
 }
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream, seat: Seat, stalled: Duration) -> Self {
+    pub(crate) fn new(stream: TcpStream, seat: Seat, stalled: Duration, written: Written) -> Self {
         // What cannot be set is left as it is: the socket works without.
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, KERNEL_BUFFER);
@@ -60,9 +88,10 @@ impl Socket {
             // A machine that is gone is noticed while no more than signs of life are sent to it.
             let millis = u32::try_from(stalled.as_millis()).unwrap_or(u32::MAX);
             let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, millis.max(1));
+            let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
         }
         let (timer, instead, closing) = (None, None, Closing::NotYet);
-        Self { stream, _seat: seat, stalled, timer, is_clean: true, instead, closing }
+        Self { stream, _seat: seat, written, stalled, timer, is_clean: true, instead, closing }
     }
 
     /// Takes note of how a write went (invariant 1).
@@ -74,6 +103,8 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = written {
             self.timer = None;
+            let bytes = written.as_ref().map_or(0, |written| *written as u64);
+            self.written.0.fetch_add(bytes, Ordering::Relaxed);
             self.is_clean = matches!(written, Ok(written) if written == asked);
             return Poll::Ready(written);
         }
@@ -199,7 +230,7 @@ mod tests {
         let (stream, _) = listener.accept().await.unwrap();
         let seat = Seat::take(&server.core, Room::new(1, 0, 100)).unwrap();
         let stalled = Duration::from_millis(300);
-        let mut socket = Socket::new(stream, seat, stalled);
+        let mut socket = Socket::new(stream, seat, stalled, Written::default());
         assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
         // The kernel would close it by itself; here it is not asked to.
         #[cfg(target_os = "linux")]
@@ -219,5 +250,21 @@ mod tests {
         assert!(taken <= 4 * KERNEL_BUFFER, "{taken} bytes were taken for a client that does not read");
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(begun.elapsed() >= stalled);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_slow_client_has_not_room_for_is_not_taken_from_who_makes_it() {
+        let server = Server::new(&Runtime::builder().build(), Options::default()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let narrow = tokio::net::TcpSocket::new_v4().unwrap();
+        narrow.set_recv_buffer_size(4 << 10).unwrap();
+        let _deaf = narrow.connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let seat = Seat::take(&server.core, Room::new(1, 0, 100)).unwrap();
+        let written = Written::default();
+        let mut socket = Socket::new(stream, seat, Duration::from_millis(300), written.clone());
+        while socket.write_all(&[b'x'; 1 << 10]).await.is_ok() {}
+        assert!(written.bytes() > 0 && written.bytes() <= 64 << 10, "{} bytes are on their way", written.bytes());
     }
 }

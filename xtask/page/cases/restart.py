@@ -38,8 +38,8 @@ def a_server_that_was_killed_is_missed_and_found_again(world):
     view = person.house.settled(run)
     assert view["outcome"]["kind"] == "lost", view
     stored = in_text(person.house.said_by_model(run))
-    # All of it but the last 50 ms: a word came every 5 ms, and every 20 ms at the slowest.
-    assert stored == shown[: len(stored)] and len(shown) - len(stored) <= 10, (stored, shown)
+    # All of it but the last 50 ms. A word came every 5 ms, or several at once where the machine was busy.
+    assert stored == shown[: len(stored)] and len(shown) - len(stored) <= 40, (stored, shown)
     until("the screen shows what is stored", lambda: on_screen(person) == stored)
     until("it says that the run was lost", lambda: "went down" in person.text() or "lost" in person.text())
     # And it goes on: nothing was reloaded.

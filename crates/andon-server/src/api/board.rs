@@ -12,11 +12,12 @@ use serde::Deserialize;
 
 use super::events::wants_socket;
 use crate::Shared;
-use crate::board::{self, BoardBody, BoardFeed, MessageForm};
+use crate::board::{self, BoardBody, BoardFeed, EventForm};
 use crate::feeds::Leave;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::query::Query;
+use crate::socket::Written;
 
 /// Nothing is asked of the board.
 #[derive(Debug, Default, Deserialize)]
@@ -34,7 +35,7 @@ pub(crate) struct Nothing {}
 #[utoipa::path(
     get, path = "/v1/board", tag = "runs",
     responses(
-        (status = 200, description = "The board", body = MessageForm, content_type = "text/event-stream"),
+        (status = 200, description = "The board", body = EventForm, content_type = "text/event-stream"),
         (status = 101, description = "The board, over a WebSocket"),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "Not now, or this server has none", body = ProblemForm, content_type = "application/problem+json"),
@@ -46,6 +47,7 @@ pub(crate) async fn board(
     Query(Nothing {}): Query<Nothing>,
     method: Method,
     headers: HeaderMap,
+    written: Written,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let board = core.board.as_ref().ok_or_else(no_board)?;
@@ -67,7 +69,7 @@ pub(crate) async fn board(
         return Ok((told, Body::new(BoardBody::new(feed, place, leave, core.closing.clone()))).into_response());
     }
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
-    Ok(board::upgrade(&core, upgrade, feed, place, leave))
+    Ok(board::upgrade(&core, (upgrade, written), feed, place, leave))
 }
 
 fn no_board() -> Problem {

@@ -22,6 +22,7 @@ use crate::presence::Watcher;
 use crate::principal::Principal;
 use crate::problem::{Problem, ProblemForm};
 use crate::query::Query;
+use crate::socket::Written;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -76,7 +77,7 @@ pub(crate) async fn events(
     Query(from): Query<From>,
     method: Method,
     headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    (written, upgrade): (Written, Result<WebSocketUpgrade, WebSocketUpgradeRejection>),
 ) -> Result<Response, Problem> {
     let run = runs::find(&core, &principal, &run).await?;
     if method == Method::HEAD {
@@ -96,7 +97,7 @@ pub(crate) async fn events(
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
     let feed = run.feed_from(wanted.from);
     let reading = wanted.reading(&core, &run);
-    Ok(socket::upgrade(&core, principal, upgrade, run, feed, reading))
+    Ok(socket::upgrade(&core, principal, (upgrade, written), run, feed, reading))
 }
 
 /// Whether the client asks for a WebSocket.

@@ -6,7 +6,8 @@
 //! # Invariants
 //!
 //! 1. As for SSE, nothing is kept for a reader but its place: the feed is asked for more when all before is taken. So at
-//!    most [`FRAME`] bytes and one item wait for a client that does not read, and not for longer than it may stall.
+//!    most [`FRAME`] bytes and one item wait for a client that does not read, and not for longer than it may stall. One that
+//!    reads slowly is waited for.
 //! 2. What comes in is looked at first, also while the client does not read: a cancel stands behind nothing.
 //! 3. A cancel is answered when it is on record. The feed goes on meanwhile.
 //! 4. A socket ends itself: behind the run's last event, when the server closes, at the first message that is wrong, and
@@ -41,6 +42,8 @@ use crate::idle::after;
 use crate::principal::{Principal, RECHECK};
 use crate::problem::Problem;
 use crate::scopes::Scope;
+use crate::signs::{Progress, Sign};
+use crate::socket::Written;
 
 /// How many bytes are read from a socket at a time. Little ever comes.
 const READ: usize = 1 << 10;
@@ -100,7 +103,7 @@ enum Step {
 pub(crate) fn upgrade(
     core: &Shared,
     principal: Principal,
-    upgrade: WebSocketUpgrade,
+    (upgrade, written): (WebSocketUpgrade, Written),
     run: Run,
     feed: Feed,
     reading: Reading,
@@ -110,6 +113,7 @@ pub(crate) fn upgrade(
     let token = core.tasks.token();
     limited(&core, upgrade).on_upgrade(move |socket| async move {
         let _held = token;
+        let socket = (socket, Progress::new(written));
         let mut talk = Talk::new(core, principal, socket, run, feed, reading);
         if let Some(close) = talk.go_on().await {
             say_goodbye(&mut talk.socket, close).await;
@@ -139,13 +143,20 @@ struct Talk {
     /// Looks whether it may still be read, where that can end.
     check: Option<Pin<Box<Sleep>>>,
     reading: Reading,
-    /// When something last came in.
-    heard: Instant,
+    progress: Progress,
+    sign: Sign,
     allowance: Allowance,
 }
 
 impl Talk {
-    fn new(core: Shared, principal: Principal, socket: WebSocket, run: Run, feed: Feed, reading: Reading) -> Self {
+    fn new(
+        core: Shared,
+        principal: Principal,
+        (socket, progress): (WebSocket, Progress),
+        run: Run,
+        feed: Feed,
+        reading: Reading,
+    ) -> Self {
         let now = Instant::now();
         Self {
             socket,
@@ -157,7 +168,8 @@ impl Talk {
             timer: Box::pin(sleep_until(after(now, core.options.heartbeat))),
             check: principal.pass.can_end().then(|| Box::pin(sleep_until(after(now, RECHECK)))),
             reading,
-            heard: now,
+            progress,
+            sign: Sign::Answered,
             allowance: Allowance::new(now, core.options.frames_a_second),
             principal,
             core,
@@ -173,6 +185,7 @@ impl Talk {
                 Step::Broken(close) => Err(Over::Because(close)),
                 Step::Gone => Err(Over::Gone),
                 Step::Taken => {
+                    self.sign.taken();
                     self.rest(self.core.options.heartbeat);
                     Ok(())
                 }
@@ -238,8 +251,8 @@ impl Talk {
 
     /// Does what it is told.
     fn hear(&mut self, message: Message) -> Result<(), Over> {
-        self.heard = Instant::now();
-        self.allowance.take(self.heard, self.core.options.frames_a_second)?;
+        self.sign = Sign::Answered;
+        self.allowance.take(Instant::now(), self.core.options.frames_a_second)?;
         match message {
             Message::Close(_) => Err(Over::Gone),
             Message::Ping(_) | Message::Pong(_) => Ok(()),
@@ -286,6 +299,7 @@ impl Talk {
 
     fn write(&mut self, message: Message) -> Result<(), Over> {
         if !std::mem::replace(&mut self.is_writing, true) {
+            self.progress.is_made();
             self.rest(self.core.options.stalled);
         }
         Pin::new(&mut self.socket).start_send(message).map_err(|_| Over::Gone)
@@ -293,11 +307,15 @@ impl Talk {
 
     /// A sign of life is due; or the client has been waited for long enough.
     fn beat(&mut self) -> Result<(), Over> {
-        let options = &self.core.options;
-        let is_silent = self.heard.elapsed() >= options.heartbeat.saturating_add(options.stalled);
-        if self.is_writing || is_silent {
+        let stalled = self.core.options.stalled;
+        if self.is_writing && self.progress.is_made() {
+            self.rest(stalled);
+            return Ok(());
+        }
+        if self.is_writing || self.sign.is_overdue(stalled) {
             return Err(Over::Gone);
         }
+        self.sign.write();
         self.write(Message::Ping(Bytes::new()))
     }
 

@@ -6,7 +6,6 @@ use andon::core::progress::Phase;
 use andon::core::time::Wall;
 use andon::{CallId, Digest, Ending, Figure, Force, Reason, RunId, SessionId, State};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::row::{Call, CallState, Row};
 use super::seconds::Told;
@@ -187,13 +186,4 @@ fn is_not(is: &bool) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
-}
-
-/// One event of the board. Only for the description of the API.
-#[derive(Debug, ToSchema)]
-#[schema(as = BoardEvent)]
-#[expect(dead_code, reason = "a description")]
-pub(crate) struct MessageForm {
-    /// One message, as JSON: its `type` is `board`, `runs`, `ready`, `gone`, `second` or `line`.
-    data: String,
 }

@@ -12,6 +12,7 @@
 //! 3. A reader is told only of runs that its principal reaches, and counts are of those.
 
 mod body;
+mod described;
 mod feed;
 mod form;
 mod later;
@@ -32,8 +33,8 @@ use parking_lot::Mutex;
 use crate::prices::Prices;
 
 pub(crate) use body::BoardBody;
+pub(crate) use described::EventForm;
 pub(crate) use feed::BoardFeed;
-pub(crate) use form::MessageForm;
 use row::Row;
 use rows::Rows;
 use seconds::second;

@@ -30,8 +30,9 @@ const MOST_GONE: usize = 10_000;
 /// How many rows are looked at in one go.
 const LOOK: usize = 1_000;
 
-/// How many rows are handed out in one go.
-pub(crate) const AT_ONCE: usize = 200;
+/// How many rows are handed out in one go: few, because what is handed out does not change any more, and a slow link takes
+/// seconds for it.
+pub(crate) const AT_ONCE: usize = 25;
 
 /// A row's place in the order in which they came.
 type Place = u64;

@@ -3,9 +3,9 @@
 //! # Invariants
 //!
 //! 1. The board is asked for more when all before is taken. So at most [`FRAME`] bytes and one message wait for a client that
-//!    does not read, and not for longer than it may stall.
-//! 2. A socket ends itself: when the server closes, at the first message that comes in, when its client has been silent for
-//!    too long, and within five seconds after its key or token is good no more.
+//!    does not read, and not for longer than it may stall. One that reads slowly is waited for.
+//! 2. A socket ends itself: when the server closes, at the first message that comes in, when its client has not answered a
+//!    sign of life for too long, and within five seconds after its key or token is good no more.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -26,6 +26,8 @@ use crate::api::socket::{Allowance, Close, Over, fault, limited, say_goodbye};
 use crate::feeds::{FRAME, Leave, Place};
 use crate::idle::after;
 use crate::principal::RECHECK;
+use crate::signs::{Progress, Sign};
+use crate::socket::Written;
 
 /// What happened on a socket.
 enum Step {
@@ -44,7 +46,7 @@ enum Step {
 /// Answers with a WebSocket that gives out the board.
 pub(crate) fn upgrade(
     core: &Shared,
-    upgrade: WebSocketUpgrade,
+    (upgrade, written): (WebSocketUpgrade, Written),
     feed: BoardFeed,
     place: Place,
     leave: Leave,
@@ -54,7 +56,7 @@ pub(crate) fn upgrade(
     let token = core.tasks.token();
     limited(&core, upgrade).on_upgrade(move |socket| async move {
         let _held = (token, place);
-        let mut talk = Talk::new(core, socket, feed, leave);
+        let mut talk = Talk::new(core, (socket, Progress::new(written)), feed, leave);
         if let Some(close) = talk.go_on().await {
             say_goodbye(&mut talk.socket, close).await;
         }
@@ -69,18 +71,18 @@ struct Talk {
     leave: Leave,
     /// When it is looked whether it may still be read.
     check: Pin<Box<Sleep>>,
-    /// Until when the client has to take what was written; nothing if it has.
+    /// Until when the client has to take some of what was written; nothing if it has all.
     writing: Option<Pin<Box<Sleep>>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     /// When the next sign of life is due.
     beat: Pin<Box<Sleep>>,
-    /// When something last came in.
-    heard: Instant,
+    progress: Progress,
+    sign: Sign,
     allowance: Allowance,
 }
 
 impl Talk {
-    fn new(core: Shared, socket: WebSocket, feed: BoardFeed, leave: Leave) -> Self {
+    fn new(core: Shared, (socket, progress): (WebSocket, Progress), feed: BoardFeed, leave: Leave) -> Self {
         let now = Instant::now();
         Self {
             socket,
@@ -90,7 +92,8 @@ impl Talk {
             writing: None,
             closing: Box::pin(core.closing.clone().cancelled_owned()),
             beat: sleep(core.options.heartbeat),
-            heard: now,
+            progress,
+            sign: Sign::Answered,
             allowance: Allowance::new(now, core.options.frames_a_second),
             core,
         }
@@ -102,7 +105,10 @@ impl Talk {
             let done = match poll_fn(|cx| self.step(cx)).await {
                 Step::Came(message) => self.hear(&message),
                 Step::End(over) => Err(over),
-                Step::Taken => Ok(()),
+                Step::Taken => {
+                    self.sign.taken();
+                    Ok(())
+                }
                 Step::Said(said) => self.write_all(said),
                 Step::Due => self.beat(),
             };
@@ -130,8 +136,11 @@ impl Talk {
                 self.writing = None;
                 return Poll::Ready(taken.map_or(Step::End(Over::Gone), |()| Step::Taken));
             }
-            if stalled.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Step::End(Over::Gone));
+            while stalled.as_mut().poll(cx).is_ready() {
+                if !self.progress.is_made() {
+                    return Poll::Ready(Step::End(Over::Gone));
+                }
+                stalled.as_mut().reset(after(Instant::now(), self.core.options.stalled));
             }
         } else if let Poll::Ready(Some(said)) = Pin::new(&mut self.feed).poll_next(cx) {
             return Poll::Ready(Step::Said(said));
@@ -150,8 +159,8 @@ impl Talk {
 
     /// Nothing is to be said to the board.
     fn hear(&mut self, message: &Message) -> Result<(), Over> {
-        self.heard = Instant::now();
-        self.allowance.take(self.heard, self.core.options.frames_a_second)?;
+        self.sign = Sign::Answered;
+        self.allowance.take(Instant::now(), self.core.options.frames_a_second)?;
         match message {
             Message::Close(_) => Err(Over::Gone),
             Message::Ping(_) | Message::Pong(_) => Ok(()),
@@ -174,18 +183,21 @@ impl Talk {
     }
 
     fn write(&mut self, message: Message) -> Result<(), Over> {
-        let stalled = self.core.options.stalled;
-        self.writing.get_or_insert_with(|| sleep(stalled));
+        if self.writing.is_none() {
+            self.progress.is_made();
+            self.writing = Some(sleep(self.core.options.stalled));
+        }
         Pin::new(&mut self.socket).start_send(message).map_err(|_| Over::Gone)
     }
 
     /// A sign of life is due, unless the client has shown none for too long.
     fn beat(&mut self) -> Result<(), Over> {
         let options = &self.core.options;
-        if self.heard.elapsed() >= options.heartbeat.saturating_add(options.stalled) {
+        if self.sign.is_overdue(options.stalled) {
             return Err(Over::Gone);
         }
         self.beat = sleep(options.heartbeat);
+        self.sign.write();
         self.write(Message::Ping(Bytes::new()))
     }
 }

@@ -55,7 +55,7 @@ impl Reader {
             "board" => self.rows.clear(),
             "runs" => {
                 let rows = said["runs"].as_array().unwrap();
-                assert!(!rows.is_empty() && rows.len() <= 200, "{} rows", rows.len());
+                assert!(!rows.is_empty() && rows.len() <= 25, "{} rows", rows.len());
                 self.rows.extend(rows.iter().map(|row| (row["n"].as_u64().unwrap(), row.clone())));
             }
             "gone" => {

@@ -51,6 +51,11 @@ impl Description {
         }
     }
 
+    fn is_valid(&self, form: &Value, value: &Value) -> bool {
+        let schema = json!({"allOf": [form], "components": self.spec["components"]});
+        jsonschema::draft202012::new(&schema).unwrap().is_valid(value)
+    }
+
     fn assert_valid(&self, call: &str, form: &Value, value: &Value) {
         let schema = json!({"allOf": [form], "components": self.spec["components"]});
         let schema = jsonschema::draft202012::new(&schema).unwrap();
@@ -215,19 +220,25 @@ impl Checked {
         self.description.check("POST /v1/runs", response).await;
     }
 
-    /// The board has no end: what there is at its beginning is checked.
+    /// The board has no end: what there is at its beginning is checked, and a second.
     async fn board(&mut self) {
         let mut response = self.house.request(Method::GET, "/v1/board").send().await.unwrap();
         let form =
             self.description.form("GET /v1/board", response.status().as_u16(), Some("text/event-stream")).unwrap();
-        let mut text = String::new();
-        while !text.contains(r#"{"type":"ready"}"#) {
+        let (mut text, mut told) = (String::new(), BTreeSet::new());
+        while !text.contains(r#"{"type":"second""#) || !text.ends_with("\n\n") {
             text += std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap();
         }
         for block in text.split_terminator("\n\n") {
-            let event = json!({"data": block.strip_prefix("data: ").unwrap()});
+            let message: Value = serde_json::from_str(block.strip_prefix("data: ").unwrap()).unwrap();
+            told.insert(message["type"].as_str().unwrap().to_owned());
+            let mut wrong = message.clone();
+            wrong["type"] = json!("another");
+            assert!(!self.description.is_valid(&form, &json!({"data": wrong})), "anything would be as it is described");
+            let event = json!({"data": message});
             self.description.assert_valid("GET /v1/board", &form, &event);
         }
+        assert!(["board", "runs", "ready", "second"].iter().all(|kind| told.contains(*kind)), "{told:?}");
         self.description.answered.insert("GET /v1/board".to_owned());
         self.get("/v1/board?after=1", "/v1/board").await;
     }
