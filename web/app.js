@@ -19,8 +19,8 @@ const VIEWS = {
 const PARTS = {
   chat: [
     "chat/answer.js", "chat/blocks.js", "chat/card.js", "chat/chat.js", "chat/composer.js", "chat/ends.js", "chat/fold.js",
-    "chat/inline.js", "chat/markdown.js", "chat/pretty.js", "chat/talk.js", "copy.js", "feed.js", "instants.js", "long.js",
-    "runwords.js", "words.js",
+    "chat/inline.js", "chat/kept.js", "chat/markdown.js", "chat/pretty.js", "chat/talk.js", "copy.js", "feed.js",
+    "instants.js", "long.js", "runwords.js", "words.js",
   ],
   runs: [
     "board/runs.js", "words.js",

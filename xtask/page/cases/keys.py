@@ -144,6 +144,29 @@ def a_key_that_is_revoked_is_asked_for_again(world):
 
 
 @case
+def a_key_that_may_not_start_runs_may_stop_them(world):
+    for words in UNKNOWN:
+        world.expect(words)
+    house = guarded(world)
+    # Its first tenant and user are those of who started the run.
+    starts = key_for(house, "gina")
+    world.provider.plan("Count for Gina.", counted(3000, 0.01))
+    run = house.ask("POST", "/v1/runs", {"app": "teller", "input": "Count for Gina."}, starts)
+    person = world.person(house)
+    enter(world, person, key_for(house, "gina", "run:read", "run:cancel"))
+    person.gone("dialog")
+    person.open(f"#/chat/teller/{run['session']}?user={run['user']}")
+    at_least(person, 20)
+    assert person.ask("return document.querySelector('textarea').disabled"), "it may write"
+    person.stop()
+    assert house.settled(run["run_id"])["outcome"]["kind"] == "cancelled"
+    person.wait_for("[data-cut]")
+    # Nothing can be written here, and so the focus is where the answer was stopped.
+    focused = lambda: person.ask("return document.activeElement?.dataset.run ?? document.activeElement?.tagName")
+    until("what was stopped has the focus", lambda: focused() == run["run_id"])
+
+
+@case
 def one_sees_ones_own_runs_alone(world):
     for words in UNKNOWN:
         world.expect(words)
