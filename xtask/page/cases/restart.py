@@ -119,6 +119,9 @@ def a_view_that_was_not_loaded_comes_with_the_server(world):
     person.house.begin()
     until("there is a place to write", lambda: person.find("textarea"), patience=30)
     assert not person.find("#banner")
+
+
+@case
 def a_stop_that_did_not_arrive_outlives_a_reload_as_its_prompt_does(world):
     for words in (*GONE, "404"):
         world.expect(words)
