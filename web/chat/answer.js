@@ -128,7 +128,10 @@ export class Answer {
       : run.state === "queued" ? "Waits for its turn…" : run.state === "settled" || isAlive ? "" : "The model is asked…");
     write(this.words, words);
     doing.hidden = !words;
-    this.back.hidden = run.state !== "queued" || Boolean(this.said) || this.pressed !== null;
+    const hasStop = run.state === "queued" && !this.said && this.pressed === null;
+    // Who pressed it stays where they were.
+    if (!hasStop && this.back === document.activeElement) this.element.focus({ preventScroll: true });
+    this.back.hidden = !hasStop;
   }
 
   /* The end. */

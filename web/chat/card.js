@@ -2,7 +2,8 @@
 //
 // 1. A yes is to the arguments that are shown: their digest goes with it.
 // 2. A press is acknowledged at once; what it did is shown when the server says so.
-// 3. Of a tool's output the end is shown, and it is said that the rest is not.
+// 3. Who presses something here stays here: when it goes, the card has the focus.
+// 4. Of a tool's output the end is shown, and it is said that the rest is not.
 
 import { decide, Problem, serverNow, stopCall } from "../api.js";
 import { fill, h, write } from "../dom.js";
@@ -44,7 +45,7 @@ export class Card {
     this.gone = h("p", { class: "soft small", hidden: true });
     this.result = h("div", { class: "result" });
     this.problem = h("p", { class: "problem small", role: "alert" });
-    this.element = h("section", { class: "call card", "data-call": part.id, "aria-label": "Tool call" },
+    this.element = h("section", { class: "call card", "data-call": part.id, "aria-label": "Tool call", tabindex: "-1" },
       h("header", null, this.name, this.verdict, this.time, h("span", { class: "space" }), this.stop),
       this.arguments, this.ask, this.gone, this.output, this.result, this.problem);
   }
@@ -85,12 +86,18 @@ export class Card {
     else fill(this.arguments, h("details", null, h("summary", null, `Arguments, ${number(text.length)} characters`), body));
   }
 
+  /** Takes the focus from what goes away (invariant 3). */
+  leave(place) {
+    if (place.contains(document.activeElement)) this.element.focus({ preventScroll: true });
+  }
+
   /* Approval. */
 
   updateStage() {
     const { part, ask } = this;
     const waits = part.stage === "waits";
     this.shown.stage = part.stage;
+    if (!waits) this.leave(ask);
     ask.hidden = !waits;
     if (!waits) {
       fill(ask);
@@ -110,6 +117,7 @@ export class Card {
     const { part, ask, problem } = this;
     fill(problem);
     const controls = ask.querySelectorAll("button, input");
+    this.leave(ask);
     for (const control of controls) control.disabled = true;
     try {
       await decide(this.answer.id, part.id, decision, part.digest ?? undefined, why || undefined);
@@ -166,6 +174,7 @@ export class Card {
 
   updateStop() {
     const { part, stop } = this;
+    if (part.stage !== "runs") this.leave(stop);
     stop.hidden = part.stage !== "runs";
     const force = strongest(this.pressed, forceOf(part));
     if (force) stop.dataset.pressed = force;

@@ -78,7 +78,7 @@ class Chat {
     this.talk = new Talk({
       ...about, log: this.log, onSession: (session) => this.began(session), onChange: () => this.changed(),
       onProblem: (...words) => this.composer.complain(...words), onGiveBack: (text) => this.composer.giveBack(text),
-      onEarlier: (putIn) => this.ends.hold(putIn), onSettled: () => this.settled(),
+      onEarlier: (putIn) => this.ends.hold(putIn), onSettled: (answer) => this.settled(answer),
     });
     document.addEventListener("keydown", (event) => this.key(event), { signal: this.signal });
     const ticking = setInterval(() => { for (const answer of this.talk.answers) if (!answer.isOver) answer.tick(); }, SECOND);
@@ -115,9 +115,7 @@ class Chat {
 
   /** Nothing can be said here. */
   close() {
-    const { input, button } = this.composer;
-    input.disabled = button.disabled = true;
-    input.placeholder = this.agent ? "Your key may not start runs." : `The agent ${this.app} is not served any more.`;
+    this.composer.close(this.agent ? "Your key may not start runs." : `The agent ${this.app} is not served any more.`);
   }
 
   send(text, isNext) {
@@ -142,12 +140,14 @@ class Chat {
     this.accepted = accepted;
   }
 
-  /** The input is ready at once. */
-  settled() {
+  /** The input is ready at once. Where nothing can be written, what was stopped has the focus. */
+  settled(answer) {
+    if (this.talk.active) return;
     const { activeElement } = document;
     const isFree = activeElement === document.body || this.composer.element.contains(activeElement);
-    if (isFree && !this.talk.active) this.composer.focus();
-    if (!this.talk.active) this.composer.complain("");
+    if (isFree && this.composer.isClosed) answer.element.focus({ preventScroll: true });
+    else if (isFree) this.composer.focus();
+    this.composer.complain("");
   }
 
   /** Escape stops, unless something nearer has a use for it (invariant 2). */

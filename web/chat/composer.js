@@ -26,6 +26,8 @@ export class Composer {
     this.changedAt = -Infinity;
     /** Before it is, what the button does was not seen to change. */
     this.isReady = false;
+    /** Whether nothing can be sent. What runs can be stopped all the same. */
+    this.isClosed = false;
     this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto",
       enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
     [this.label, this.hint] = [h("b"), h("small")];
@@ -51,11 +53,12 @@ export class Composer {
     write(this.label, label);
     write(this.hint, hint);
     button.dataset.mode = mode;
+    button.disabled = mode === "send" && this.isClosed;
     button.classList.toggle("strong", mode === "send");
     button.classList.toggle("stop", mode !== "send");
     if (mode === "stopping" || mode === "now") button.dataset.pressed = "";
     else delete button.dataset.pressed;
-    this.next.hidden = mode === "send" || !this.input.value.trim();
+    this.next.hidden = mode === "send" || this.isClosed || !this.input.value.trim();
     write(this.next, mode === "stop" ? "Send after this" : "Send");
   }
 
@@ -87,6 +90,13 @@ export class Composer {
     this.complain("");
     this.set("");
     this.how.onSend(text, next);
+  }
+
+  /** Nothing can be sent from here on, and why. */
+  close(why) {
+    this.isClosed = this.input.disabled = true;
+    this.input.placeholder = why;
+    this.show();
   }
 
   /** Says what is wrong, beside the text that it is about. */

@@ -2,7 +2,8 @@
 //
 // 1. A prompt has an id before it is sent. Sent again after a lost connection it is the same run, and it can be stopped before
 //    the server has answered.
-// 2. A press on Stop is shown before the server is asked, and asked again if the server was gone.
+// 2. A press on Stop is shown before the server is asked, and asked again if the server was gone, or the page was loaded again
+//    meanwhile. It goes ahead of a prompt that has not arrived.
 // 3. Runs that others begin in this session appear by themselves.
 // 4. What is refused is given back to who typed it.
 
@@ -11,6 +12,7 @@ import { Answer } from "./answer.js";
 import { announce, h } from "../dom.js";
 import { follow } from "../feed.js";
 import { callsOf } from "./fold.js";
+import { Kept } from "./kept.js";
 
 /** How many runs are shown at first, and each time that somebody asks for earlier ones. */
 const PAGE = 10;
@@ -30,6 +32,8 @@ export class Talk {
     Object.assign(this, how);
     this.answers = [];
     this.sending = new Set();
+    /** The last prompt that was sent has arrived: they arrive in their order. */
+    this.arrived = Promise.resolve();
     this.earlier = h("button", { type: "button", class: "earlier", onclick: () => this.showEarlier() }, "Show earlier");
     this.earlier.hidden = true;
     this.log.before(this.earlier);
@@ -176,33 +180,48 @@ export class Talk {
     this.deliver(body);
   }
 
-  /** What was being sent when the page was loaded again. */
+  /** What was not done yet when the page was loaded again. */
   resume() {
-    const body = this.kept();
-    if (!body) return;
-    if (this.answers.some(({ id }) => id.endsWith(body.run_id))) this.keep(null);
-    else this.deliver(body);
+    const { prompts, stops } = this.kept.read();
+    for (const body of prompts) {
+      if (this.find(body.run_id)) this.kept.arrived(body);
+      else this.deliver(body, stops[body.run_id]);
+    }
+    for (const [id, force] of Object.entries(stops)) {
+      const answer = this.find(id);
+      if (answer?.isOver) this.kept.stop(id, null);
+      else if (!answer) this.ahead(id, force).then(() => this.kept.stop(id, null), () => {});
+      else if (!this.sending.has(answer)) this.stop(answer, force);
+    }
   }
 
-  async deliver(body) {
+  find(sent) { return this.answers.find(({ id }) => id.endsWith(sent)); }
+
+  /** @param {string} [force] how hard it was stopped, before it has arrived */
+  async deliver(body, force) {
     const answer = this.newAnswer(body.run_id, body.input);
     answer.wasLive = true;
+    answer.pressed = force ?? null;
     answer.say("Sending…");
     this.sending.add(answer);
-    this.keep(body);
+    this.kept.prompt(body);
     this.onChange();
     try {
-      const run = await this.post(body, answer);
+      const posted = this.arrived.then(() => this.post(body, answer));
+      this.arrived = posted.catch(() => {});
+      const run = await posted;
       answer.rename(run.run_id);
       answer.say(null);
       this.follow(answer, true);
     } catch (error) {
+      answer.isRefused = true;
       this.answers = this.answers.filter((other) => other !== answer);
       answer.element.remove();
       this.onGiveBack(body.input);
       this.onProblem(error.kind === "session-busy" ? BUSY : sentence(error.message));
     }
-    this.keep(null);
+    this.kept.arrived(body);
+    if (answer.isAhead || answer.isRefused) this.kept.stop(body.run_id, null);
     this.sending.delete(answer);
     this.onChange();
     this.look();
@@ -212,6 +231,8 @@ export class Talk {
   async post(body, answer) {
     for (;;) {
       try {
+        if (answer.pressed) await this.ahead(body.run_id, answer.pressed);
+        answer.isAhead = answer.pressed !== null;
         return await post("/v1/runs", body);
       } catch (error) {
         if (!(error instanceof Problem) || !error.isGone) throw error;
@@ -221,12 +242,16 @@ export class Talk {
     }
   }
 
-  get keepKey() { return `andon.sending.${this.app}.${this.user}.${this.session}`; }
-  keep(body) {
-    if (body) sessionStorage.setItem(this.keepKey, JSON.stringify(body));
-    else sessionStorage.removeItem(this.keepKey);
+  /** Stops a run that may not have arrived: the server remembers the stop, and the run is born stopped. */
+  async ahead(run, force) {
+    try {
+      await stopRun(run, { force });
+    } catch (error) {
+      if (!error.body?.remembered_for_ms && !error.body?.pulled) throw error;
+    }
   }
-  kept() { return JSON.parse(sessionStorage.getItem(this.keepKey) ?? "null"); }
+
+  get kept() { return new Kept(this); }
 
   /* Stopping (invariant 2). */
 
@@ -238,27 +263,39 @@ export class Talk {
     return active.isStopping ? "now" : "graceful";
   }
 
-  async stop(answer = this.active) {
+  async stop(answer = this.active, force = answer?.isStopping ? "now" : "graceful") {
     if (!answer || answer.isOver) return;
-    const force = answer.isStopping ? "now" : "graceful";
+    const { id } = answer;
     answer.pressed = force;
+    this.kept.stop(id, force);
     answer.draw();
     this.onChange();
     announce(force === "now" ? "Stopping now." : "Stopping.");
+    const isHeard = await this.sendStop(answer, force);
+    // A harder press has taken its place, or the prompt takes it along.
+    if (isHeard && (force === "now" || answer.pressed !== "now")) this.kept.stop(id, null);
+  }
+
+  /** Sends a stop until the server has heard it; gives whether nothing is left to be done. */
+  async sendStop(answer, force) {
     for (;;) {
+      const wasSending = this.sending.has(answer);
       try {
         await stopRun(answer.id, { force });
-        return;
+        return true;
       } catch (error) {
-        if (answer.isOver || answer.pressed !== force) return;
+        if (answer.isOver || answer.isRefused || answer.pressed !== force) return true;
         // The prompt has not arrived: the server remembers the stop, and the run is born stopped.
-        if (error.body?.remembered_for_ms && this.sending.has(answer)) return;
+        if (error.body?.remembered_for_ms && wasSending) {
+          answer.isAhead = true;
+          return !this.sending.has(answer);
+        }
         this.onProblem(error.isGone ? NOT_STOPPED : sentence(error.message));
         if (!error.isGone) {
           if (!error.body?.pulled) answer.pressed = null;
           answer.draw();
           this.onChange();
-          return;
+          return true;
         }
         await isBack();
       }

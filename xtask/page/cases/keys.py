@@ -3,6 +3,7 @@
 import threading
 
 from browser import until
+from person import ESCAPE
 from telling import at_least, counted
 from world import case
 
@@ -72,6 +73,33 @@ def a_server_with_keys_asks_for_one(world):
 
 
 @case
+def the_question_for_a_key_stays_and_who_forgets_it_sees_nothing(world):
+    for words in UNKNOWN:
+        world.expect(words)
+    house = guarded(world)
+    person = world.person(house)
+    person.open()
+    person.wait_for("dialog")
+    for _ in range(3):
+        person.keys(ESCAPE)
+    field = person.wait_for("field", "key", person.wait_for("dialog"))
+    person.type(field, "clé")
+    person.press("button", "Go on")
+    person.shows("no key")
+    assert not person.find("#banner"), "a key that cannot be sent is taken for a server that is gone"
+    key = key_for(house, "gil")
+    person.ask("arguments[0].select()", field)
+    person.type(field, key)
+    person.press("button", "Go on")
+    person.gone("dialog")
+    first = house.ask("POST", "/v1/runs", {"app": "practice", "input": "tell me a long story"}, key)["run_id"]
+    person.wait_for(f"[data-run='{first}']")
+    person.press("button", "Forget key")
+    person.wait_for("dialog")
+    assert not person.ask("return document.querySelector('[data-run]')"), "who forgot the key still sees runs"
+
+
+@case
 def a_chat_with_a_key_is_started_and_stopped(world):
     for words in UNKNOWN:
         world.expect(words)
@@ -113,6 +141,29 @@ def a_key_that_is_revoked_is_asked_for_again(world):
     person.gone("dialog")
     run = house.ask("POST", "/v1/runs", {"app": "practice", "input": "tell me a long story"}, again)["run_id"]
     person.wait_for(f"[data-run='{run}']")
+
+
+@case
+def a_key_that_may_not_start_runs_may_stop_them(world):
+    for words in UNKNOWN:
+        world.expect(words)
+    house = guarded(world)
+    # Its first tenant and user are those of who started the run.
+    starts = key_for(house, "gina")
+    world.provider.plan("Count for Gina.", counted(3000, 0.01))
+    run = house.ask("POST", "/v1/runs", {"app": "teller", "input": "Count for Gina."}, starts)
+    person = world.person(house)
+    enter(world, person, key_for(house, "gina", "run:read", "run:cancel"))
+    person.gone("dialog")
+    person.open(f"#/chat/teller/{run['session']}?user={run['user']}")
+    at_least(person, 20)
+    assert person.ask("return document.querySelector('textarea').disabled"), "it may write"
+    person.stop()
+    assert house.settled(run["run_id"])["outcome"]["kind"] == "cancelled"
+    person.wait_for("[data-cut]")
+    # Nothing can be written here, and so the focus is where the answer was stopped.
+    focused = lambda: person.ask("return document.activeElement?.dataset.run ?? document.activeElement?.tagName")
+    until("what was stopped has the focus", lambda: focused() == run["run_id"])
 
 
 @case

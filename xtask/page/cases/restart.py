@@ -3,7 +3,7 @@
 import threading
 
 from browser import until
-from person import ENTER
+from person import ENTER, ESCAPE
 from telling import at_least, counted, in_text, on_screen
 from world import case
 
@@ -82,6 +82,95 @@ def what_is_written_while_the_server_is_gone_is_not_lost(world):
         person.keys(ENTER)
     person.shows("I hear you.")
     assert len(person.house.runs()) == 1, "it was sent twice"
+
+
+@case
+def a_server_that_says_nothing_is_missed_too(world):
+    for words in GONE:
+        world.expect(words)
+    gate = threading.Event()
+    world.provider.plan("Count on.", [*counted(50, 0.005), gate, *counted(20, 0.005, 50)])
+    person = world.person(world.new_house())
+    person.chat()
+    run = person.say("Count on.")
+    at_least(person, 50)
+    person.house.freeze()
+    try:
+        # Every connection is open, and none says anything.
+        until("the page says so", lambda: person.find("#banner", "does not answer"), patience=40)
+    finally:
+        person.house.thaw()
+    until("it is back", lambda: not person.find("#banner"), patience=40)
+    gate.set()
+    person.house.settled(run)
+    until("all of it is there, and none of it twice", lambda: on_screen(person) == in_text(person.house.said_by_model(run)), patience=40)
+
+
+@case
+def a_view_that_was_not_loaded_comes_with_the_server(world):
+    for words in [*GONE, "Failed to fetch dynamically", "Failed to load"]:
+        world.expect(words)
+    person = world.person(world.new_house())
+    person.open()
+    person.wait_for("[data-summary]")
+    person.house.kill()
+    person.open("#/chat/teller")
+    person.wait_for("#banner", "does not answer")
+    person.house.begin()
+    until("there is a place to write", lambda: person.find("textarea"), patience=30)
+    assert not person.find("#banner")
+
+
+@case
+def a_stop_that_did_not_arrive_outlives_a_reload_as_its_prompt_does(world):
+    for words in (*GONE, "404"):
+        world.expect(words)
+    world.provider.plan("Count in vain.", counted(3000, 0.01))
+    person = world.person(world.new_house())
+    person.chat()
+    person.house.kill()
+    person.type(person.wait_for("textarea"), "Count in vain.")
+    person.keys(ENTER)
+    person.shows("sent again when it is back")
+    person.keys(ESCAPE)
+    person.wait_for("button", "^Stopping")
+    come_back_to_it(world, person)
+    run = until("the prompt is sent", person.house.runs)[0]["run_id"]
+    assert person.house.settled(run)["outcome"] == {"kind": "cancelled", "reason": "requested"}, person.house.run(run)
+    # The stop went ahead of the prompt: the run was born stopped.
+    assert not [body for body in world.provider.heard if "Count in vain." in str(body)], "the model was asked"
+    person.wait_for("[data-cut]")
+    person.wait_for("button", "^Send")
+    assert len(person.house.runs()) == 1
+
+
+@case
+def prompts_that_did_not_arrive_arrive_in_their_order_after_a_reload(world):
+    for words in GONE:
+        world.expect(words)
+    world.provider.plan("One first.", ["It was one."])
+    world.provider.plan("Two then.", ["It was two."])
+    person = world.person(world.new_house())
+    person.chat()
+    person.house.kill()
+    person.type(person.wait_for("textarea"), "One first.")
+    person.keys(ENTER)
+    person.shows("sent again when it is back")
+    person.type(person.wait_for("textarea"), "Two then.")
+    person.press("button", "Send after this")
+    come_back_to_it(world, person)
+    person.shows("It was two.")
+    runs = sorted(person.house.runs(), key=lambda run: run["accepted_at"])
+    assert [run["title"] for run in runs] == ["One first.", "Two then."], runs
+    person.shows("It was one.")
+
+
+def come_back_to_it(world, person):
+    """Leaves the page, and opens it again when the server is back: what was on its way in the page is not there any more."""
+    address = world.browser.address()
+    world.browser.open("about:blank")
+    person.house.begin()
+    world.browser.open(address)
 
 
 @case
