@@ -1,7 +1,8 @@
 // Which Stop buttons were pressed, and what came of it.
 //
 // 1. A press is known at once, before the server has answered: whoever draws the run sees it in the same frame.
-// 2. A second press stops now. A third changes nothing.
+// 2. A press on a run that is being stopped, by whomever, stops it now; one that is stopped now cannot be stopped harder. What
+//    the button says is what its press does.
 // 3. A press that did not arrive is no press: the button is there again, and says why.
 
 import { stopRun } from "../api.js";
@@ -27,19 +28,29 @@ export function refused(run, problem) {
 }
 
 /**
+ * How hard the next press on a run's Stop is: nothing if it cannot be harder.
+ * @param {string} run
+ * @param {any} row the run as the board tells it
+ * @returns {"graceful" | "now" | null}
+ */
+export function nextForce(run, { state, cancel }) {
+  const own = pressed.get(run);
+  const isOwn = own !== undefined && !own.problem;
+  if ((isOwn && own.force === "now") || cancel?.force === "now") return null;
+  return isOwn || state === "cancelling" ? "now" : "graceful";
+}
+
+/**
  * Presses Stop on a run.
  * @param {string} run
+ * @param {"graceful" | "now"} force what the button said
  * @param {string} name for those who listen
  * @param {() => void} changed called when there is something new to show, first at once
  */
-export async function pressStop(run, name, changed) {
-  const before = pressed.get(run);
-  const isSecond = before !== undefined && !before.problem;
-  if (isSecond && before.force === "now") return;
-  const force = isSecond ? "now" : "graceful";
+export async function pressStop(run, force, name, changed) {
   note(run, force);
   changed();
-  announce(isSecond ? `Stopping ${name} now.` : `Stopping ${name}.`);
+  announce(force === "now" ? `Stopping ${name} now.` : `Stopping ${name}.`);
   try {
     const { reply } = await stopRun(run, { force });
     if (reply === "too_late") announce(`${name} was already over.`);
