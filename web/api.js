@@ -4,11 +4,17 @@
 //    pages of this server read.
 // 2. Whatever is refused is a `Problem` that says what is wrong and what to do. That the server does not answer is a
 //    `Problem` of status 0.
-// 3. Who asks knows whether the server is there: `link` says when it goes and when it is back.
+// 3. No question waits for ever: a server that says nothing for `PATIENCE` is gone, whatever its connections say.
+// 4. Who asks knows whether the server is there: `link` says when it goes and when it is back.
 
 const KEY = "andon.key";
 /** Where the server's paths begin: beside the page. */
 const BASE = new URL("../", document.baseURI);
+
+/** How long an answer may take to begin, in milliseconds, unless the question waits for something itself. */
+export const PATIENCE = 10_000;
+/** As that, of one that asks to be answered when all is settled. */
+const WAITING = 45_000;
 
 /** What the server refused, or that it did not answer. */
 export class Problem extends Error {
@@ -75,15 +81,9 @@ export async function call(method, path, { query, body, signal, unread } = {}) {
   const headers = {};
   if (body !== undefined) headers["content-type"] = "application/json";
   if (key.get()) headers.authorization = `Bearer ${key.get()}`;
-  let answer;
-  try {
-    const text = body === undefined ? undefined : JSON.stringify(body);
-    answer = await fetch(address(path, query), { method, headers, body: text, signal, cache: "no-store" });
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    heard(false);
-    throw new Problem(0, { detail: "The server does not answer. What you did may not have arrived." });
-  }
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const patience = body?.wait ? WAITING : PATIENCE;
+  const answer = await answered(address(path, query), { method, headers, body: text, cache: "no-store" }, signal, patience);
   heard(true);
   compareClocks(answer.headers.get("date"));
   if (unread && answer.ok) {
@@ -96,6 +96,26 @@ export async function call(method, path, { query, body, signal, unread } = {}) {
   if (answer.status === 401) link.dispatchEvent(new Event("key"));
   throw new Problem(answer.status, json);
 }
+
+/** The answer to a question, once it begins. What comes from a proxy that does not reach the server is none. */
+async function answered(url, question, signal, patience) {
+  const silence = new AbortController();
+  const timer = setTimeout(() => silence.abort(), patience);
+  const either = signal ? AbortSignal.any([signal, silence.signal]) : silence.signal;
+  try {
+    const answer = await fetch(url, { ...question, signal: either });
+    if (answer.status < 500 || isOurs(answer)) return answer;
+  } catch (error) {
+    if (signal?.aborted) throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+  heard(false);
+  throw new Problem(0, { detail: "The server does not answer. What you did may not have arrived." });
+}
+
+/** The server says in JSON what is wrong; who stands between says it in another way. */
+const isOurs = (answer) => (answer.headers.get("content-type") ?? "").includes("json");
 
 function readable(text) {
   if (!text) return null;

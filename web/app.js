@@ -3,8 +3,9 @@
 // 1. One view at a time. What a view began ends with it.
 // 2. The page never looks alive when it is not: that the server is gone is said, and that it is back.
 
-import { call, forgetMe, get, key, link, me, serverIsGone } from "./api.js";
+import { call, get, heard, link, me, serverIsGone } from "./api.js";
 import { announce, fill, h, styled } from "./dom.js";
+import { askForKey, setTheme, showWho, THEME } from "./who.js";
 
 /** The views, by the first part of the route. Each is loaded, with its own style, when it is first shown. */
 const VIEWS = {
@@ -18,8 +19,8 @@ const VIEWS = {
 const PARTS = {
   chat: [
     "chat/answer.js", "chat/blocks.js", "chat/card.js", "chat/chat.js", "chat/composer.js", "chat/ends.js", "chat/fold.js",
-    "chat/inline.js", "chat/markdown.js", "chat/pretty.js", "chat/talk.js", "copy.js", "feed.js", "instants.js", "long.js",
-    "runwords.js", "words.js",
+    "chat/inline.js", "chat/kept.js", "chat/markdown.js", "chat/pretty.js", "chat/talk.js", "copy.js", "feed.js",
+    "instants.js", "long.js", "runwords.js", "words.js",
   ],
   runs: [
     "board/runs.js", "words.js",
@@ -34,6 +35,9 @@ const PARTS = {
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
 /** How often a server that is gone is asked whether it is back. */
 const LOOK = 1500;
+/** When the page was last loaded anew by itself, and how often it may be. */
+const RELOADED = "andon.reloaded";
+const OFTEN = 30_000;
 /** How often the line is looked at. */
 const LINE = 10_000;
 
@@ -78,7 +82,7 @@ async function show() {
     return;
   }
   try {
-    const { default: view } = await load();
+    const { default: view } = await load().catch(notLoaded);
     if (signal.aborted) return;
     fill(place);
     await view(place, { parts: rest, query }, signal);
@@ -86,6 +90,17 @@ async function show() {
     if (signal.aborted) return;
     fill(place, trouble(error));
   }
+}
+
+/** A browser remembers that a module did not come, and does not ask again: the page has to be loaded anew. */
+let isBroken = false;
+
+function notLoaded(error) {
+  // Where loading it anew did not help, it is not done again and again.
+  if (!(error instanceof TypeError) || Date.now() - Number(sessionStorage.getItem(RELOADED)) < OFTEN) throw error;
+  isBroken = true;
+  heard(false);
+  throw new Error("This part of the page did not come. It is loaded when the server is back.");
 }
 
 /** What went wrong, with a way on. */
@@ -118,10 +133,21 @@ function gone() {
 
 function back() {
   clearInterval(looking);
+  if (isBroken) {
+    sessionStorage.setItem(RELOADED, Date.now());
+    location.reload();
+    return;
+  }
   banner.hidden = true;
   delete document.documentElement.dataset.link;
   announce("The server is back.");
   look();
+}
+
+/** Nobody is there any more: what was shown goes, and what it followed ends. */
+function forgotten() {
+  shown.abort();
+  fill(place, h("p", { class: "empty" }, "A key is needed to see this."));
 }
 
 /* The line, for the lamp. */
@@ -136,78 +162,14 @@ async function look() {
   } catch { /* The next look may do better; that the server is gone is said elsewhere. */ }
 }
 
-/* Who is there. */
-
-let asking = null;
-
-/** Asks for a key, once, however many things need one. */
-function askForKey() {
-  if (asking) return;
-  const input = h("input", {
-    type: "password", id: "key", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "key-help",
-  });
-  const said = h("p", { class: "problem", role: "alert" });
-  const form = h("form", { onsubmit: (event) => { event.preventDefault(); tryKey(input, said); } },
-    h("h1", null, "A key, please"),
-    h("p", { id: "key-help" }, "This server asks for a key. It stays in this tab and is forgotten when the tab is closed. " +
-      "Make one on the server's machine with ", h("code", null, "andon keys create"), "."),
-    h("label", { for: "key" }, "Key"), input, said,
-    h("button", { class: "strong" }, "Go on"));
-  asking = h("dialog", { class: "ask", oncancel: (event) => event.preventDefault() }, form);
-  document.body.append(asking);
-  asking.showModal();
-}
-
-async function tryKey(input, said) {
-  key.set(input.value.trim());
-  forgetMe();
-  try {
-    await me();
-  } catch (error) {
-    key.forget();
-    fill(said, error.status === 401 ? "That key is not good: it is mistyped, expired or revoked." : error.message);
-    input.select();
-    return;
-  }
-  asking.remove();
-  asking = null;
-  showWho();
-  link.dispatchEvent(new Event("known"));
-  show();
-}
-
-async function showWho() {
-  const who = document.getElementById("who");
-  const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Light or dark" }, "◐");
-  let name = null;
-  if (key.get()) {
-    const { name: known } = await me().catch(() => ({ name: "" }));
-    const leave = () => { key.forget(); forgetMe(); showWho(); askForKey(); };
-    name = [h("span", { class: "name" }, known), h("button", { type: "button", class: "plain", onclick: leave }, "Forget key")];
-  }
-  fill(who, name, theme);
-}
-
-const THEME = "andon.theme";
-
-function turnTheme() {
-  const isDark = getComputedStyle(document.documentElement).getPropertyValue("color-scheme").trim() === "dark" ||
-    (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-  setTheme(isDark ? "light" : "dark");
-}
-
-function setTheme(theme) {
-  if (theme !== "light" && theme !== "dark") return;
-  document.documentElement.dataset.theme = theme;
-  localStorage.setItem(THEME, theme);
-}
-
 /* Begin. */
 
 setTheme(localStorage.getItem(THEME));
 link.addEventListener("gone", gone);
 link.addEventListener("back", back);
 link.addEventListener("key", askForKey);
+link.addEventListener("known", show);
+link.addEventListener("forgotten", forgotten);
 link.addEventListener("line", look);
 addEventListener("hashchange", go);
 // Where the address names the view, a link within the page would lead away from it.

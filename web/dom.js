@@ -88,7 +88,11 @@ export function styled(file) {
   const known = document.querySelector(`link[href="${file}"]`);
   if (known) return Promise.resolve();
   const sheet = h("link", { rel: "stylesheet", href: file });
-  const loaded = new Promise((done) => { sheet.onload = sheet.onerror = done; });
+  const loaded = new Promise((done) => {
+    sheet.onload = done;
+    // One that did not come is asked for again the next time.
+    sheet.onerror = () => { sheet.remove(); done(); };
+  });
   document.head.append(sheet);
   return loaded;
 }

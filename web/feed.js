@@ -6,7 +6,7 @@
 // 3. One that is refused says why, and is not asked for for ever.
 // 4. WebSockets, because a browser opens few other connections to one server: with many tabs open a Stop still gets through.
 
-import { call, heard, link, Problem, socketAddress } from "./api.js";
+import { call, heard, link, PATIENCE, Problem, socketAddress } from "./api.js";
 import { everyFrame } from "./dom.js";
 
 const FIRST_WAIT = 300;
@@ -27,6 +27,8 @@ export function follow(path, how) {
   const feed = { path, how, last: how.after, wait: FIRST_WAIT, socket: null, items: [], isOver: false };
   const hand = everyFrame(() => handOut(feed), how.signal);
   how.signal.addEventListener("abort", () => { feed.isOver = true; feed.socket?.close(); }, { once: true });
+  // A server that does not answer may leave its connections open for ever: what it would say comes over a new one.
+  link.addEventListener("gone", () => leave(feed, hand), { signal: how.signal });
   connect(feed, hand);
   return { send: (message) => say(feed, message) };
 }
@@ -52,8 +54,14 @@ async function connect(feed, hand) {
   feed.socket = socket;
   let isNew = true;
   let isOpen = false;
+  const silence = setTimeout(() => {
+    if (feed.socket !== socket) return;
+    heard(false);
+    leave(feed, hand);
+  }, PATIENCE);
   socket.onopen = () => {
     isOpen = true;
+    clearTimeout(silence);
     heard(true);
     feed.wait = FIRST_WAIT;
   };
@@ -78,6 +86,15 @@ async function notTaken(feed, hand) {
   } catch (error) {
     refused(feed, hand, error);
   }
+}
+
+/** Leaves a connection on which nothing may ever come, and asks anew. */
+function leave(feed, hand) {
+  const { socket } = feed;
+  if (!socket || feed.isOver) return;
+  socket.onopen = socket.onmessage = socket.onclose = null;
+  socket.close();
+  closed(feed, hand, 1006);
 }
 
 /** Stands before the first item of each connection. */

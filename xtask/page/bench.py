@@ -115,6 +115,7 @@ def load(bench):
         person = Person(bench.house, browser, bench.given.folder)
         person.open()
         person.wait_for("button", "cord")
+        assert not person.ask("return document.hidden"), "a page that nobody sees draws less"
         empty = share(browser, 5)
         bench.tell("an empty board, of one core", f"{empty:.1f} %")
         bench.start(many - STREAMING, "stay silent")

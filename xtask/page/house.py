@@ -77,6 +77,13 @@ class House:
         self.process.kill()
         self.process.wait()
 
+    def freeze(self):
+        """It is there and does nothing, as one whose machine sleeps."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
     def leave(self):
         """SIGTERM, as when it is updated."""
         self.process.send_signal(signal.SIGTERM)

@@ -35,7 +35,7 @@ Commands:
                      target/schemathesis
   adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are
                      in target/adk
-  page [--pictures] [WORD..]
+  page [--pictures] [--web-dir FOLDER] [WORD..]
                      the program's own page in headless Chromium (or the cases whose name contains a WORD); what it looked like
                      is in target/page, and with --pictures in docs/pictures
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says

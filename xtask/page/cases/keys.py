@@ -3,6 +3,7 @@
 import threading
 
 from browser import until
+from person import ESCAPE
 from telling import at_least, counted
 from world import case
 
@@ -69,6 +70,33 @@ def a_server_with_keys_asks_for_one(world):
     world.browser.reload()
     person.wait_for("dialog")
     kept_nowhere(world, person, key)
+
+
+@case
+def the_question_for_a_key_stays_and_who_forgets_it_sees_nothing(world):
+    for words in UNKNOWN:
+        world.expect(words)
+    house = guarded(world)
+    person = world.person(house)
+    person.open()
+    person.wait_for("dialog")
+    for _ in range(3):
+        person.keys(ESCAPE)
+    field = person.wait_for("field", "key", person.wait_for("dialog"))
+    person.type(field, "clé")
+    person.press("button", "Go on")
+    person.shows("no key")
+    assert not person.find("#banner"), "a key that cannot be sent is taken for a server that is gone"
+    key = key_for(house, "gil")
+    person.ask("arguments[0].select()", field)
+    person.type(field, key)
+    person.press("button", "Go on")
+    person.gone("dialog")
+    first = house.ask("POST", "/v1/runs", {"app": "practice", "input": "tell me a long story"}, key)["run_id"]
+    person.wait_for(f"[data-run='{first}']")
+    person.press("button", "Forget key")
+    person.wait_for("dialog")
+    assert not person.ask("return document.querySelector('[data-run]')"), "who forgot the key still sees runs"
 
 
 @case

@@ -85,6 +85,43 @@ def what_is_written_while_the_server_is_gone_is_not_lost(world):
 
 
 @case
+def a_server_that_says_nothing_is_missed_too(world):
+    for words in GONE:
+        world.expect(words)
+    gate = threading.Event()
+    world.provider.plan("Count on.", [*counted(50, 0.005), gate, *counted(20, 0.005, 50)])
+    person = world.person(world.new_house())
+    person.chat()
+    run = person.say("Count on.")
+    at_least(person, 50)
+    person.house.freeze()
+    try:
+        # Every connection is open, and none says anything.
+        until("the page says so", lambda: person.find("#banner", "does not answer"), patience=40)
+    finally:
+        person.house.thaw()
+    until("it is back", lambda: not person.find("#banner"), patience=40)
+    gate.set()
+    person.house.settled(run)
+    until("all of it is there, and none of it twice", lambda: on_screen(person) == in_text(person.house.said_by_model(run)), patience=40)
+
+
+@case
+def a_view_that_was_not_loaded_comes_with_the_server(world):
+    for words in [*GONE, "Failed to fetch dynamically", "Failed to load"]:
+        world.expect(words)
+    person = world.person(world.new_house())
+    person.open()
+    person.wait_for("[data-summary]")
+    person.house.kill()
+    person.open("#/chat/teller")
+    person.wait_for("#banner", "does not answer")
+    person.house.begin()
+    until("there is a place to write", lambda: person.find("textarea"), patience=30)
+    assert not person.find("#banner")
+
+
+@case
 def a_stop_that_did_not_arrive_outlives_a_reload_as_its_prompt_does(world):
     for words in (*GONE, "404"):
         world.expect(words)

@@ -139,7 +139,7 @@ async fn seconds_tell_what_happened_in_them_and_are_there_for_who_comes_later() 
 async fn a_reader_that_is_slow_gets_each_row_once_as_it_is_when_it_reads_on() {
     let inside = shop([]).await;
     let mut reader = Reader::ready(&inside).await;
-    for n in 0..50 {
+    for n in 0..20 {
         let run = inside.start(json!({"session": format!("s{n}")})).await;
         settled(&run).await;
     }
@@ -147,7 +147,7 @@ async fn a_reader_that_is_slow_gets_each_row_once_as_it_is_when_it_reads_on() {
     let said = reader.next().await.unwrap();
     assert_eq!(said["type"], "runs");
     let rows = said["runs"].as_array().unwrap();
-    assert_eq!((rows.len(), reader.rows.len()), (50, 50), "each run once");
+    assert_eq!((rows.len(), reader.rows.len()), (20, 20), "each run once");
     assert!(rows.iter().all(|row| row["state"] == "settled"), "and at its end");
     let said = reader.next().await.unwrap();
     assert_eq!(said["type"], "second", "{said}");

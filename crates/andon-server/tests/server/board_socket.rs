@@ -8,6 +8,7 @@ use andon_server::{NewKey, Options};
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -128,4 +129,33 @@ async fn a_client_that_does_not_read_the_board_is_let_go() {
         assert!(began.elapsed() < Duration::from_secs(20), "{status}");
     }
     drop(stalls);
+}
+
+/// A client that takes little at a time is waited for, though one message takes it longer than it may stall.
+#[tokio::test]
+async fn a_client_that_reads_the_board_slowly_stays() {
+    let options = Options { stalled: Duration::from_millis(500), ..Options::default() };
+    let many = std::iter::repeat_with(endless).take(600);
+    let house = House::build(Arc::new(MemoryJournal::new()), options, agent(many)).await;
+    for n in 0..500 {
+        house.start(json!({"session": format!("s{n}"), "input": "x".repeat(60)})).await;
+    }
+    let narrow = tokio::net::TcpSocket::new_v4().unwrap();
+    narrow.set_recv_buffer_size(8 << 10).unwrap();
+    // As on a real link: on this one a segment would be larger than all that the client has room for.
+    socket2::SockRef::from(&narrow).set_tcp_mss(1_400).unwrap();
+    let mut slow = narrow.connect(house.address()).await.unwrap();
+    let asked = format!(
+        "GET /v1/board HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        house.address()
+    );
+    slow.write_all(asked.as_bytes()).await.unwrap();
+    let (began, mut read, mut piece) = (tokio::time::Instant::now(), 0, [0; 1_000]);
+    while began.elapsed() < Duration::from_secs(4) {
+        let taken = timeout(Duration::from_secs(10), slow.read(&mut piece)).await.unwrap().unwrap();
+        assert!(taken > 0, "it was let go after {:?}, with {read} bytes read", began.elapsed());
+        read += taken;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

@@ -1,0 +1,91 @@
+// Who is there: the key, what asks for it, and whether the page is light or dark.
+//
+// 1. A key that is not good is not kept. One that is forgotten is gone, and with it all that it showed.
+// 2. While a key is needed nothing but it can be given: the question cannot be closed.
+
+import { forgetMe, key, link, me } from "./api.js";
+import { fill, h } from "./dom.js";
+
+let asking = null;
+
+/** Asks for a key, once, however many things need one. */
+export function askForKey() {
+  if (asking) return;
+  const input = h("input", {
+    type: "password", id: "key", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "key-help",
+  });
+  const said = h("p", { class: "problem", role: "alert" });
+  const form = h("form", { onsubmit: (event) => { event.preventDefault(); tryKey(input, said); } },
+    h("h1", null, "A key, please"),
+    h("p", { id: "key-help" }, "This server asks for a key. It stays in this tab and is forgotten when the tab is closed. " +
+      "Make one on the server's machine with ", h("code", null, "andon keys create"), "."),
+    h("label", { for: "key" }, "Key"), input, said,
+    h("button", { class: "strong" }, "Go on"));
+  // A browser closes a dialog when Escape is pressed twice, whatever is said to it (invariant 2).
+  asking = h("dialog", { class: "ask", oncancel: (event) => event.preventDefault(), onclose: () => asking?.showModal() }, form);
+  document.body.append(asking);
+  asking.showModal();
+}
+
+/** What can be sent in a header. */
+const isKey = (text) => /^[!-~]+$/.test(text);
+
+async function tryKey(input, said) {
+  const text = input.value.trim();
+  if (!isKey(text)) {
+    fill(said, "That is no key: a key has letters, digits and signs, and no spaces.");
+    input.select();
+    return;
+  }
+  key.set(text);
+  forgetMe();
+  try {
+    await me();
+  } catch (error) {
+    key.forget();
+    fill(said, error.status === 401 ? "That key is not good: it is mistyped, expired or revoked." : error.message);
+    input.select();
+    return;
+  }
+  const dialog = asking;
+  asking = null;
+  dialog.remove();
+  showWho();
+  link.dispatchEvent(new Event("known"));
+}
+
+function forget() {
+  key.forget();
+  forgetMe();
+  link.dispatchEvent(new Event("forgotten"));
+  showWho();
+  askForKey();
+}
+
+/** Shows who is there, and what can be done about it. */
+export async function showWho() {
+  const who = document.getElementById("who");
+  const theme = h("button", { type: "button", class: "plain", onclick: turnTheme, "aria-label": "Light or dark" }, "◐");
+  let name = null;
+  if (key.get()) {
+    const { name: known } = await me().catch(() => ({ name: "" }));
+    name = [h("span", { class: "name" }, known), h("button", { type: "button", class: "plain", onclick: forget }, "Forget key")];
+  }
+  fill(who, name, theme);
+}
+
+/** Where it is kept which theme was chosen. */
+export const THEME = "andon.theme";
+
+function turnTheme() {
+  const { theme } = document.documentElement.dataset;
+  const isDark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  setTheme(isDark ? "light" : "dark");
+}
+
+/** Chooses a theme; whatever is none is not chosen. */
+export function setTheme(theme) {
+  if (theme !== "light" && theme !== "dark") return;
+  document.documentElement.dataset.theme = theme;
+  localStorage.setItem(THEME, theme);
+}
