@@ -1,7 +1,7 @@
 // The chat: which agent, which session, and the conversation.
 //
 // 1. The address names what is shown, so a reload, a link and a second tab show the same.
-// 2. Send and Stop are one button; Escape stops wherever the focus is in the view.
+// 2. Send and Stop are one button; Escape stops wherever the focus is.
 
 import { get, may, me, part } from "../api.js";
 import { Composer } from "./composer.js";
@@ -71,7 +71,7 @@ class Chat {
     this.composer = new Composer({
       draftKey: () => `andon.draft.${this.app}.${this.user}.${this.session ?? ""}`,
       onSend: (text, isNext) => this.send(text, isNext),
-      onStop: () => this.talk.stop(),
+      onStop: () => this.talk.press(),
     });
     this.ends = keepEnd(this.log, () => `andon.place.${this.app}.${this.user}.${this.session ?? ""}`, this.signal);
     this.build();
@@ -154,9 +154,10 @@ class Chat {
   key(event) {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const { activeElement } = document;
-    if (activeElement !== document.body && !this.place.contains(activeElement)) return;
+    // A field elsewhere has its own use for it; a button or a link has none.
+    if (!this.place.contains(activeElement) && activeElement.matches("input, textarea, select")) return;
     if (this.sessions.dataset.open !== undefined) this.openDrawer();
-    else if (!event.repeat && this.talk.active) this.talk.stop();
+    else if (!event.repeat && this.talk.active) this.talk.press();
     else return;
     event.preventDefault();
   }

@@ -7,6 +7,7 @@
 // 4. What was typed is never lost: it is kept for this tab until it has been taken.
 
 import { fill, h, write } from "../dom.js";
+import { store, stored } from "./store.js";
 
 /** How long after a change a press was meant for what the button was before, in milliseconds. */
 const HASTE = 350;
@@ -118,15 +119,14 @@ export class Composer {
 
   typed() {
     const { input, how } = this;
-    if (input.value) sessionStorage.setItem(how.draftKey(), input.value);
-    else sessionStorage.removeItem(how.draftKey());
+    store(how.draftKey(), input.value);
     grow(input);
     this.show();
   }
 
   /** What was typed before a reload. */
   restore() {
-    this.set(sessionStorage.getItem(this.how.draftKey()) ?? "");
+    this.set(stored(this.how.draftKey()) ?? "");
   }
 
   focus() {

@@ -3,9 +3,11 @@
 // 1. A pressed Stop says so at once. That the run is stopped is said when it is settled, and not before.
 // 2. The first press is graceful, the second one `now`; on a run that is being stopped, by whomever, the first one is `now`. What
 //    the button says is what its press does.
-// 3. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
+// 3. A press that did not reach the server is sent again when that is back.
+// 4. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
 
 import { may, part, stopRun } from "../api.js";
+import { isBack } from "../back.js";
 import { announce, fill, h, set, write } from "../dom.js";
 import { doing, span, timeOfDay, dayAndTime } from "../words.js";
 import { ending } from "../runwords.js";
@@ -63,8 +65,10 @@ export function runHead(run, { now, signal }) {
 const time = (wall, words) => h("time", { datetime: wall, title: wall }, words);
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
+const NOT_YET = "The stop did not reach the server. It is sent again when the server is back.";
+
 /**
- * Stop, and then stop now (invariants 1 to 3).
+ * Stop, and then stop now (invariants 1 to 4).
  * @param {string} run
  * @param {HTMLElement} after what has the focus when the button goes
  */
@@ -90,16 +94,24 @@ function stopButton(run, after) {
     pressed = force;
     show();
     write(said, "");
+    while (await isUnheard(force, before)) await isBack();
+  });
+  /** Sends a stop; gives whether that has to be done again. */
+  const isUnheard = async (force, before) => {
     try {
       const { reply } = (await stopRun(run, { force })) ?? {};
-      if (reply === "too_late") write(said, "It was too late: the run had come to its end.");
+      write(said, reply === "too_late" ? "It was too late: the run had come to its end." : "");
+      return false;
     } catch (error) {
-      write(said, error.message);
+      // A harder press has taken its place, or the run is over.
+      if (pressed !== force || told.state === "settled") return false;
+      write(said, error.isGone ? NOT_YET : error.message);
       // The cord may be pulled although it is not on record yet; otherwise the press did nothing.
-      if (!error.body?.pulled && pressed === force) pressed = before;
+      if (!error.body?.pulled && !error.isGone) pressed = before;
       show();
+      return error.isGone;
     }
-  });
+  };
   /** The run stands so now. */
   const changed = (is) => {
     told = is;
