@@ -101,9 +101,11 @@ def pieces_and_tokens_are_counted_on_the_board(world):
 def stopped_by_others(world, prompt):
     """A run that takes its time, and that somebody else has asked to stop."""
     house = world.house()
-    world.provider.plan(prompt, ["I begin.", Call("shell", {"command": STUBBORN})], ["Never said."])
+    begun = house.folder / "agents" / "worker" / prompt.replace(" ", "-")
+    command = STUBBORN.replace("echo begun", f"touch {begun}")
+    world.provider.plan(prompt, ["I begin.", Call("shell", {"command": command})], ["Never said."])
     run = house.start("worker", prompt)
-    until("its tool runs", lambda: "tool_started" in str(house.get(f"/v1/runs/{run}/receipt")) or house.receipt(run)["calls"])
+    until("its tool runs", begun.exists)
     house.ask("POST", f"/v1/runs/{run}/cancel", {"note": "somebody else"})
     return run
 
