@@ -8,9 +8,12 @@
 
 import { fill, h, write } from "../dom.js";
 import { store, stored } from "./store.js";
+import { number } from "../words.js";
 
 /** How long after a change a press was meant for what the button was before, in milliseconds. */
 const HASTE = 350;
+/** The server takes about as many bytes; a browser lays out far more only slowly. */
+const MOST = 1_000_000;
 
 const MODES = {
   send: ["Send", "Enter"],
@@ -30,7 +33,7 @@ export class Composer {
     /** Whether nothing can be sent. What runs can be stopped all the same. */
     this.isClosed = false;
     this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto",
-      enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
+      enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.paste(event) });
     [this.label, this.hint] = [h("b"), h("small")];
     this.button = h("button", { type: "button", class: "act", onclick: (event) => this.press(event) }, this.label, this.hint);
     this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");
@@ -80,6 +83,14 @@ export class Composer {
     this.send();
     // It was not the button that was pressed: who presses that now means it.
     this.changedAt = -Infinity;
+  }
+
+  /** What is too long to be sent is not even put in. */
+  paste(event) {
+    const { length } = event.clipboardData.getData("text/plain");
+    if (length + this.input.value.length <= MOST) return;
+    event.preventDefault();
+    this.complain(`That is too long to be sent: ${number(length)} characters, where ${number(MOST)} are the most.`);
   }
 
   send(next = false) {
