@@ -124,9 +124,9 @@ function drawState({ cell, lamp, text, more }, entry) {
   mark(lamp, "state", state);
   mark(lamp, "outcome", row.outcome?.kind);
   put(text, doing({ ...row, state }));
-  const problem = state === "settled" ? undefined : press(id)?.problem;
-  put(more, problem ? " not stopped" : further(row));
-  title(cell, problem ? `Not stopped: ${problem}` : inFull(row, state));
+  const { problem, said, isUnheard } = (state !== "settled" && press(id)) || {};
+  put(more, problem ? " not stopped" : isUnheard ? " when the server is back" : further(row));
+  title(cell, problem ? `Not stopped: ${problem}` : said ?? inFull(row, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }
 

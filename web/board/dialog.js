@@ -1,6 +1,9 @@
 // A question that stands before everything else. Its style comes with it, before there is one.
+//
+// 1. A key that is held down answers nothing: it was pressed for what was there before.
+// 2. When a dialog says something else, its first words have the focus: no key hits what nobody has read.
 
-import { h, styled } from "../dom.js";
+import { fill, h, styled } from "../dom.js";
 
 styled("board/question.css");
 
@@ -16,12 +19,20 @@ export function dialog(name, signal) {
     control.abort();
     box.remove();
   };
-  const box = h("dialog", { class: "question", "aria-label": name, onclose: closed });
+  const held = (event) => { if (event.repeat && event.key === "Enter") event.preventDefault(); };
+  const box = h("dialog", { class: "question", "aria-label": name, onclose: closed, onkeydown: held });
   const close = () => box.close();
   document.getElementById("view").append(box);
   signal.addEventListener("abort", close, { once: true, signal: control.signal });
   box.showModal();
   return { box, close, signal: AbortSignal.any([signal, control.signal]) };
+}
+
+/** Lets a dialog say something else (invariant 2). */
+export function turn(box, name, ...rest) {
+  name.tabIndex = -1;
+  fill(box, name, ...rest);
+  name.focus();
 }
 
 /** A button. */

@@ -2,6 +2,7 @@
 //
 // 1. It shows what the server said last, and nothing that was only asked for.
 // 2. Every hold is shown with a way to open it, for who may.
+// 3. Who is at one of its buttons when it changes stays in the line.
 
 import { call, link, may, me } from "../api.js";
 import { fill, h, write } from "../dom.js";
@@ -18,22 +19,25 @@ export function lineBar(roster, signal) {
   const holds = h("ul", { class: "holds", "aria-label": "What is held" });
   const isMine = may("admin");
   let own = null;
+  const isHere = () => state.contains(document.activeElement) || holds.contains(document.activeElement);
   const askToHold = async () => {
     const hold = await import("./hold.js");
     if (!signal.aborted) hold.askToHold(roster, signal);
   };
+  const hold = h("button", { type: "button", class: "plain small", "data-line-hold": true, onclick: askToHold }, "Hold…");
   const draw = () => {
     const { line } = roster;
     if (!line) return;
+    const wasHere = isHere();
     state.dataset.lineState = line.state;
     const isHeld = line.state === "held";
     // One's own tenant goes without saying.
     const said = line.holds.map((hold) => ({ ...hold, other: hold.tenant === own ? undefined : hold.tenant }));
     const isOnAll = ({ app, user, other }) => !app && !user && !other;
     const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
-    const hold = h("button", { type: "button", class: "plain small", "data-line-hold": true, onclick: askToHold }, "Hold…");
     fill(state, lamp, said.filter(isOnAll).map((one) => held(roster, one, isMine)), isMine && hold);
     fill(holds, said.filter((one) => !isOnAll(one)).map((one) => h("li", null, held(roster, one, isMine))));
+    if (wasHere) hold.focus({ preventScroll: true });
   };
   roster.watch((changes) => { if (changes.has("line")) draw(); }, signal);
   me().then(({ tenant }) => { own = tenant; draw(); }).catch(draw);
@@ -59,13 +63,16 @@ function whom({ app, user, other }) {
 
 /** Opens the line, or one hold on it, and says what came of it. */
 export async function openLine(roster, { tenant, app, user }, said, button) {
-  button.disabled = true;
+  if (button.ariaBusy === "true") return;
+  // One that is disabled would lose the focus.
+  button.ariaBusy = "true";
   try {
     roster.setLine(await call("PUT", "/v1/line", { body: { state: "open", tenant, app, user } }));
+    if (button === document.activeElement) button.closest("dialog")?.querySelector("h1").focus();
     button.hidden = true;
     write(said, "The line is open.");
   } catch (error) {
-    button.disabled = false;
+    button.ariaBusy = "false";
     said.className = "problem";
     write(said, error.message);
   }

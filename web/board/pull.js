@@ -3,10 +3,12 @@
 // 1. Before it is pulled it says what it will do: how many runs, of whom, and that the line is held until somebody opens it.
 // 2. It takes two presses and no typing: one to see what it does, one to do it.
 // 3. What has been done is told as it is, whatever went wrong with the rest: a line that is held is said to be held.
-// 4. Who may not hold the line can stop what is theirs, and is told that this is all that it does.
+// 4. The rest is stopped harder one by one: what began since is none of it.
+// 5. Who may not hold the line can stop what is theirs, and is told that this is all that it does.
 
-import { call, link, post, stopRun } from "../api.js";
-import { button, dialog, nowChoice } from "./dialog.js";
+import { call, link, post } from "../api.js";
+import { button, dialog, nowChoice, turn } from "./dialog.js";
+import { stopEach } from "./each.js";
 import { fill, h, write } from "../dom.js";
 import { openLine } from "./line.js";
 import { note, refused } from "./presses.js";
@@ -29,7 +31,8 @@ export function askToPull(roster, signal, isAll) {
   const say = () => {
     const live = roster.live();
     write(what, inWords(live, isAll));
-    write(go, `${isAll ? "Hold the line and stop" : "Stop"} ${several(live.length, "run")}`);
+    write(go, isAll && !live.length ? "Hold the line" : `${isAll ? "Hold the line and stop" : "Stop"} ${several(live.length, "run")}`);
+    go.disabled = !isAll && !live.length && roster.isReady && !roster.isOld;
     write(old, roster.isReady && !roster.isOld ? "" : OLD);
   };
   fill(box, h("h1", null, isAll ? "Pull the cord?" : "Stop all your runs?"), what, old, h("p", null, isAll ? ALL : OWN),
@@ -48,9 +51,10 @@ function inWords(live, isAll) {
   const count = (field) => new Set(live.map(({ row }) => row[field])).size;
   const states = {};
   for (const { row } of live) states[row.state] = (states[row.state] ?? 0) + 1;
-  const parts = Object.entries(states).map(([state, many]) => `${number(many)} ${STATE[state]}`);
+  const are = (state, many) => (state === "waiting" && many > 1 ? "wait for a yes" : STATE[state]);
+  const parts = Object.entries(states).map(([state, many]) => `${number(many)} ${are(state, many)}`);
   const whose = `of ${several(count("user"), "user")} in ${several(count("app"), "agent")}`;
-  return `It stops ${several(live.length, "run")} ${isAll ? whose : "that are yours to stop"}: ${parts.join(", ")}.`;
+  return `It stops ${several(live.length, "run")} ${isAll ? whose : `that ${live.length === 1 ? "is" : "are"} yours to stop`}: ${parts.join(", ")}.`;
 }
 
 /** Pulls it, and shows them settling. */
@@ -65,13 +69,13 @@ async function pull(roster, how) {
   const pulled = () => write(name, isAll ? "The cord is pulled" : "Your runs are stopping");
   roster.watch((changes) => { if (changes.has("line") && roster.line.state === "held") pulled(); }, until);
   const view = settling(roster, ids, {
-    isAll: () => isAnswered, signal: until, onEnd: () => { rest.hidden = true; },
+    isAll: () => isAnswered, signal: until, onEnd: () => hide(rest, name),
     said: (count, time) => allSettled(count, time) + (isAll ? lineNow(roster) : ""),
   });
-  const rest = button("Stop the rest now", () => harden({ isAll, view, said, rest }), { class: "stop", hidden: force === "now" });
+  const rest = button("Stop the rest now", () => harden({ view, said, rest, name }), { class: "stop", hidden: force === "now" });
   const open = button("Open the line", () => openLine(roster, {}, said, open), { "data-line-open": true, hidden: !isAll });
   const buttons = h("div", { class: "buttons" }, rest, open, button("Close", close));
-  fill(box, name, view.element, said, buttons);
+  turn(box, name, view.element, said, buttons);
   const { runs, isDone } = await sent(roster, { ...how, said, ids });
   isAnswered = true;
   roster.drawAgain();
@@ -84,7 +88,7 @@ async function pull(roster, how) {
   // Asking again is safe, whatever came of this.
   write(name, isAll ? "The cord did not get through" : "The stop did not get through");
   const again = button(isAll ? "Pull again" : "Stop again", () => pull(roster, how), { class: "cord" });
-  fill(box, name, said, h("div", { class: "buttons" }, again, button("Close", close)));
+  turn(box, name, said, h("div", { class: "buttons" }, again, button("Close", close)));
 }
 
 const lineNow = ({ line }) => (line?.state === "held" ? " The line is held." : "");
@@ -124,18 +128,19 @@ function done({ held, cancelled }) {
   return [held && "The line is held.", cancelled > 0 && `${several(cancelled, "run")} told to stop.`].filter(Boolean).join(" ");
 }
 
-async function harden({ isAll, view, said, rest }) {
-  rest.disabled = true;
+async function harden({ view, said, rest, name }) {
   const open = view.open();
   for (const id of open) note(id, "now");
-  try {
-    // The line is held, so all is what is left. Where it is not there may be newer ones, so each is named.
-    if (isAll) await post("/v1/cancel", { all: true, force: "now", reason: "operator", note: "the page's cord" });
-    else for (const id of open) await stopRun(id, { force: "now", note: "the page's Stop all" });
-    rest.hidden = true;
-  } catch (error) {
-    rest.disabled = false;
-    said.className = "problem";
-    write(said, error.message);
-  }
+  hide(rest, name);
+  const { refused: not } = await stopEach(open, { force: "now", note: "the page's Stop the rest now" });
+  if (!not.length) return;
+  rest.hidden = false;
+  said.className = "problem";
+  write(said, `${several(not.length, "run")} could not be stopped harder: ${not[0].text}`);
+}
+
+/** Takes a button away, and not the focus. */
+function hide(button, name) {
+  if (button === document.activeElement) name.focus();
+  button.hidden = true;
 }

@@ -9,12 +9,18 @@
 import { part } from "../api.js";
 import { COLUMNS, mark, put, stateOf } from "./columns.js";
 import { announce, h } from "../dom.js";
-import { press, pressStop } from "./presses.js";
+import { nextForce, pressStop } from "./presses.js";
 import { isLive } from "./roster.js";
 
 const SPARE = 6;
 /** How long the order is kept after a finger has left the rows, in milliseconds. */
 const AFTER_TOUCH = 2500;
+/** What a Stop button says, by what its next press does. */
+const STOPS = {
+  graceful: { label: "Stop", name: "Stop" },
+  now: { label: "Stopping…", name: "Stop now", pressed: "once", title: "Press again to stop it now" },
+  none: { label: "Stopping now…", name: "Stopping now", pressed: "now" },
+};
 
 export class Rows {
   /** @type {any[]} the elements; the one of place i is at i modulo their count */
@@ -175,7 +181,6 @@ export class Rows {
     const state = stateOf(entry);
     mark(one.element, "state", state);
     if (one.yes.hidden === (state === "waiting")) one.yes.hidden = state !== "waiting";
-    const pressed = press(entry.id);
     const isOpen = isLive(entry) && this.how.mayStop;
     if (one.stop.hidden === isOpen) {
       // Who pressed it stays where they were.
@@ -183,14 +188,15 @@ export class Rows {
       one.stop.hidden = !isOpen;
     }
     if (!isOpen) return;
-    const isStopping = (pressed && !pressed.problem) || entry.row.state === "cancelling";
-    const isNow = pressed?.force === "now" || entry.row.cancel?.force === "now";
-    put(one.label, !isStopping ? "Stop" : isNow ? "Stopping now…" : "Stopping…");
-    mark(one.stop, "pressed", isStopping ? (isNow ? "now" : "once") : undefined);
-    const name = isStopping && !isNow ? `Stop now: ${entry.row.title}` : `Stop: ${entry.row.title}`;
-    if (one.stop.getAttribute("aria-label") !== name) {
-      one.stop.setAttribute("aria-label", name);
-      one.stop.title = isStopping && !isNow ? "Press again to stop it now" : "";
+    // A press does what was shown, whatever has become of the run since.
+    one.next = nextForce(entry.id, entry.row);
+    const { label, name, pressed, title = "" } = STOPS[one.next ?? "none"];
+    put(one.label, label);
+    mark(one.stop, "pressed", pressed);
+    const spoken = `${name}: ${entry.row.title}`;
+    if (one.stop.getAttribute("aria-label") !== spoken) {
+      one.stop.setAttribute("aria-label", spoken);
+      one.stop.title = title;
     }
   }
 
@@ -202,7 +208,6 @@ export class Rows {
     const one = this.#one(event.target);
     if (!one?.entry) return;
     if (event.target.closest(".stop")) {
-      // A run that was already stopping when it came into sight is stopped now.
       this.#stop(one);
     } else if (!event.target.closest("a, button") && !String(getSelection())) {
       this.#open(one.entry);
@@ -210,10 +215,11 @@ export class Rows {
   }
 
   #stop(one) {
-    const { entry } = one;
+    const { entry, next } = one;
+    if (!next) return;
     // Only this row: nothing may stand between a press and its frame.
     const changed = () => (one.entry === entry ? this.#write(one) : this.how.redraw());
-    pressStop(entry.id, entry.row.title || "the run", changed);
+    pressStop(entry.id, next, entry.row.title || "the run", changed);
   }
 
   #open(entry) { location.hash = `#/run/${part(entry.id)}`; }

@@ -5,7 +5,7 @@
 
 import { get, part } from "../api.js";
 import { announce, fill, h } from "../dom.js";
-import { dayAndTime, doing, number, span } from "../words.js";
+import { dayAndTime, doing, number, several, span } from "../words.js";
 
 const PAGE = 50;
 const NAMES = ["app", "user", "session", "state"];
@@ -20,7 +20,9 @@ export default async function view(place, { query }, signal) {
   list.said = h("p", { class: "empty", role: "status" });
   list.older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Older");
   const heads = ["State", "What was asked", "Agent", "User", "Session", "Accepted", "Time", "Receipt"];
-  fill(place, h("h1", null, "What ran"), fields(list, await names(signal)),
+  const apps = await names(signal);
+  if (signal.aborted) return;
+  fill(place, h("h1", null, "What ran"), fields(list, apps),
     h("table", { class: "ran card" },
       h("thead", null, h("tr", null, heads.map((name) => h("th", { scope: "col" }, name)))), list.body),
     list.said, list.older);
@@ -95,7 +97,7 @@ async function page(list) {
   list.older.hidden = !answer.next;
   list.older.disabled = false;
   fill(list.said, list.count === 0 ? "No run is like that." : answer.next ? "" : `That is all: ${number(list.count)}.`);
-  announce(`${number(list.count)} runs shown.`);
+  announce(`${several(list.count, "run")} shown.`);
 }
 
 function line(run) {

@@ -5,15 +5,14 @@
 //    others that nobody saw.
 // 3. What became of each is said: stopped, already over, or refused and why.
 
-import { post, stopRun } from "../api.js";
-import { button, dialog, nowChoice } from "./dialog.js";
+import { post } from "../api.js";
+import { button, dialog, nowChoice, turn } from "./dialog.js";
 import { fill, h, write } from "../dom.js";
+import { stopEach, wasOver } from "./each.js";
 import { note, refused } from "./presses.js";
 import { allSettled, settling } from "./settling.js";
 import { number, several, STATE } from "../words.js";
 
-/** How many are asked for at one time: the browser opens few connections, and a Stop on a row must still get through. */
-const AT_ONCE = 4;
 const LISTED = 100;
 const NOTE = "the page's stop by filter";
 
@@ -73,7 +72,7 @@ function selected(look, entries) {
 }
 
 function inWords({ app, user, state, text }, count, first, selector) {
-  const which = [app && `of the agent ${app}`, user && `of the user ${user}`, state && `(${STATE[state]})`];
+  const which = [app && `of the agent ${app}`, user && `of the user ${user}`, state && `that ${state === "waiting" ? "wait for a yes" : `are ${STATE[state]}`}`];
   const named = [...which, text && `with “${text}”`].filter(Boolean).join(" ");
   if (selector) return `It stops all runs ${named}: ${number(count)} now. Those that begin later are not touched.`;
   const over = first - count;
@@ -90,11 +89,11 @@ async function pull({ roster, box, close, until, selector, ids, force, changed }
     isAll: () => isAnswered, signal: until,
     said: allSettled,
   });
-  fill(box, h("h1", null, "Stopping"), view.element, said, problems, h("div", { class: "buttons" }, button("Close", close)));
+  turn(box, h("h1", null, "Stopping"), view.element, said, problems, h("div", { class: "buttons" }, button("Close", close)));
   for (const id of ids) note(id, force);
   changed();
   const progress = (many) => write(said, `${number(many)} of ${several(ids.length, "run")} asked`);
-  const done = selector ? await atOnce(selector, force, ids) : await oneByOne(ids, force, progress);
+  const done = selector ? await atOnce(selector, force, ids) : await stopEach(ids, { force, note: NOTE }, progress);
   changed();
   isAnswered = true;
   if (until.aborted) return;
@@ -111,47 +110,14 @@ function told({ runs, stopped, refused: not, problem }) {
   return `${[`${several(stopped, "run")} told to stop`, ...besides].filter(Boolean).join(", ")}.${problem ? ` ${problem}` : ""}`;
 }
 
-const isOver = ({ reply }) => reply === "too_late" || reply === "not_running";
-
 async function atOnce(selector, force, ids) {
   try {
     const { runs } = await post("/v1/cancel", { ...selector, force, note: NOTE });
-    return { runs, stopped: runs.filter((run) => !isOver(run)).length, refused: [] };
+    return { runs, stopped: runs.filter((run) => !wasOver(run)).length, refused: [] };
   } catch (error) {
     // How many were told to stop is known even if the disk has not taken it.
     const stopped = error.body?.cancelled ?? 0;
     if (stopped === 0) for (const id of ids) refused(id, error.message);
     return { runs: null, stopped, refused: [], problem: error.message };
-  }
-}
-
-async function oneByOne(ids, force, progress) {
-  const done = { runs: [], stopped: 0, refused: [] };
-  const left = [...ids];
-  let many = 0;
-  const work = async () => {
-    for (let id = left.shift(); id !== undefined; id = left.shift()) {
-      await one(id, force, done);
-      progress((many += 1));
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return done;
-}
-
-async function one(id, force, done) {
-  try {
-    const run = await stopRun(id, { force, note: NOTE });
-    done.runs.push(run);
-    if (!isOver(run)) done.stopped += 1;
-  } catch (error) {
-    if (error.body?.pulled) {
-      // A cord that was pulled is pulled, even if the disk has not taken it yet.
-      done.runs.push({ run_id: id });
-      done.stopped += 1;
-      return;
-    }
-    refused(id, error.message);
-    done.refused.push({ id, text: error.message });
   }
 }

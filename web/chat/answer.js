@@ -30,7 +30,7 @@ export class Answer {
     this.pressed = null;
     this.drawers = new Map();
     this.later = everyFrame(() => this.draw(), signal);
-    this.prompt = h("div", { class: "prompt", dir: "auto" }, title);
+    this.prompt = h("div", { class: "prompt", dir: "auto" }, longText(title));
     this.parts = h("div", { class: "parts" });
     this.words = h("span");
     this.back = h("button", { type: "button", class: "stop", onclick: () => onStop(this) }, "Stop");
@@ -125,6 +125,7 @@ export class Answer {
     const last = run.parts.at(-1);
     const isAlive = last && (last.isOpen || last.stage === "runs" || last.stage === "waits" || last.kind === "again");
     const words = this.said ?? (!run.acceptedAt ? "" : this.isStopping ? "Stopping…"
+      : this.force && run.state !== "settled" ? "It is to stop after this turn."
       : run.state === "queued" ? "Waits for its turn…" : run.state === "settled" || isAlive ? "" : "The model is asked…");
     write(this.words, words);
     doing.hidden = !words;

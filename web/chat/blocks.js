@@ -317,7 +317,9 @@ function itemNodes(lines, depth, isLoose) {
 /** A box with code, and a button that copies it. */
 function codeBox(text, info) {
   const code = h("code", null, revealed(text));
-  const copy = copyButton("Copy", () => code.textContent);
+  // What is copied is what was written, and not how it is shown.
+  code.written = text;
+  const copy = copyButton("Copy", () => code.written);
   copy.classList.add("plain");
   return h("div", { class: "code", dir: "ltr" }, h("div", { class: "title" }, h("span", null, revealed(info) || "text"), copy),
     h("pre", { tabindex: "0" }, code));

@@ -5,7 +5,8 @@
 // 3. Who presses something here stays here: when it goes, the card has the focus.
 // 4. Of a tool's output the end is shown, and it is said that the rest is not.
 
-import { decide, Problem, serverNow, stopCall } from "../api.js";
+import { decide, serverNow, stopCall } from "../api.js";
+import { isBack } from "../back.js";
 import { fill, h, write } from "../dom.js";
 import { forceOf, textOf } from "./fold.js";
 import { revealed } from "./inline.js";
@@ -81,7 +82,8 @@ export class Card {
     Object.assign(shown, { edition: part.edition, pieces: part.pieces.length, isOpen: part.isOpen });
     const text = revealed(part.isOpen ? textOf(part) : pretty(textOf(part)));
     const isLong = text.length > FOLD_ABOVE || text.split("\n", 12).length > 11;
-    const body = exactly(text);
+    // What is to be approved is seen in full.
+    const body = exactly(text, part.digest ? Infinity : undefined);
     if (!isLong || part.isOpen || part.digest) fill(this.arguments, body);
     else fill(this.arguments, h("details", null, h("summary", null, `Arguments, ${number(text.length)} characters`), body));
   }
@@ -103,8 +105,8 @@ export class Card {
       fill(ask);
       return;
     }
-    // What is to be approved is seen in full.
-    for (const folded of this.arguments.querySelectorAll("details")) folded.open = true;
+    this.shown.edition = -1;
+    this.updateArguments();
     const why = h("input", { type: "text", placeholder: "Why not (the model is told)", "aria-label": "Why not", maxlength: "500",
       onkeydown: (event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
     const yes = h("button", { type: "button", class: "strong", onclick: () => this.decide("approve") }, "Approve");
@@ -189,20 +191,30 @@ export class Card {
     this.pressed = force;
     this.updateStop();
     fill(this.problem);
+    while (await this.isUnheard(force)) await isBack();
+  }
+
+  /** Sends a stop of this call; gives whether that has to be done again. */
+  async isUnheard(force) {
     try {
-      await stopCall(this.answer.id, part.id, { force });
+      await stopCall(this.answer.id, this.part.id, { force });
+      fill(this.problem);
+      return false;
     } catch (error) {
-      if (error instanceof Problem && part.stage === "over") return;
-      this.pressed = null;
+      // It has ended, or a harder press has taken the place of this one.
+      if (this.part.stage === "over" || this.pressed !== force) return false;
+      // A cord that was pulled is pulled, even if the disk has not taken it yet.
+      if (!error.isGone && !error.body?.pulled) this.pressed = null;
       this.updateStop();
-      fill(this.problem, error.message);
+      fill(this.problem, error.isGone ? "The stop did not reach the server. It is sent again when the server is back." : error.message);
+      return error.isGone;
     }
   }
 }
 
 /** A text for machines, as it is. */
-function exactly(text) {
-  const body = longText(text);
+function exactly(text, short) {
+  const body = longText(text, { short });
   body.dir = "ltr";
   return h("div", { class: "mono block" }, body);
 }

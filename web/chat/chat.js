@@ -1,9 +1,9 @@
 // The chat: which agent, which session, and the conversation.
 //
 // 1. The address names what is shown, so a reload, a link and a second tab show the same.
-// 2. Send and Stop are one button; Escape stops wherever the focus is in the view.
+// 2. Send and Stop are one button; Escape stops wherever the focus is.
 
-import { get, may, me, part } from "../api.js";
+import { get, may, me, part, serverIsGone } from "../api.js";
 import { Composer } from "./composer.js";
 import { fill, h } from "../dom.js";
 import { keepEnd } from "./ends.js";
@@ -24,10 +24,16 @@ export default async function view(place, { parts: [app, session], query }, sign
     return;
   }
   const { user: own } = await me();
+  if (signal.aborted) return;
+  if (!may("run:read")) {
+    fill(place, h("div", { class: "empty", role: "alert" },
+      h("p", null, "Your key may not read runs. Ask who runs the server for one with the scope run:read.")));
+    return;
+  }
   const user = query.get("user") || own;
   const agent = apps.find((known) => known.app === app);
   if (!agent && !session) {
-    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app} here.`),
+    fill(place, h("div", { class: "empty" }, h("p", null, `There is no agent named ${app.slice(0, 100)} here.`),
       h("a", { href: "#/chat" }, "Choose another")));
     return;
   }
@@ -71,7 +77,7 @@ class Chat {
     this.composer = new Composer({
       draftKey: () => `andon.draft.${this.app}.${this.user}.${this.session ?? ""}`,
       onSend: (text, isNext) => this.send(text, isNext),
-      onStop: () => this.talk.stop(),
+      onStop: () => this.talk.press(),
     });
     this.ends = keepEnd(this.log, () => `andon.place.${this.app}.${this.user}.${this.session ?? ""}`, this.signal);
     this.build();
@@ -81,14 +87,25 @@ class Chat {
       onEarlier: (putIn) => this.ends.hold(putIn), onSettled: (answer) => this.settled(answer),
     });
     document.addEventListener("keydown", (event) => this.key(event), { signal: this.signal });
-    const ticking = setInterval(() => { for (const answer of this.talk.answers) if (!answer.isOver) answer.tick(); }, SECOND);
-    this.signal.addEventListener("abort", () => clearInterval(ticking), { once: true });
+    const ticking = setInterval(() => this.tick(), SECOND);
+    document.title = `${about.app.slice(0, 60)} · Andon`;
+    const end = () => {
+      clearInterval(ticking);
+      document.title = "Andon";
+    };
+    this.signal.addEventListener("abort", end, { once: true });
+  }
+
+  /** Time goes by in what is known to go on. */
+  tick() {
+    if (serverIsGone()) return;
+    for (const answer of this.talk.answers) if (!answer.isOver) answer.tick();
   }
 
   build() {
     const { app, agent, user, own } = this;
-    this.name = h("span", { class: "soft small session-name" }, this.session ?? "");
-    const whose = user === own ? null : h("span", { class: "soft small" }, `of ${user}`);
+    this.name = h("bdi", { class: "soft small session-name", title: this.session }, this.session ?? "");
+    const whose = user === own ? null : h("span", { class: "soft small session-name", title: user }, "of ", h("bdi", null, user));
     fill(this.place, h("div", { class: "chat" }, this.sessions,
       h("section", { class: "talk", "aria-label": `Chat with ${app}` },
         h("header", { class: "talk-head" }, this.drawer, h("h1", { title: agent?.description }, app), this.name, whose,
@@ -154,9 +171,10 @@ class Chat {
   key(event) {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const { activeElement } = document;
-    if (activeElement !== document.body && !this.place.contains(activeElement)) return;
+    // A field elsewhere has its own use for it; a button or a link has none.
+    if (!this.place.contains(activeElement) && activeElement.matches("input, textarea, select")) return;
     if (this.sessions.dataset.open !== undefined) this.openDrawer();
-    else if (!event.repeat && this.talk.active) this.talk.stop();
+    else if (!event.repeat && this.talk.active) this.talk.press();
     else return;
     event.preventDefault();
   }

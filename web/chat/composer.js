@@ -7,9 +7,13 @@
 // 4. What was typed is never lost: it is kept for this tab until it has been taken.
 
 import { fill, h, write } from "../dom.js";
+import { store, stored } from "./store.js";
+import { number } from "../words.js";
 
 /** How long after a change a press was meant for what the button was before, in milliseconds. */
 const HASTE = 350;
+/** The server takes about as many bytes; a browser lays out far more only slowly. */
+const MOST = 1_000_000;
 
 const MODES = {
   send: ["Send", "Enter"],
@@ -29,7 +33,7 @@ export class Composer {
     /** Whether nothing can be sent. What runs can be stopped all the same. */
     this.isClosed = false;
     this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto",
-      enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
+      enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.paste(event) });
     [this.label, this.hint] = [h("b"), h("small")];
     this.button = h("button", { type: "button", class: "act", onclick: (event) => this.press(event) }, this.label, this.hint);
     this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");
@@ -81,6 +85,14 @@ export class Composer {
     this.changedAt = -Infinity;
   }
 
+  /** What is too long to be sent is not even put in. */
+  paste(event) {
+    const { length } = event.clipboardData.getData("text/plain");
+    if (length + this.input.value.length <= MOST) return;
+    event.preventDefault();
+    this.complain(`That is too long to be sent: ${number(length)} characters, where ${number(MOST)} are the most.`);
+  }
+
   send(next = false) {
     const text = this.input.value;
     if (!text.trim()) {
@@ -118,15 +130,14 @@ export class Composer {
 
   typed() {
     const { input, how } = this;
-    if (input.value) sessionStorage.setItem(how.draftKey(), input.value);
-    else sessionStorage.removeItem(how.draftKey());
+    store(how.draftKey(), input.value);
     grow(input);
     this.show();
   }
 
   /** What was typed before a reload. */
   restore() {
-    this.set(sessionStorage.getItem(this.how.draftKey()) ?? "");
+    this.set(stored(this.how.draftKey()) ?? "");
   }
 
   focus() {

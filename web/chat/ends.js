@@ -4,6 +4,7 @@
 // 2. After a reload the reader is where they were.
 
 import { h } from "../dom.js";
+import { store, stored } from "./store.js";
 
 const NEAR = 48;
 const page = () => document.scrollingElement;
@@ -86,13 +87,10 @@ function goTo(content, { run, top }) {
 
 function recall(key) {
   try {
-    return JSON.parse(sessionStorage.getItem(key));
+    return JSON.parse(stored(key));
   } catch {
     return null;
   }
 }
 
-function remember(key, place) {
-  if (place) sessionStorage.setItem(key, JSON.stringify(place));
-  else sessionStorage.removeItem(key);
-}
+const remember = (key, place) => store(key, place && JSON.stringify(place));

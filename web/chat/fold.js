@@ -113,6 +113,8 @@ const TAKE = {
     for (const call of calls) withCall(run, call, (part) => { part.isGraceOver = true; });
   },
   run_settled(run, { outcome, at, epoch }, now) {
+    // What was shown of an answer and is nowhere on record went down with the server.
+    if (outcome.kind === "lost" && run.answerFrom !== null) run.parts = run.parts.slice(0, run.answerFrom);
     closeAnswer(run, now);
     run.outcome = outcome;
     run.settledAt = at.wall;

@@ -20,9 +20,11 @@ const SPACE = /\s/;
 /** Characters at which something may begin; all others are text. */
 const SPECIAL = /[\\`*_~[\]!<h]/g;
 
-const HIDDEN = /[\u202A-\u202E\u2066-\u2069\u200E\u200F\u061C]/g;
+/** Marks that turn the direction of writing, and those that are not seen at all, where no letters or pictures need them. */
+const HIDDEN =
+  /[\u202A-\u202E\u2066-\u2069\u200E\u200F\u061C\u200B\uFEFF\u00AD\u2060-\u2064\u115F\u1160\u3164]|[\u{E0000}-\u{E007F}]|(?<![\u0080-\u{10FFFF}])[\u200C\u200D]/gu;
 
-/** A text in which marks that turn the direction of writing are seen. */
+/** A text in which marks are seen that would hide something. */
 export const revealed = (text) =>
   text.replace(HIDDEN, (mark) => `⟪U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟫`);
 
@@ -233,8 +235,19 @@ export function safeAddress(text) {
   }
 }
 
-const anchor = (address, children) =>
-  ({ tag: "a", properties: { href: address, title: address, rel: "noopener noreferrer", target: "_blank" }, children });
+function anchor(address, children) {
+  const properties = { href: address, title: address, rel: "noopener noreferrer", target: "_blank" };
+  return { tag: "a", properties, children: [...children, ...truth(address, children.map(textIn).join(""))] };
+}
+
+const textIn = (child) => (typeof child === "string" ? child : (child.children ?? []).map(textIn).join(""));
+
+/** Where a link says that it leads to one place and leads to another, that is said as well. */
+function truth(address, said) {
+  const { host } = new URL(address);
+  const [, claimed] = /^\s*(?:https?:\/\/)?([^\s/?#]+\.[^\s/?#]{2,})(?:[/?#]|\s*$)/i.exec(said) ?? [];
+  return claimed && host && claimed.toLowerCase() !== host ? [` (${host})`] : [];
+}
 
 /* Emphasis: each run of marks opens, closes, or is text, by what stands beside it. */
 

@@ -4,6 +4,8 @@
 //    has heard of it or the run is over.
 // 2. Whatever is kept of one session is none of another's.
 
+import { store, stored } from "./store.js";
+
 /** What one session has to do yet. */
 export class Kept {
   /** @param {{app: string, user: string, session: string}} where */
@@ -14,7 +16,7 @@ export class Kept {
   /** @returns {{prompts: any[], stops: Record<string, string>}} the prompts in their order; how hard each run is to be stopped */
   read() {
     try {
-      const { prompts = [], stops = {} } = JSON.parse(sessionStorage.getItem(this.key)) ?? {};
+      const { prompts = [], stops = {} } = JSON.parse(stored(this.key)) ?? {};
       return { prompts, stops };
     } catch {
       return { prompts: [], stops: {} };
@@ -22,8 +24,7 @@ export class Kept {
   }
 
   #write(it) {
-    if (it.prompts.length || Object.keys(it.stops).length) sessionStorage.setItem(this.key, JSON.stringify(it));
-    else sessionStorage.removeItem(this.key);
+    store(this.key, it.prompts.length || Object.keys(it.stops).length ? JSON.stringify(it) : null);
   }
 
   /** Keeps a prompt, at the end of those that are kept. */

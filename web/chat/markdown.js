@@ -150,6 +150,7 @@ export class Markdown {
     const old = place.textContent;
     if (!text.startsWith(old)) return false;
     if (text.length > old.length) place.append(text.slice(old.length));
+    if (block.kind === "fence") place.written = block.lines.join("\n");
     place.normalize();
     this.tailBlock = block;
     return true;

@@ -5,10 +5,12 @@
 // 2. A press on Stop is shown before the server is asked, and asked again if the server was gone, or the page was loaded again
 //    meanwhile. It goes ahead of a prompt that has not arrived.
 // 3. Runs that others begin in this session appear by themselves.
-// 4. What is refused is given back to who typed it.
+// 4. A press on Stop is for the run that it was shown for: one that comes right behind that run's end is not the next one's.
+// 5. What is refused is given back to who typed it.
 
 import { get, link, part, post, Problem, stopRun } from "../api.js";
 import { Answer } from "./answer.js";
+import { isBack } from "../back.js";
 import { announce, h } from "../dom.js";
 import { follow } from "../feed.js";
 import { callsOf } from "./fold.js";
@@ -20,6 +22,8 @@ const PAGE = 10;
 const LOOK = 2000;
 /** Pieces that come this soon after a feed was opened are of the past, as far as anybody can tell. */
 const PAST = 1000;
+/** How long after the end of a run that was being stopped, and of another, a press on Stop was meant for it, in milliseconds. */
+const MEANT = { stopped: 1000, other: 350 };
 
 export class Talk {
   /**
@@ -32,6 +36,8 @@ export class Talk {
     Object.assign(this, how);
     this.answers = [];
     this.sending = new Set();
+    /** Until when a press on Stop is too late for the run that it was meant for. */
+    this.lateUntil = 0;
     /** The last prompt that was sent has arrived: they arrive in their order. */
     this.arrived = Promise.resolve();
     this.earlier = h("button", { type: "button", class: "earlier", onclick: () => this.showEarlier() }, "Show earlier");
@@ -153,7 +159,9 @@ export class Talk {
     if (callsOf(answer.run).some(({ verdict }) => verdict === "leaked" || verdict === "detached")) {
       get(`/v1/runs/${part(answer.id)}/receipt`, { signal: this.signal }).then((receipt) => answer.learn(receipt), () => {});
     }
-    if (answer.wasLive) this.onSettled(answer);
+    if (!answer.wasLive) return;
+    this.lateUntil = performance.now() + (answer.run.outcome.kind === "cancelled" ? MEANT.stopped : MEANT.other);
+    this.onSettled(answer);
   }
 
   /** Says what begins and what ends to those who listen. */
@@ -168,10 +176,12 @@ export class Talk {
     }
   }
 
-  /* Sending (invariants 1 and 4). */
+  /* Sending (invariants 1 and 5). */
 
   /** @param {boolean} [isNext] it waits for what is in progress, instead of being refused */
   send(text, isNext = false) {
+    // Who presses Stop from here on means this one.
+    this.lateUntil = 0;
     const isFirst = !this.session;
     this.session ??= newName();
     const body = { app: this.app, user: this.user, session: this.session, run_id: newId(), input: text };
@@ -253,7 +263,7 @@ export class Talk {
 
   get kept() { return new Kept(this); }
 
-  /* Stopping (invariant 2). */
+  /* Stopping (invariants 2 and 4). */
 
   /** How hard the next press on Stop is: nothing if there is nothing to stop. */
   get nextForce() {
@@ -261,6 +271,16 @@ export class Talk {
     if (!active) return null;
     if (active.pressed === "now" || active.force === "now") return "none";
     return active.isStopping ? "now" : "graceful";
+  }
+
+  /** The one Stop beside the input was pressed, or Escape. */
+  press() {
+    if (this.active && performance.now() < this.lateUntil) {
+      this.onProblem(NEXT);
+      return;
+    }
+    this.onProblem("");
+    this.stop();
   }
 
   async stop(answer = this.active, force = answer?.isStopping ? "now" : "graceful") {
@@ -305,12 +325,11 @@ export class Talk {
 
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
 const NOT_STOPPED = "The stop did not reach the server. It is sent again when the server is back.";
+const NEXT = "That one was over already, and nothing else was stopped. Press again to stop the next.";
 const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
 
 /** What the server says, as a sentence of its own. */
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
-const isBack = () => new Promise((done) => { link.addEventListener("back", done, { once: true }); });
 
 /** An id that nobody else chooses. */
 function newId() {

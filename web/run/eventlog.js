@@ -4,7 +4,7 @@
 // 2. A line is a number: of facts `line & 1 === 0`, of what was streamed behind a fact `line & 1 === 1`; `line >> 1` is the
 //    place of the fact. So an unfiltered list of a million facts is an array of numbers.
 
-/** @typedef {{seq: number, at: number, text: number, thinking: number, tool_input: number, tool_output: number, pieces: number, lost: boolean}} Streamed */
+/** @typedef {{seq: number, at: number, text: number, thinking: number, tool_input: number, tool_output: number, lost: boolean}} Streamed */
 
 const KINDS = ["text", "thinking", "tool_input", "tool_output"];
 
@@ -37,12 +37,11 @@ export class EventLog {
     if (place < 0) return;
     let sum = this.streamed.get(place);
     if (!sum) {
-      sum = { text: 0, thinking: 0, tool_input: 0, tool_output: 0, pieces: 0, lost: false };
+      sum = { text: 0, thinking: 0, tool_input: 0, tool_output: 0, lost: false };
       this.streamed.set(place, sum);
       this.lines.push(place * 2 + 1);
     }
     if (item.type === "text_lost") sum.lost = true;
-    else sum.pieces += 1;
     for (const kind of KINDS) if (item[kind]) sum[kind] += item[kind].length;
   }
 

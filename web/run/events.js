@@ -149,7 +149,7 @@ function writeRow({ log, lines, chosen, toolOf }, row, index) {
 function streamedWords(sum) {
   const named = [[sum.text, "of text"], [sum.thinking, "of thinking"], [sum.tool_input, "of arguments"], [sum.tool_output, "of tool output"]];
   const parts = named.filter(([count]) => count).map(([count, what]) => `${several(count, "character")} ${what}`);
-  return `${parts.join(", ")} in ${several(sum.pieces, "piece")}${sum.lost ? "; some of it was lost in a crash" : ""}`;
+  return `${parts.join(", ")}${sum.lost ? "; some of it was lost in a crash" : ""}`;
 }
 
 function keyed(state, event, draw) {

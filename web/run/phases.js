@@ -14,7 +14,7 @@ const PHASES = {
   tool_started: running("tools"),
   approval_requested: () => ({ state: "waiting", phase: "waiting" }),
   approval_resolved: running("between"),
-  cancel_requested: () => ({ state: "cancelling" }),
+  cancel_requested: ({ request }) => ({ state: "cancelling", force: request.force }),
   run_settled: ({ outcome, at }) => ({ state: "settled", outcome, settled_at: at.wall }),
 };
 
@@ -26,7 +26,9 @@ const PHASES = {
 export function standing(before, fact) {
   const change = PHASES[fact.type]?.(fact);
   if (!change) return before;
-  // A run that is stopping goes on stopping until it is settled, whatever ends meanwhile.
-  if (before?.state === "cancelling" && change.state !== "settled") return before;
+  // A run that is stopping goes on stopping until it is settled, whatever ends meanwhile. It can be stopped harder, not softer.
+  if (before?.state === "cancelling" && change.state !== "settled") {
+    return change.force === "now" && before.force !== "now" ? { ...before, force: "now" } : before;
+  }
   return { ...before, ...change };
 }

@@ -1,9 +1,13 @@
 // The head of a run's page: what it is, how it stands, and its Stop.
 //
 // 1. A pressed Stop says so at once. That the run is stopped is said when it is settled, and not before.
-// 2. The first press is graceful, the second one `now`.
+// 2. The first press is graceful, the second one `now`; on a run that is being stopped, by whomever, the first one is `now`. What
+//    the button says is what its press does.
+// 3. A press that did not reach the server is sent again when that is back.
+// 4. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
 
 import { may, part, stopRun } from "../api.js";
+import { isBack } from "../back.js";
 import { announce, fill, h, set, write } from "../dom.js";
 import { doing, span, timeOfDay, dayAndTime } from "../words.js";
 import { ending } from "../runwords.js";
@@ -18,9 +22,9 @@ export function runHead(run, { now, signal }) {
   const took = h("dd", { class: "number" });
   const times = h("dd");
   const outcome = h("p", { class: "outcome", hidden: true });
-  const stop = stopButton(run.run_id);
   const view = { run };
   const receipt = h("a", { class: "button", href: `#/run/${part(run.run_id)}/receipt` }, "Receipt");
+  const stop = stopButton(run.run_id, receipt);
   const chat = `#/chat/${part(run.app)}/${part(run.session)}?user=${part(run.user)}`;
   const fact = (name, ...what) => h("div", null, h("dt", null, name), what);
   const element = h("header", { class: "runhead", "data-run": run.run_id },
@@ -41,7 +45,7 @@ export function runHead(run, { now, signal }) {
     fill(times, time(from, dayAndTime(from)), to ? [" – ", time(to, timeOfDay(to))] : null);
     outcome.hidden = !isSettled;
     write(outcome, isSettled ? `${sentence(ending(view.run.outcome))}.` : "");
-    stop.settled(isSettled);
+    stop.changed(view.run);
   };
   show();
   const ticking = setInterval(() => { if (view.run.state !== "settled") write(took, span(now())); }, 100);
@@ -61,36 +65,61 @@ export function runHead(run, { now, signal }) {
 const time = (wall, words) => h("time", { datetime: wall, title: wall }, words);
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Stop, and then stop now (invariants 1 and 2). */
-function stopButton(run) {
+const NOT_YET = "The stop did not reach the server. It is sent again when the server is back.";
+
+/**
+ * Stop, and then stop now (invariants 1 to 4).
+ * @param {string} run
+ * @param {HTMLElement} after what has the focus when the button goes
+ */
+function stopButton(run, after) {
   const said = h("p", { class: "problem", role: "alert" });
-  let presses = 0;
   const element = h("button", { type: "button", class: "stop", "data-stop": run }, "Stop");
-  const label = () => {
-    write(element, ["Stop", "Stopping… press again: now", "Stopping now…"][presses]);
-    set(element, "data-pressed", presses > 0 || null);
-    element.disabled = presses > 1;
+  /** How hard it was pressed here, and what the server says. */
+  let pressed = null;
+  let told = { state: "running" };
+  /** What the next press does, as the button says. */
+  let next = "graceful";
+  const show = () => {
+    const isStopping = pressed !== null || told.state === "cancelling";
+    next = pressed === "now" || told.force === "now" ? "none" : isStopping ? "now" : "graceful";
+    write(element, { graceful: "Stop", now: "Stopping… press again: now", none: "Stopping now…" }[next]);
+    set(element, "data-pressed", isStopping || null);
+    // It stays where it is, for who is at it: a disabled one would lose the focus.
+    set(element, "aria-disabled", next === "none" ? "true" : null);
   };
   element.addEventListener("click", async () => {
-    const before = presses;
-    presses = Math.min(presses + 1, 2);
-    label();
+    if (next === "none") return;
+    const [before, force] = [pressed, next];
+    pressed = force;
+    show();
     write(said, "");
-    try {
-      const told = await stopRun(run, { force: before === 0 ? "graceful" : "now" });
-      if (told?.reply === "too_late") write(said, "It was too late: the run had come to its end.");
-    } catch (error) {
-      write(said, error.message);
-      // The cord may be pulled although it is not on record yet; otherwise the press did nothing.
-      if (!error.body?.pulled) {
-        presses = before;
-        label();
-      }
-    }
+    while (await isUnheard(force, before)) await isBack();
   });
-  const settled = (isSettled) => {
-    element.hidden = isSettled || !may("run:cancel");
-    if (isSettled && presses) write(said, "");
+  /** Sends a stop; gives whether that has to be done again. */
+  const isUnheard = async (force, before) => {
+    try {
+      const { reply } = (await stopRun(run, { force })) ?? {};
+      write(said, reply === "too_late" ? "It was too late: the run had come to its end." : "");
+      return false;
+    } catch (error) {
+      // A harder press has taken its place, or the run is over.
+      if (pressed !== force || told.state === "settled") return false;
+      write(said, error.isGone ? NOT_YET : error.message);
+      // The cord may be pulled although it is not on record yet; otherwise the press did nothing.
+      if (!error.body?.pulled && !error.isGone) pressed = before;
+      show();
+      return error.isGone;
+    }
   };
-  return { element, said, settled };
+  /** The run stands so now. */
+  const changed = (is) => {
+    told = is;
+    const isSettled = told.state === "settled";
+    if (isSettled && element === document.activeElement) after.focus({ preventScroll: true });
+    element.hidden = isSettled || !may("run:cancel");
+    if (isSettled && pressed) write(said, "");
+    show();
+  };
+  return { element, said, changed };
 }

@@ -3,6 +3,8 @@
 import threading
 
 from browser import until
+from cases.stops import STUBBORN
+from person import ENTER
 from provider import Call
 from telling import counted
 from world import case
@@ -94,6 +96,40 @@ def pieces_and_tokens_are_counted_on_the_board(world):
     house.settled(run)
     says(person, run, "completed")
     until("its tokens are shown", lambda: {"20", "10"} <= set(cells()))
+
+
+def stopped_by_others(world, prompt):
+    """A run that takes its time, and that somebody else has asked to stop."""
+    house = world.house()
+    begun = house.folder / "agents" / "worker" / prompt.replace(" ", "-")
+    command = STUBBORN.replace("echo begun", f"touch {begun}")
+    world.provider.plan(prompt, ["I begin.", Call("shell", {"command": command})], ["Never said."])
+    run = house.start("worker", prompt)
+    until("its tool runs", begun.exists)
+    house.ask("POST", f"/v1/runs/{run}/cancel", {"note": "somebody else"})
+    return run
+
+
+def forces(house, run):
+    house.settled(run)
+    return [request["force"] for request in house.receipt(run)["requests"]]
+
+
+@case
+def a_run_that_others_are_stopping_is_stopped_now_as_its_button_says(world):
+    house, person = world.house(), world.person()
+    run = stopped_by_others(world, "Be stubborn on the board.")
+    person.open()
+    person.press("button", "^Stop now: Be stubborn on the board")
+    assert forces(house, run) == ["graceful", "now"]
+    run = stopped_by_others(world, "Be stubborn on the page.")
+    person.open(f"#/run/{run}")
+    button = person.wait_for("button", "^Stopping… press again: now")
+    person.ask("arguments[0].focus()", button)
+    person.keys(ENTER)
+    assert forces(house, run) == ["graceful", "now"]
+    # The button is gone, and who pressed it is at the receipt.
+    until("the receipt has the focus", lambda: person.focused() == "a Receipt")
 
 
 @case

@@ -4,6 +4,8 @@ import threading
 
 from browser import until
 from house import refused
+from cases.stops import STUBBORN
+from person import ENTER
 from provider import Call
 from world import case
 
@@ -64,6 +66,56 @@ def opened_again(world, person):
     person.chat()
     person.say("And now?")
     person.shows("Yes.")
+
+
+@case
+def the_rest_is_stopped_now_and_what_began_since_is_not(world):
+    house, person = world.house(), world.person()
+    world.provider.plan("Be stubborn in the cord.", ["I begin.", Call("shell", {"command": STUBBORN})], ["Never said."])
+    world.provider.plan("Stay.", ["Here I am.", threading.Event()])
+    run = house.start("worker", "Be stubborn in the cord.")
+    person.open(f"#/run/{run}")
+    person.shows("begun")
+    person.open("#/")
+    person.wait_for(f"[data-run='{run}']")
+    person.press("button", "cord")
+    dialog = person.wait_for("dialog")
+    person.press("button", "^Hold the line and stop", dialog)
+    rest = person.wait_for("button", "^Stop the rest now")
+    person.press("button", "^Open the line", dialog)
+    until("the line is open", lambda: house.get("/v1/line")["state"] == "open")
+    later = house.start("teller", "Stay.", user="late")
+    person.ask("arguments[0].focus()", rest)
+    person.keys(ENTER)
+    house.settled(run)
+    forces = [request["force"] for request in house.receipt(run)["requests"]]
+    assert forces == ["graceful", "now"], forces
+    until("it is told that it has settled", lambda: "has settled" in person.text(dialog))
+    assert house.run(later)["state"] == "running", "a run that nobody saw was stopped"
+    # The button is gone, and who pressed it is still in the dialog.
+    assert person.ask("return arguments[0].contains(document.activeElement)", dialog), person.focused()
+
+
+@case
+def enter_that_is_held_down_does_not_pull_the_cord(world):
+    house, person = world.house(), world.person()
+    world.provider.plan("Stay.", ["Here I am.", threading.Event()])
+    run = house.start("teller", "Stay.")
+    person.open()
+    person.wait_for(f"[data-run='{run}']")
+    person.ask("arguments[0].focus()", person.wait_for("button", "cord"))
+    enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+    world.browser.cdp("Input.dispatchKeyEvent", type="keyDown", **enter)
+    dialog = person.wait_for("dialog")
+    for _ in range(5):
+        world.browser.cdp("Input.dispatchKeyEvent", type="keyDown", autoRepeat=True, **enter)
+    world.browser.cdp("Input.dispatchKeyEvent", type="keyUp", **enter)
+    assert "Pull the cord?" in person.text(dialog), person.text(dialog)
+    assert house.get("/v1/line")["state"] == "open" and house.run(run)["state"] == "running"
+    # Pressed anew, it is meant.
+    person.keys(ENTER)
+    until("the line is held", lambda: house.get("/v1/line")["state"] == "held")
+    house.settled(run)
 
 
 @case

@@ -105,6 +105,33 @@ def escape_twice_stops_now(world):
 
 
 @case
+def a_press_that_comes_too_late_for_its_run_does_not_hit_the_next(world):
+    stay = ["Here I am.", threading.Event()]
+    world.provider.plan("Stay first.", stay)
+    world.provider.plan("Stay second.", stay)
+    person = world.person()
+    person.chat()
+    first = person.say("Stay first.")
+    person.shows("Here I am.")
+    person.type(person.wait_for("textarea"), "Stay second.")
+    person.press("button", "Send after this")
+    second = until("the second waits", lambda: [run for run in person.house.runs(settled="false") if run["run_id"] != first])[0]["run_id"]
+    person.keys(ESCAPE)
+    person.wait_for(f"[data-run='{first}'][data-cut]")
+    person.keys(ESCAPE)
+    # What it did is said, and the next one goes on until Stop is pressed for it.
+    person.shows("nothing else was stopped")
+    until("the second runs", lambda: person.house.run(second)["state"] == "running")
+
+    def stopped():
+        person.keys(ESCAPE)
+        return person.house.run(second)["state"] == "settled"
+
+    until("a later press stops it", stopped)
+    assert person.house.run(second)["outcome"]["kind"] == "cancelled"
+
+
+@case
 def a_prompt_while_it_is_stopping_is_taken(world):
     person, run = stubborn(world, "Be stubborn, and then hear me.")
     world.provider.plan("What is next?", ["This is next."])

@@ -1,0 +1,47 @@
+// Stopping several runs by their ids: exactly these, and no others.
+
+import { stopRun } from "../api.js";
+import { refused } from "./presses.js";
+
+/** How many are asked for at one time: the browser opens few connections, and a Stop on a row must still get through. */
+const AT_ONCE = 4;
+
+/** Whether a run was over before the stop came. */
+export const wasOver = ({ reply }) => reply === "too_late" || reply === "not_running";
+
+/**
+ * @param {string[]} ids
+ * @param {{force: string, note: string}} how
+ * @param {(many: number) => void} [progress] how many have been asked so far
+ * @returns {Promise<{runs: any[], stopped: number, refused: {id: string, text: string}[]}>} what became of each
+ */
+export async function stopEach(ids, how, progress) {
+  const done = { runs: [], stopped: 0, refused: [] };
+  const left = [...ids];
+  let many = 0;
+  const work = async () => {
+    for (let id = left.shift(); id !== undefined; id = left.shift()) {
+      await one(id, how, done);
+      progress?.((many += 1));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return done;
+}
+
+async function one(id, how, done) {
+  try {
+    const run = await stopRun(id, how);
+    done.runs.push(run);
+    if (!wasOver(run)) done.stopped += 1;
+  } catch (error) {
+    if (error.body?.pulled) {
+      // A cord that was pulled is pulled, even if the disk has not taken it yet.
+      done.runs.push({ run_id: id });
+      done.stopped += 1;
+      return;
+    }
+    refused(id, error.message);
+    done.refused.push({ id, text: error.message });
+  }
+}
