@@ -23,7 +23,13 @@ class Crowd:
         self.loop.run_forever()
 
     def close(self):
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.loop.call_soon_threadsafe(self.end)
+
+    def end(self):
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        # Behind what the tasks have to do at their end.
+        self.loop.call_soon(self.loop.stop)
 
     async def answer(self, reader, writer):
         try:
