@@ -4,8 +4,8 @@
 // 2. The page never looks alive when it is not: that the server is gone is said, and that it is back.
 
 import { call, get, heard, link, me, serverIsGone } from "./api.js";
-import { announce, fill, h, styled } from "./dom.js";
-import { askForKey, setTheme, showWho, THEME } from "./who.js";
+import { announce, fill, h, styled, write } from "./dom.js";
+import { askForKey, keptTheme, setTheme, showWho } from "./who.js";
 
 /** The views, by the first part of the route. Each is loaded, with its own style, when it is first shown. */
 const VIEWS = {
@@ -33,6 +33,8 @@ const PARTS = {
   ],
 };
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };
+/** What each view is called in the window's title, and to who listens. A view may find a better one. */
+const TITLES = { "": "Board", chat: "Chat", runs: "What ran", run: "A run" };
 /** How often a server that is gone is asked whether it is back. */
 const LOOK = 1500;
 /** When the page was last loaded anew by itself, and how often it may be. */
@@ -76,13 +78,15 @@ async function show() {
     if (item.dataset.nav === NAMES[name]) item.setAttribute("aria-current", "page");
     else item.removeAttribute("aria-current");
   }
-  const load = VIEWS[name];
-  if (!load) {
+  const isView = Object.hasOwn(VIEWS, name);
+  document.title = isView && name ? `${TITLES[name]} · Andon` : "Andon";
+  place.setAttribute("aria-label", isView ? TITLES[name] : "No such page");
+  if (!isView) {
     fill(place, h("p", { class: "empty" }, "There is no such page here. ", h("a", { href: "#/" }, "Go to the board.")));
     return;
   }
   try {
-    const { default: view } = await load().catch(notLoaded);
+    const { default: view } = await VIEWS[name]().catch(notLoaded);
     if (signal.aborted) return;
     fill(place);
     await view(place, { parts: rest, query }, signal);
@@ -126,7 +130,7 @@ function gone() {
   fill(banner, "The server does not answer. What is shown may be old; it goes on by itself when the server is back.");
   banner.hidden = false;
   document.documentElement.dataset.link = "gone";
-  announce("The server does not answer.");
+  showLamp();
   clearInterval(looking);
   looking = setInterval(() => call("GET", "/healthz").catch(() => {}), LOOK);
 }
@@ -140,6 +144,7 @@ function back() {
   }
   banner.hidden = true;
   delete document.documentElement.dataset.link;
+  showLamp();
   announce("The server is back.");
   look();
 }
@@ -152,19 +157,25 @@ function forgotten() {
 
 /* The line, for the lamp. */
 
+/** Where all is well the lamp is enough. Otherwise a word stands beside it: a colour alone is no sign. */
+function showLamp() {
+  const { link: reached, line } = document.documentElement.dataset;
+  const word = reached === "gone" ? "no answer" : line === "held" ? "line held" : "";
+  write(document.getElementById("lamp-word"), word);
+}
+
 async function look() {
   if (serverIsGone() || document.hidden) return;
   try {
     const { state } = await get("/v1/line");
     document.documentElement.dataset.line = state;
-    const lamp = document.getElementById("lamp");
-    lamp.title = state === "held" ? "The line is held: nothing new is begun" : "The line is open";
+    showLamp();
   } catch { /* The next look may do better; that the server is gone is said elsewhere. */ }
 }
 
 /* Begin. */
 
-setTheme(localStorage.getItem(THEME));
+setTheme(keptTheme());
 link.addEventListener("gone", gone);
 link.addEventListener("back", back);
 link.addEventListener("key", askForKey);

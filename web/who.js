@@ -55,7 +55,8 @@ async function tryKey(input, said) {
 }
 
 function forget() {
-  key.forget();
+  // With the key goes all that was written with it in this tab.
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith("andon.")) sessionStorage.removeItem(name);
   forgetMe();
   link.dispatchEvent(new Event("forgotten"));
   showWho();
@@ -75,7 +76,7 @@ export async function showWho() {
 }
 
 /** Where it is kept which theme was chosen. */
-export const THEME = "andon.theme";
+const THEME = "andon.theme";
 
 function turnTheme() {
   const { theme } = document.documentElement.dataset;
@@ -87,5 +88,16 @@ function turnTheme() {
 export function setTheme(theme) {
   if (theme !== "light" && theme !== "dark") return;
   document.documentElement.dataset.theme = theme;
-  localStorage.setItem(THEME, theme);
+  try {
+    localStorage.setItem(THEME, theme);
+  } catch { /* Where nothing may be kept it is chosen for as long as the page is open. */ }
+}
+
+/** The theme that was chosen here before, if one was. */
+export function keptTheme() {
+  try {
+    return localStorage.getItem(THEME);
+  } catch {
+    return null;
+  }
 }

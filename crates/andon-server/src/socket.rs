@@ -21,7 +21,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::automatic;
 use crate::seats::Seat;
@@ -53,6 +53,19 @@ impl<S: Sync> FromRequestParts<S> for Written {
     }
 }
 
+/// Lets the kernel notice a machine that is gone, while no more than signs of life are sent to it. Not while a client is
+/// waited for: the kernel takes one that reads a little at a time for one that is gone, and that one is watched here.
+fn watch(stream: &TcpStream, time: Option<Duration>) {
+    #[cfg(target_os = "linux")]
+    {
+        let millis = time.map_or(0, |time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1));
+        // What cannot be set is left as it is: the socket works without.
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, millis);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (stream, time);
+}
+
 /// A client's socket.
 pub(crate) struct Socket {
     stream: TcpStream,
@@ -61,6 +74,8 @@ pub(crate) struct Socket {
     stalled: Duration,
     /// Runs while a write waits.
     timer: Option<Pin<Box<Sleep>>>,
+    /// When a write waited last, if that is not long ago.
+    waited: Option<Instant>,
     /// All that was to be written so far has been: what comes next is the beginning of something.
     is_clean: bool,
     /// What is written in the place of hyper's own words, and how much of it has been.
@@ -84,14 +99,10 @@ impl Socket {
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, KERNEL_BUFFER);
         #[cfg(target_os = "linux")]
-        {
-            // A machine that is gone is noticed while no more than signs of life are sent to it.
-            let millis = u32::try_from(stalled.as_millis()).unwrap_or(u32::MAX);
-            let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, millis.max(1));
-            let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
-        }
-        let (timer, instead, closing) = (None, None, Closing::NotYet);
-        Self { stream, _seat: seat, written, stalled, timer, is_clean: true, instead, closing }
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
+        watch(&stream, Some(stalled));
+        let (timer, waited, instead, closing) = (None, None, None, Closing::NotYet);
+        Self { stream, _seat: seat, written, stalled, timer, waited, is_clean: true, instead, closing }
     }
 
     /// Takes note of how a write went (invariant 1).
@@ -103,10 +114,17 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = written {
             self.timer = None;
+            if self.waited.is_some_and(|waited| waited.elapsed() >= self.stalled) {
+                self.waited = None;
+                watch(&self.stream, Some(self.stalled));
+            }
             let bytes = written.as_ref().map_or(0, |written| *written as u64);
             self.written.0.fetch_add(bytes, Ordering::Relaxed);
             self.is_clean = matches!(written, Ok(written) if written == asked);
             return Poll::Ready(written);
+        }
+        if self.waited.replace(Instant::now()).is_none() {
+            watch(&self.stream, None);
         }
         let stalled = self.stalled;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(stalled)));
@@ -216,7 +234,7 @@ mod tests {
     use rustix::net::sockopt;
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;
-    use tokio::time::{Instant, timeout};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::seats::Room;

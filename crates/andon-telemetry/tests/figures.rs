@@ -151,7 +151,14 @@ async fn a_process_that_was_leaked_is_counted_and_not_shown_as_going_on() {
     let Event::ToolFinished { remains, .. } = &mut record.event else { panic!("it is one") };
     *remains = Some(Box::new(Remains { leaked: vec!["process 7".into(), "process 8".into()], ..Remains::NONE }));
     let record = Arc::new(record);
-    let seen = Seen { run: run.id(), session: run.session(), record: &record, past: &records[..place], now: record.at, pieces: None };
+    let seen = Seen {
+        run: run.id(),
+        session: run.session(),
+        record: &record,
+        past: &records[..place],
+        now: record.at,
+        pieces: None,
+    };
     figures.fact(&seen);
     let text = figures.render(&runtime);
     assert_eq!(value(&text, "andon_leaked_work_total{app=\"clerk\"}"), Some(2.0), "{text}");
