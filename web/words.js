@@ -50,7 +50,8 @@ export function figure(it) {
     return provenance === "estimated" ? `≈ ${number(value)}` : number(value);
   }
   if (known(low) && known(high)) return `${number(low)}–${number(high)}`;
-  if (known(low)) return `≥ ${number(low)}`;
+  // At least nothing is no knowledge.
+  if (known(low) && low > 0) return `≥ ${number(low)}`;
   return known(high) ? `≤ ${number(high)}` : "unknown";
 }
 
@@ -61,7 +62,7 @@ export function figureInFull(it) {
   if (!it) return PROVENANCE.unknown;
   const { value, provenance, low, high } = it;
   const bounds = known(low) && known(high) && low !== high ? `, between ${number(low)} and ${number(high)}` : "";
-  const only = !known(value) && known(low) && !known(high) ? `, at least ${number(low)}` : "";
+  const only = !known(value) && known(low) && low > 0 && !known(high) ? `, at least ${number(low)}` : "";
   return `${figure(it)}: ${PROVENANCE[provenance] ?? provenance}${bounds}${only}`;
 }
 

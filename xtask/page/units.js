@@ -121,6 +121,29 @@ const seed = Number(arguments[0]) || 20_261;
     isTrue("code shows no mark", markdown("```\na\u202Eb\n```").textContent.includes("a⟪U+202E⟫b"));
     for (const element of markdown("a\u202Eb\n\n- c\n\n> d").querySelectorAll("p, li, blockquote")) says("auto", element.dir);
   });
+  test("marks that are not seen are seen in code, and those that letters and pictures need are left alone", () => {
+    says("rm⟪U+200B⟫ a⟪U+00AD⟫b⟪U+E0041⟫⟪U+FEFF⟫x⟪U+200D⟫", revealed("rm\u200B a\u00ADb\u{E0041}\uFEFFx\u200D"));
+    for (const fine of ["👩‍👩‍👧", "می‌خواهم", "ça 漢字 🏳️‍🌈"]) says(fine, revealed(fine));
+  });
+  test("a link whose words name another place says where it leads", () => {
+    const said = (text) => markdown(text).querySelector("a").textContent;
+    says("https://bank.example (evil.example)", said("[https://bank.example](https://evil.example/x)"));
+    says("bank.example/login (evil.example)", said("[bank.example/login](https://evil.example)"));
+    says("https://bank.example@evil.example/ (evil.example)", said("https://bank.example@evil.example/"));
+    says("https://bаnk.example/ (xn--bnk-6cd.example)", said("https://bаnk.example/"));
+    for (const fine of ["https://a.example/b", "[words](https://a.example)", "[a.example](https://a.example/c)", "<https://A.example>"]) {
+      isTrue(fine, !said(fine).includes("("));
+    }
+  });
+  test("what is copied of code is what was written", () => {
+    const place = document.createElement("div");
+    const drawn = new Markdown(place);
+    for (const piece of ["```\na\u202E", "b\n", "c"]) {
+      drawn.write(piece);
+      drawn.flush();
+    }
+    says(["a\u202Eb\nc", "a⟪U+202E⟫b\nc"], [place.querySelector("code").written, place.querySelector("code").textContent]);
+  });
   test("nothing is lost of a text, however broken", () => {
     const next = chance(seed);
     const alphabet = ["*", "_", "`", "```", "~~", "[", "]", "(", ")", "<", ">", "!", "\\", "|", "-", "#", "1.", " ", "  ", "\n", "\n\n", "word", "й", "😀", "\u202E", ":", "---"];
@@ -311,6 +334,11 @@ const seed = Number(arguments[0]) || 20_261;
       item(4, "message", { message: { role: "assistant", parts: [{ type: "text", text: "shown" }], cut: { by: "lost" } } }),
       item(5, "model_finished", { call: 1, end: { how: "lost" } }), item(6, "run_settled", { outcome: { kind: "lost" } }, 2)]);
     says(["shown", 1, true, "lost"], [textOf(run.parts[0]), run.parts[0].edition, run.isTextLost, run.outcome.kind]);
+  });
+  test("an answer of which nothing is on record goes down with the server", () => {
+    const run = folded([...begin, { type: "delta", at: "3.9", text: "never stored" }, { type: "text_lost", at: "3.9" },
+      item(4, "run_settled", { outcome: { kind: "lost" } }, 2)]);
+    says([0, true, "lost"], [run.parts.length, run.isTextLost, run.outcome.kind]);
   });
   test("what was shown and is not on record goes", () => {
     const run = folded([...begin, { type: "delta", at: "3.9", text: "a" }, { type: "delta", at: "3.12", tool_input: "{", call: "c9", tool: "t" },

@@ -109,6 +109,35 @@ def five_megabytes_in_one_line_freeze_nothing(world):
 
 
 @case
+def a_prompt_is_sent_where_nothing_can_be_kept(world):
+    world.provider.plan("Hear me in a full tab.", ["I hear you."])
+    person = world.person()
+    person.chat()
+    person.ask("for (let size = 1 << 22; size; size >>= 1) try { for (;;) sessionStorage.setItem(`full${size}.${Math.random()}`, 'x'.repeat(size)); } catch {}")
+    run = person.say("Hear me in a full tab.")
+    person.shows("I hear you.")
+    assert person.house.settled(run)["outcome"]["kind"] == "completed"
+    person.ask("sessionStorage.clear()")
+
+
+@case
+def long_names_and_reasons_stay_within_the_window(world):
+    house, person = world.house(), world.person()
+    world.provider.plan("Name me.", ["I do."])
+    session, user = "s" * 120, "u" * 120
+    house.settled(house.start("teller", "Name me.", user=user, session=session))
+    house.ask("PUT", "/v1/line", {"state": "held", "reason": "r" * 400})
+    for width in (1400, 390):
+        world.browser.size(width, 900)
+        for route, wanted in ((f"#/chat/teller/{session}?user={user}", "I do."), ("#/", "rrrr"), ("#/chat/" + "x" * 3000, "There is no agent")):
+            person.visit(route, "main")
+            person.shows(wanted)
+            wide = person.ask("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, f"{route[:20]} is {wide} px too wide at {width}"
+    world.browser.size(1400, 900)
+
+
+@case
 def very_many_pieces_freeze_nothing(world):
     pieces = [f"w{number} " if number % 40 else f"w{number}\n\n" for number in range(20_000)]
     gate = threading.Event()

@@ -110,6 +110,31 @@ def stopped_by_others(world, prompt):
     return run
 
 
+@case
+def a_stop_that_did_not_reach_the_server_is_sent_again(world):
+    house, person = world.house(), world.person()
+    for words in ("ERR_INTERNET_DISCONNECTED", "WebSocket connection"):
+        world.expect(words)
+    stay = staying(world)
+    runs = [house.start("teller", stay, user="ada"), house.start("teller", stay, user="bob")]
+    for run, route, said in ((runs[0], "#/", "when the server is back"), (runs[1], f"#/run/{runs[1]}", "It is sent again")):
+        place = person.visit(route, f"[data-run='{run}']")
+        button = person.wait_for("button", "^Stop", place)
+        offline(world, True)
+        world.browser.click(button)
+        person.shows(said)
+        assert house.run(run)["state"] == "running"
+        offline(world, False)
+        assert house.settled(run)["outcome"]["kind"] == "cancelled"
+        person.gone("#banner")
+
+
+def offline(world, is_gone):
+    """The link is gone, and the server goes on."""
+    rates = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    world.browser.cdp("Network.emulateNetworkConditions", offline=is_gone, **rates)
+
+
 def forces(house, run):
     house.settled(run)
     return [request["force"] for request in house.receipt(run)["requests"]]

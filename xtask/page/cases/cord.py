@@ -97,6 +97,21 @@ def the_rest_is_stopped_now_and_what_began_since_is_not(world):
 
 
 @case
+def the_cord_says_how_many_do_what(world):
+    house, person = world.house(), world.person()
+    world.provider.plan("Stay.", ["Here I am.", threading.Event()])
+    world.provider.plan("May I?", [Call("shell", {"command": "echo asked"})], ["Done."])
+    runs = [house.start("careful", "May I?", user=user) for user in ("ada", "bob")] + [house.start("teller", "Stay.", user="ada")]
+    until("two wait", lambda: [house.run(run)["state"] for run in runs] == ["waiting", "waiting", "running"])
+    person.open()
+    person.press("button", "cord")
+    dialog = person.wait_for("dialog")
+    until("they are counted", lambda: "It stops 3 runs of 2 users in 2 agents:" in person.text(dialog))
+    until("how many wait is said", lambda: "2 wait for a yes" in person.text(dialog) and "1 running" in person.text(dialog))
+    person.press("button", "^Leave", dialog)
+
+
+@case
 def enter_that_is_held_down_does_not_pull_the_cord(world):
     house, person = world.house(), world.person()
     world.provider.plan("Stay.", ["Here I am.", threading.Event()])

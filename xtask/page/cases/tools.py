@@ -4,6 +4,7 @@ import time
 
 from browser import until
 from house import is_alive
+from person import ENTER
 from provider import Call
 from world import case
 
@@ -105,6 +106,18 @@ def a_yes_lets_a_call_begin(world):
     person.gone("button", "^Approve")
     assert person.house.settled(run)["outcome"]["kind"] == "completed"
     assert file.exists() and calls_of(person, run)[0]["verdict"] == "finished"
+
+
+@case
+def what_is_to_be_approved_is_seen_to_its_end(world):
+    command = "echo " + "a" * 7000 + "; echo THE END"
+    person, run = asked(world, "Ask at length.", command)
+    person.shows("THE END", person.find("[data-call]"))
+    person.ask("arguments[0].focus()", person.wait_for("button", "^Deny"))
+    person.keys(ENTER)
+    # The buttons are gone, and who pressed one is still at the call.
+    until("the call has the focus", lambda: person.ask("return document.activeElement.matches('[data-call], textarea')"))
+    person.house.settled(run)
 
 
 @case
