@@ -7,6 +7,8 @@
 // 3. No question waits for ever: a server that says nothing for `PATIENCE` is gone, whatever its connections say.
 // 4. Who asks knows whether the server is there: `link` says when it goes and when it is back.
 
+import { dayAndTime } from "./words.js";
+
 const KEY = "andon.key";
 /** Where the server's paths begin: beside the page. */
 const BASE = new URL("../", document.baseURI);
@@ -19,7 +21,7 @@ const WAITING = 45_000;
 /** What the server refused, or that it did not answer. */
 export class Problem extends Error {
   constructor(status, body) {
-    super(body?.detail ?? body?.title ?? `The server answered ${status}.`);
+    super(readably(body?.detail ?? body?.title ?? `The server answered ${status}.`));
     this.name = "Problem";
     this.status = status;
     /** The last word of its type, such as `no-such-run`. */
@@ -28,6 +30,9 @@ export class Problem extends Error {
   }
   get isGone() { return this.status === 0; }
 }
+
+/** Instants in what the server says, as people write them. */
+const readably = (text) => String(text).replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => dayAndTime(at));
 
 /** Tells of "gone", "back" and "key" (somebody has to show one). */
 export const link = new EventTarget();
