@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Ending, FeedItem, Run, RunId};
-use andon_server::{Options, Server};
+use andon::{Ending, FeedItem, Observer, Run, RunId};
+use andon_server::{Board, Options, Server};
 use andon_testkit::Act;
 use andon_testkit::explore::{Script, World, explore};
 use andon_testkit::tools;
@@ -89,6 +89,30 @@ impl Stage {
                 }
             }
         }
+    }
+}
+
+/// The board, read over HTTP.
+impl Stage {
+    /// Reads the board until a run is on it as it should be; gives its row. Nothing if the board is not there.
+    async fn on_the_board(&self, run: &Run, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
+        let (status, mut body) = self.send(Method::GET, "/v1/board", json!({})).await;
+        if status != StatusCode::OK {
+            return None;
+        }
+        // A journal that has failed takes its runs from the board: nobody waits for ever.
+        for _ in 0..200 {
+            let bytes = body.frame().await?.unwrap().into_data().unwrap();
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            let messages = text.lines().filter_map(|line| line.strip_prefix("data: "));
+            let messages: Vec<Value> = messages.map(|data| serde_json::from_str(data).unwrap()).collect();
+            let rows = messages.iter().filter_map(|message| message["runs"].as_array()).flatten();
+            let found = rows.filter(|row| row["run_id"] == run.id().as_str()).find(|row| is_it(row));
+            if let Some(row) = found {
+                return Some(row.clone());
+            }
+        }
+        None
     }
 }
 
@@ -207,6 +231,28 @@ async fn cancelled_with_wait(world: World) {
     stage.follow_cancelled(&run).await;
 }
 
+/// Who looks at the board sees a run begin and settle, and as what is on record.
+async fn watched_on_the_board(world: World) {
+    let Some(stage) = Stage::new(world, vec![calls_a_tool(), endless()]).await else { return };
+    let Some(run) = stage.start("r1", json!({})).await else { return };
+    stage.on_the_board(&run, |row| row["pieces"] != 0).await;
+    stage.ask(Method::POST, "/v1/runs/r1/cancel", json!({})).await;
+    let row = stage.on_the_board(&run, |row| row["state"] == "settled").await;
+    stage.follow_cancelled(&run).await;
+    let (Some(row), Some(outcome)) = (row, run.try_outcome()) else { return };
+    if row["outcome"] != serde_json::to_value(&*outcome.ending).unwrap() {
+        stage.world.broken(&format!("P6: the board says {}, and the run ended {:?}", row["outcome"], outcome.ending));
+    }
+    let took = run.receipt().and_then(|receipt| receipt.took.settled_us);
+    if row["took_us"].as_u64() != took {
+        stage.world.broken(&format!("P7: the board says that the stop took {}, the receipt {took:?}", row["took_us"]));
+    }
+}
+
+fn board() -> Arc<dyn Observer> {
+    Board::new()
+}
+
 async fn cancelled_before_it_came(world: World) {
     let Some(stage) = Stage::new(world, vec![story()]).await else { return };
     stage.ask(Method::POST, "/v1/runs/r1/cancel", json!({"note": "too early"})).await;
@@ -300,7 +346,9 @@ macro_rules! explored {
             fn boxed(world: World) -> Play {
                 Box::pin($play(world))
             }
-            let report = explore(&Script { name: $name, settles_within: $within, disk: $disk, observer: None, play: boxed });
+            let script =
+                Script { name: $name, settles_within: $within, disk: $disk, observer: Some(board), play: boxed };
+            let report = explore(&script);
             let violations: Vec<String> = report.violations.into_iter().filter(|told| !is_meant(told)).collect();
             assert_eq!(violations, Vec::<String>::new());
             assert!(report.points > 100, "only {} points", report.points);
@@ -319,6 +367,8 @@ explored! {
     a_cancel_that_waits_for_a_slow_disk_is_stopped_at_every_point:
         cancelled_with_wait, "a cancel that waits for a slow disk", GRACE + SLOW_DISK * 10, Some(SLOW_DISK);
     a_cancel_that_came_first_is_stopped_at_every_point: cancelled_before_it_came, "a cancel that came first", Duration::ZERO, None;
+    a_run_on_the_board_is_stopped_at_every_point:
+        watched_on_the_board, "a run on the board", GRACE, None;
     a_held_line_is_stopped_at_every_point: line_held_with_cancel, "a held line", GRACE, None;
     a_stream_in_adks_dialect_is_stopped_at_every_point: adk_stream, "a stream in ADK's dialect", GRACE, None;
     a_cancel_in_adks_dialect_is_stopped_at_every_point: adk_cancelled, "a cancel in ADK's dialect", GRACE, None;
