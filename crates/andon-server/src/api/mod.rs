@@ -34,6 +34,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::access::admit;
+use crate::board::MessageForm;
 use crate::guard::{guard, is_named};
 use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
@@ -43,10 +44,13 @@ use crate::{Shared, adk, page};
 
 /// The description of the API, but for its paths.
 #[derive(OpenApi)]
-#[openapi(info(
-    title = "Andon",
-    description = "Start agent runs, watch them, and stop them at any moment with nothing lost."
-))]
+#[openapi(
+    info(
+        title = "Andon",
+        description = "Start agent runs, watch them, and stop them at any moment with nothing lost."
+    ),
+    components(schemas(MessageForm))
+)]
 struct Description;
 
 /// All routes, and their description.

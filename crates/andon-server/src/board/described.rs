@@ -12,8 +12,8 @@ use crate::prices::CostForm;
 #[schema(as = BoardEvent)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct EventForm {
-    /// One message, as JSON: this is what is in it. Over a WebSocket each message is one of these.
-    data: MessageForm,
+    /// One `BoardMessage`, as JSON. Over a WebSocket each message is one of these.
+    data: String,
 }
 
 /// One message of the board.
@@ -21,7 +21,7 @@ pub(crate) struct EventForm {
 #[serde(rename_all = "snake_case", tag = "type")]
 #[schema(as = BoardMessage)]
 #[expect(dead_code, reason = "a description")]
-enum MessageForm {
+pub(crate) enum MessageForm {
     /// The beginning: all that was said before is not so any more.
     Board {
         /// When it was said.
@@ -60,7 +60,7 @@ enum MessageForm {
 /// What happened in a second, to the runs that one may see.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardSecond)]
-struct SecondForm {
+pub(crate) struct SecondForm {
     /// When it began: its name, the same for every reader.
     #[schema(format = DateTime)]
     at: String,
@@ -83,7 +83,7 @@ struct SecondForm {
 /// A second, and which rows have other counts of pieces.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardSecondWithPieces)]
-struct SecondAndPieces {
+pub(crate) struct SecondAndPieces {
     #[serde(flatten)]
     second: SecondForm,
     /// Pairs: the `n` of a row, and how many pieces it has in all.
@@ -93,7 +93,7 @@ struct SecondAndPieces {
 /// One run on the board.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardRow)]
-struct RowForm {
+pub(crate) struct RowForm {
     /// What the row is called, as long as it is there.
     n: u64,
     /// The run.
@@ -154,7 +154,7 @@ struct RowForm {
 /// Tokens of a row.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardTokens)]
-struct TokensForm {
+pub(crate) struct TokensForm {
     /// What was read, with what came from a cache or went into one.
     input: FigureForm,
     /// What was written.
@@ -164,7 +164,7 @@ struct TokensForm {
 /// A figure, and how it is known, as in receipts.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardFigure)]
-struct FigureForm {
+pub(crate) struct FigureForm {
     /// The figure, if there is one.
     #[schema(required)]
     value: Option<u64>,
@@ -181,7 +181,7 @@ struct FigureForm {
 /// A request to stop: the first one, with the hardest force.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardCancel)]
-struct CancelForm {
+pub(crate) struct CancelForm {
     /// When it was made.
     #[schema(format = DateTime)]
     requested_at: String,
@@ -197,7 +197,7 @@ struct CancelForm {
 /// A call that waits for a person.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BoardWaiting)]
-struct WaitingForm {
+pub(crate) struct WaitingForm {
     /// The call.
     call: String,
     /// Its tool.

@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 use crate::prices::Prices;
 
 pub(crate) use body::BoardBody;
-pub(crate) use described::EventForm;
+pub(crate) use described::{EventForm, MessageForm};
 pub(crate) use feed::BoardFeed;
 use row::Row;
 use rows::Rows;

@@ -225,18 +225,20 @@ impl Checked {
         let mut response = self.house.request(Method::GET, "/v1/board").send().await.unwrap();
         let form =
             self.description.form("GET /v1/board", response.status().as_u16(), Some("text/event-stream")).unwrap();
+        let of_message = json!({"$ref": "#/components/schemas/BoardMessage"});
         let (mut text, mut told) = (String::new(), BTreeSet::new());
         while !text.contains(r#"{"type":"second""#) || !text.ends_with("\n\n") {
             text += std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap();
         }
         for block in text.split_terminator("\n\n") {
-            let message: Value = serde_json::from_str(block.strip_prefix("data: ").unwrap()).unwrap();
+            let data = block.strip_prefix("data: ").unwrap();
+            self.description.assert_valid("GET /v1/board", &form, &json!({ "data": data }));
+            let message: Value = serde_json::from_str(data).unwrap();
             told.insert(message["type"].as_str().unwrap().to_owned());
             let mut wrong = message.clone();
             wrong["type"] = json!("another");
-            assert!(!self.description.is_valid(&form, &json!({"data": wrong})), "anything would be as it is described");
-            let event = json!({"data": message});
-            self.description.assert_valid("GET /v1/board", &form, &event);
+            assert!(!self.description.is_valid(&of_message, &wrong), "anything would be as it is described");
+            self.description.assert_valid("GET /v1/board", &of_message, &message);
         }
         assert!(["board", "runs", "ready", "second"].iter().all(|kind| told.contains(*kind)), "{told:?}");
         self.description.answered.insert("GET /v1/board".to_owned());
