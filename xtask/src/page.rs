@@ -39,8 +39,8 @@ fn program() -> Result<PathBuf> {
     if let Some(own) = std::env::var_os("ANDON_PROGRAM") {
         return Ok(own.into());
     }
-    // With the features of this test: another stage runs it, and so nothing is built twice.
-    let mut build = cargo(&["test", "--quiet", "--package", "andon-cli", "--test", "program", "--no-run"]);
+    // As the tests build it, with the features of all: so nothing is built twice.
+    let mut build = cargo(&["test", "--quiet", "--workspace", "--test", "program", "--no-run"]);
     if !build.status().context("cargo cannot be started")?.success() {
         bail!("the program could not be built");
     }

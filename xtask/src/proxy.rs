@@ -18,7 +18,7 @@ pub(crate) fn proxy() -> Result<()> {
 /// The tests that need nginx, as a stage.
 pub(crate) fn run(stages: &mut Stages) -> Result<()> {
     debian::ensure_programs()?;
-    let words = ["test", "--package", "andon-cli", "--test", "program", "--", "--ignored", "proxy::"];
+    let words = ["test", "--workspace", "--test", "program", "--", "--ignored", "proxy::"];
     stages.run("behind nginx, with TLS", cargo(&words).env("PATH", path_with_nginx()?))
 }
 

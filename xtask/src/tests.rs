@@ -50,17 +50,17 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;
     stages.run("points", &mut points_command(&[]))?;
     stages.run("planted faults", &mut faults_command("test"))?;
-    stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
     let kills = if length == Length::Long { "2000" } else { "150" };
     stages.run("crash", &mut crash_command(&["--kills", kills]))?;
     stages.run("crash, with a broken protocol", &mut crash_command(&["--mutants"]))?;
     stages.run("conformance, with a broken protocol", &mut mutants_command("test"))?;
-    stages.run("clippy with a broken protocol", &mut mutants_command("clippy"))?;
     let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--lib", "threads"];
     let iterations = if length == Length::Long { "100000" } else { "3000" };
     stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))?;
     let stress = ["test", "--package", "andon", "--release", "--test", "stress"];
     if length == Length::Long {
+        stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
+        stages.run("clippy with a broken protocol", &mut mutants_command("clippy"))?;
         let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
         stages.run("Bedrock, by its SDK", &mut cargo(&bedrock))?;
         stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))?;
