@@ -61,6 +61,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
     if length == Length::Long {
         stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
         stages.run("clippy with a broken protocol", &mut mutants_command("clippy"))?;
+        let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
+        stages.run("a slow reader, in real time", &mut cargo(&slow))?;
         let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
         stages.run("Bedrock, by its SDK", &mut cargo(&bedrock))?;
         stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))?;

@@ -133,6 +133,7 @@ async fn a_client_that_does_not_read_the_board_is_let_go() {
 
 /// A client that takes little at a time is waited for, though one message takes it longer than it may stall.
 #[tokio::test]
+#[ignore = "it takes real time, and a busy machine is slow for reasons of its own: cargo xtask test --long runs it"]
 async fn a_client_that_reads_the_board_slowly_stays() {
     // The kernel takes more when half of what it may keep unsent is gone: for this reader that is more often than once a second.
     let options = Options { stalled: Duration::from_millis(1_500), ..Options::default() };
