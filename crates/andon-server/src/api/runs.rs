@@ -98,6 +98,10 @@ pub(crate) async fn list(
         Some(state) => open(&core, filter, state.into(), limit + 1).await?,
         None => core.runtime.list_runs(filter).await?.into_iter().map(RunView::of_info).collect(),
     };
+    for view in &mut runs {
+        let run = core.runtime.find_in_progress(&view.run_id);
+        view.stalled = run.and_then(|run| run.stalled()).map(|why| why.to_string());
+    }
     let has_more = runs.len() > limit;
     runs.truncate(limit);
     let next = runs.last().filter(|_| has_more).map(|last| last.run_id.to_string());
