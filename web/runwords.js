@@ -76,7 +76,7 @@ export function size(length) {
 export function addendum(it, toolOf) {
   const { type } = it;
   const text = (result) => result.content.map((part) => part.text ?? part.reference ?? "").join("\n");
-  if (type === "late_result") return [`${toolOf(it.call)} ended after the run. Nobody believes its result:`, text(it.result)];
+  if (type === "late_result") return [`${toolOf(it.call)} ended after the run. Its result was not used:`, text(it.result)];
   if (type === "compensation_started") return [`Undoing ${toolOf(it.call)} was asked for${it.by ? ` by ${it.by}` : ""}.`, ""];
   if (type === "compensation_finished") {
     const how = it.end === "unknown" ? "its time was over first" : it.result.status === "ok" ? "done" : "failed";

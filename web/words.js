@@ -102,6 +102,6 @@ export const VERDICT = {
 /** Why a run was stopped. */
 export const REASON = {
   requested: "somebody asked", client_disconnected: "its client went away", superseded: "another prompt took its place",
-  parent: "its parent was stopped", deadline: "its time was over", budget: "its budget was used up", policy: "a rule said so",
+  parent: "its parent was stopped", deadline: "its time limit was reached", budget: "its budget was used up", policy: "a policy forbade it",
   approval_denied: "approval was denied", operator: "the operator", shutdown: "the server shut down", owner_lost: "its process died",
 };
