@@ -334,7 +334,7 @@ export class Talk {
 
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
 const NOT_STOPPED = "The stop did not reach the server. It is sent again when the server is back.";
-const NEXT = "That answer had already ended, and nothing was stopped. Press again to stop the next one.";
+const NEXT = "That answer had already ended, and nothing else was stopped. Press again to stop the next one.";
 const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
 
 /** What the server says, as a sentence of its own. */
