@@ -317,8 +317,7 @@ impl Runtime {
             user: Some(session.user.to_string()),
             session: Some(session.session.to_string()),
             settled: Some(false),
-            before: None,
-            limit: None,
+            ..RunFilter::default()
         };
         for left in self.list_runs(unsettled).await? {
             // A dead process left it, or the journal failed under it.

@@ -22,6 +22,7 @@ mod inside;
 mod issuer;
 mod limits;
 mod line;
+mod listed;
 mod oidc;
 mod prices;
 mod raw;
