@@ -22,6 +22,7 @@ mod inside;
 mod issuer;
 mod limits;
 mod line;
+mod misses;
 mod oidc;
 mod prices;
 mod raw;
