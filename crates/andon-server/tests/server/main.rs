@@ -23,6 +23,7 @@ mod issuer;
 mod limits;
 mod line;
 mod listed;
+mod misses;
 mod oidc;
 mod prices;
 mod raw;
