@@ -244,7 +244,7 @@ async fn runs_of_a_session_that_is_deleted_leave_the_board() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_journal_breaks_leaves_the_board() {
+async fn a_run_whose_end_the_journal_does_not_take_stays_on_the_board_and_says_why() {
     let journal = TestJournal::new(MemoryJournal::new(), None);
     let inside = Inside::build(Arc::new(journal.clone()), Options::default(), agent([endless()])).await;
     let mut reader = Reader::ready(&inside).await;
@@ -252,11 +252,12 @@ async fn a_run_whose_journal_breaks_leaves_the_board() {
     reader.until_row(|row| row["phase"] == "model").await;
     journal.fail(JournalError::Storage("the disk is gone".to_owned()));
     run.cancel(andon::Cancel::graceful());
-    settled(&run).await;
-    while !reader.rows.is_empty() {
-        reader.next().await.unwrap();
-    }
-    assert_eq!(Reader::open(&inside).await.until("board").await["live"], 0);
+    let row = reader.until_row(|row| row["stalled"].is_string()).await;
+    assert_eq!(row["stalled"], "the journal could not be written: the disk is gone");
+    assert_eq!(Reader::open(&inside).await.until("board").await["live"], 1);
+    journal.heal();
+    let row = reader.until_row(|row| row["state"] == "settled").await;
+    assert_eq!((&row["outcome"]["kind"], &row["stalled"]), (&json!("cancelled"), &json!(null)));
 }
 
 #[tokio::test(start_paused = true)]

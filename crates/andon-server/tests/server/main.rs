@@ -31,4 +31,5 @@ mod remembered;
 mod shutdown;
 mod slow_disk;
 mod socket;
+mod stalled;
 mod who;
