@@ -65,7 +65,7 @@ fn main() {
             return Exit::Completed;
         }
         let bad = Style::BAD;
-        show::aside(&format!("{bad}error:{bad:#} {error:#}\n"));
+        show::aside(&format!("{bad}error:{bad:#} {}\n", show::plain(&format!("{error:#}"))));
         Exit::Failed
     });
     // The thread that reads the terminal may be waiting for a line: leaving does not wait for it.

@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 
 use self::forms::Problem;
 use crate::db::program;
-use crate::show::plain;
+use crate::show::plain_line;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -162,7 +162,7 @@ impl Client {
             Ok(problem) => {
                 let detail = match status {
                     StatusCode::UNAUTHORIZED => NO_KEY.to_owned(),
-                    _ => plain(&problem.detail),
+                    _ => plain_line(&problem.detail),
                 };
                 Err(ClientError::Refused(Box::new(Problem { detail, ..problem })))
             }
@@ -182,7 +182,7 @@ impl Client {
     }
 
     fn strange(&self, why: String) -> ClientError {
-        ClientError::Strange { server: Arc::clone(&self.shown), why: plain(&why) }
+        ClientError::Strange { server: Arc::clone(&self.shown), why: plain_line(&why) }
     }
 
     /// The connection gave nothing, for a reason of our own.
