@@ -34,6 +34,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::access::admit;
+use crate::answers::bound_answers;
 use crate::board::MessageForm;
 use crate::guard::{guard, is_named};
 use crate::idle::{Patience, TimedBody};
@@ -98,6 +99,7 @@ fn guarded(routes: Router<Shared>, core: &Shared) -> Router {
     routes
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
+        .layer(middleware::from_fn_with_state(Shared::clone(core), bound_answers))
         .layer(middleware::from_fn_with_state(Shared::clone(core), bound_bodies))
         .layer(middleware::from_fn_with_state(Shared::clone(core), admit))
         .layer(CatchPanicLayer::custom(|_| defect()))
