@@ -10,6 +10,7 @@ mod client;
 mod commands;
 mod config;
 mod escapes;
+mod flood;
 mod guide;
 mod hostile;
 mod in_use;
