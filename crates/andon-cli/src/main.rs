@@ -57,6 +57,8 @@ impl Exit {
 fn main() {
     // A tool's process has this very program as its supervisor: that comes before everything else.
     andon::init();
+    // Keys are in the environment, and tools are processes of the same user.
+    andon_tools::process::hide_memory();
     andon_tools::process::adopt_orphans();
     let args = config::parse();
     let exit = work(args).unwrap_or_else(|error| {

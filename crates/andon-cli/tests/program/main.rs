@@ -23,6 +23,7 @@ mod prices;
 mod proxy;
 mod queued;
 mod run;
+mod secrets;
 mod serve;
 mod served;
 mod server;
