@@ -17,7 +17,9 @@ use crate::input::{Input, PROMPT, Typed};
 use crate::interrupt::{Aimed, Interrupt, Interrupts};
 use crate::records;
 use crate::run_once::LAST_WORD;
-use crate::show::{Screen, Streams, Style, flowing, history, own_flowing, recap, receipt, recovered, with_command};
+use crate::show::{
+    Screen, Streams, Style, flowing, history, own_flowing, plain, plain_line, recap, receipt, recovered, with_command,
+};
 use crate::start::{Start, Wanted, start};
 use crate::terminal::Hushed;
 
@@ -99,7 +101,7 @@ impl Chat {
         let stop = "Stop it with Ctrl-C, leave with Ctrl-D. /help tells more.";
         self.screen.note(&own_flowing(&match is_new {
             _ if self.model != PRACTICE => {
-                format!("{bold}Andon{bold:#}: {}, which you can stop at any moment. {stop}", self.model)
+                format!("{bold}Andon{bold:#}: {}, which you can stop at any moment. {stop}", plain_line(&self.model))
             }
             false => format!("{bold}Andon{bold:#}: a practice agent. Ctrl-C stops it, Ctrl-D leaves, /help tells more."),
             true => format!(
@@ -149,7 +151,7 @@ impl Chat {
         while let Some(earlier) = self.conversation.current().await? {
             if !earlier.prompt.is_empty() {
                 let bold = Style::BOLD;
-                self.screen.note(&format!("{bold}{PROMPT}{}{bold:#}", earlier.prompt))?;
+                self.screen.note(&format!("{bold}{PROMPT}{}{bold:#}", plain(&earlier.prompt)))?;
             }
             let aimed = self.interrupts.aim_at(earlier.run.target());
             self.follow(earlier.run, aimed).await?;
@@ -197,7 +199,7 @@ impl Chat {
                 Typed::Line(line) => {
                     if !self.input.is_terminal() && !line.trim().is_empty() {
                         // Nobody saw it being typed, so it is shown where it was said.
-                        self.screen.note(&format!("{PROMPT}{line}"))?;
+                        self.screen.note(&format!("{PROMPT}{}", plain(&line)))?;
                     }
                     return Ok(Some(line));
                 }
@@ -249,7 +251,7 @@ impl Chat {
 
     fn complain(&mut self, error: &anyhow::Error) -> anyhow::Result<()> {
         let bad = Style::BAD;
-        Ok(self.screen.note(&format!("{bad}error:{bad:#} {error:#}\n"))?)
+        Ok(self.screen.note(&format!("{bad}error:{bad:#} {}\n", plain(&format!("{error:#}"))))?)
     }
 
     fn show_help(&mut self) -> std::io::Result<()> {

@@ -5,7 +5,7 @@
 //! 1. At most one read is under way. One that nobody waits for any more gives its line to whoever asks next.
 //! 2. The terminal is in raw mode only while a prompt is edited, so that at any other time Ctrl-C is a signal.
 
-use std::io::{BufRead, IsTerminal, Write, stdin};
+use std::io::{BufRead, IsTerminal, stdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ use rustyline::{
     Cmd, ConditionalEventHandler, Editor, Event, EventContext, EventHandler, KeyEvent, Movement, RepeatCount,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::show::out::is_terminal;
+use crate::show::write;
 
 /// What a person sees before what they type.
 pub(crate) const PROMPT: &str = "> ";
@@ -54,7 +57,7 @@ pub(crate) struct Input {
 impl Input {
     /// Begins to read when asked to.
     pub(crate) fn open() -> anyhow::Result<Self> {
-        let is_terminal = stdin().is_terminal() && std::io::stdout().is_terminal();
+        let is_terminal = stdin().is_terminal() && is_terminal();
         crate::terminal::remember();
         let (asks, asked) = channel();
         let (tell, typed) = unbounded_channel();
@@ -103,7 +106,7 @@ impl Input {
             self.is_reading = self.asks.send(ask).is_ok();
         } else if matches!(ask, Ask::Prompt) && self.is_terminal {
             // The line may be under way without a prompt before it.
-            let _ = std::io::stdout().write_all(PROMPT.as_bytes()).and_then(|()| std::io::stdout().flush());
+            let _ = write(PROMPT);
         }
         let typed = self.typed.recv().await;
         self.is_reading = false;

@@ -3,7 +3,6 @@
 //! Signals are heard on a thread of their own, and the cord is pulled right there: a terminal that has stopped taking
 //! output delays no stop, and no third Ctrl-C. A run at a server is told by a task of its own, so nothing waits here either.
 
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::Exit;
 use crate::how::How;
+use crate::show::out::write_last;
 
 /// How long a terminal is waited for to take the last words.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -190,11 +190,7 @@ fn leave(last_words: Option<String>) -> ! {
     if let Some(words) = last_words {
         let (said, heard) = std::sync::mpsc::channel();
         let say = move || {
-            // A line that is being written is whole, and nobody begins another.
-            let mut out = std::io::stdout().lock();
-            let _ = out.flush();
-            std::mem::forget(out);
-            let _ = writeln!(anstream::stderr(), "\n{words}");
+            write_last(&words);
             // Who waits may have left already.
             let _ = said.send(());
         };

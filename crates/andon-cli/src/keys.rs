@@ -10,7 +10,7 @@ use crate::Exit;
 use crate::args::{CreateKeyArgs, KeyPlace, KeysArgs, KeysCommand, RevokeKeyArgs};
 use crate::client::Place;
 use crate::db::{Db, For};
-use crate::show::{Style, Table, aside, plain, when, write, write_line};
+use crate::show::{Style, Table, aside, plain_line, when, write, write_line};
 
 /// Makes, lists or takes back keys.
 pub(crate) async fn keys(args: &KeysArgs) -> anyhow::Result<Exit> {
@@ -61,7 +61,7 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
         }
         return Ok(write_line(&told.to_string())?);
     }
-    let (id, name, scopes) = (&info.id, plain(&info.name), info.scopes.join(", "));
+    let (id, name, scopes) = (&info.id, plain_line(&info.name), info.scopes.join(", "));
     let end = info.expires_at.map_or_else(String::new, |end| format!(" until {}", when::utc(end)));
     aside(&format!("The key {id} of {name} allows {scopes}{end}. It is shown this once:\n"));
     Ok(write_line(&key)?)
@@ -92,7 +92,7 @@ async fn read(db: &Db) -> anyhow::Result<Vec<KeyInfo>> {
     let keys = Keys::read(journal.shelf()).await?;
     for warning in keys.warnings() {
         let stop = Style::STOP;
-        aside(&format!("{stop}warning:{stop:#} {}\n", plain(warning)));
+        aside(&format!("{stop}warning:{stop:#} {}\n", plain_line(warning)));
     }
     Ok(keys.list())
 }
@@ -107,7 +107,7 @@ fn table(keys: &[KeyInfo]) -> String {
             (None, Some(end)) => format!("until {}", when::utc(end)),
             (None, None) => "yes".to_owned(),
         };
-        let names = [&key.id, &key.name, &key.user, &key.tenant].map(|name| plain(name).into());
+        let names = [&key.id, &key.name, &key.user, &key.tenant].map(|name| name.as_str().into());
         let rest = [key.scopes.join(" ").into(), when::utc(key.created_at).into(), is_good.into()];
         table.row(names.into_iter().chain(rest).collect());
     }
@@ -131,6 +131,6 @@ async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
         return Ok(write_line(&serde_json::to_string(&info)?)?);
     }
     let what = if info.scopes.iter().any(|scope| scope == Scope::Admin.as_str()) { "admin key" } else { "key" };
-    write(&format!("The {what} {} of {} opens nothing any more.\n", info.id, plain(&info.name)))?;
+    write(&format!("The {what} {} of {} opens nothing any more.\n", info.id, plain_line(&info.name)))?;
     Ok(())
 }

@@ -57,6 +57,8 @@ impl Exit {
 fn main() {
     // A tool's process has this very program as its supervisor: that comes before everything else.
     andon::init();
+    // Keys are in the environment, and tools are processes of the same user.
+    andon_tools::process::hide_memory();
     andon_tools::process::adopt_orphans();
     let args = config::parse();
     let exit = work(args).unwrap_or_else(|error| {
@@ -65,7 +67,7 @@ fn main() {
             return Exit::Completed;
         }
         let bad = Style::BAD;
-        show::aside(&format!("{bad}error:{bad:#} {error:#}\n"));
+        show::aside(&format!("{bad}error:{bad:#} {}\n", show::plain(&format!("{error:#}"))));
         Exit::Failed
     });
     // The thread that reads the terminal may be waiting for a line: leaving does not wait for it.

@@ -15,7 +15,7 @@ pub mod bedrock;
 pub(crate) mod event;
 pub mod gemini;
 mod loose;
-mod mend;
+pub(crate) mod mend;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;

@@ -5,6 +5,7 @@
 use memchr::memchr;
 
 use crate::decode::Frame;
+use crate::decode::mend::add_bytes;
 use crate::sse::{FrameTooLong, MAX_FRAME};
 
 /// A decoder of lines.
@@ -76,7 +77,8 @@ impl Lines {
         let data = match std::str::from_utf8(bytes) {
             Ok(text) => text,
             Err(_) => {
-                self.scratch = String::from_utf8_lossy(bytes).into_owned();
+                self.scratch.clear();
+                add_bytes(&mut self.scratch, bytes);
                 &self.scratch
             }
         };

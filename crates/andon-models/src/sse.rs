@@ -12,6 +12,7 @@ use std::ops::Range;
 use memchr::memchr2;
 
 use crate::decode::Frame;
+use crate::decode::mend::add_bytes;
 
 /// How many bytes a frame may have, unless told otherwise. The longest are those that have a whole answer in them once
 /// more. The longest answers have some hundred thousand tokens, about a megabyte of text, and JSON with its escapes, a
@@ -177,13 +178,13 @@ impl Sse {
             Data::None => self.data = Data::Line(line),
             Data::Line(first) => {
                 self.joined.clear();
-                add_lossy(&mut self.joined, self.buffer.get(first).unwrap_or_default());
+                add_bytes(&mut self.joined, self.buffer.get(first).unwrap_or_default());
                 self.joined.push('\n');
-                add_lossy(&mut self.joined, self.buffer.get(line).unwrap_or_default());
+                add_bytes(&mut self.joined, self.buffer.get(line).unwrap_or_default());
             }
             Data::Joined => {
                 self.joined.push('\n');
-                add_lossy(&mut self.joined, self.buffer.get(line).unwrap_or_default());
+                add_bytes(&mut self.joined, self.buffer.get(line).unwrap_or_default());
             }
         }
     }
@@ -240,14 +241,10 @@ fn text<'a>(bytes: &'a [u8], scratch: &'a mut String) -> &'a str {
         Ok(text) => text,
         Err(_) => {
             scratch.clear();
-            add_lossy(scratch, bytes);
+            add_bytes(scratch, bytes);
             scratch
         }
     }
-}
-
-fn add_lossy(text: &mut String, bytes: &[u8]) {
-    text.push_str(&String::from_utf8_lossy(bytes));
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! How many files the process may have open: each connection is one.
 
+use std::fs::File;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the number of files that this process may open as far as the system lets it, and tells how many that is; nothing
@@ -18,4 +20,38 @@ pub fn raise_file_limit() -> Option<u64> {
 /// How many files may be open.
 pub(crate) fn file_limit() -> usize {
     getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+/// How many files are open now; as many as a server usually has, where the system does not tell.
+pub(crate) fn open_files() -> usize {
+    const USUAL: usize = 24;
+    std::fs::read_dir("/proc/self/fd").map_or(USUAL, Iterator::count)
+}
+
+/// Files that are open for nothing, so that there is one for who comes when no more can be opened.
+pub(crate) struct Spares(Vec<File>);
+
+impl Spares {
+    const MOST: usize = 4;
+
+    pub(crate) fn new() -> Self {
+        let mut spares = Self(Vec::with_capacity(Self::MOST));
+        spares.put_back();
+        spares
+    }
+
+    /// Closes one, if there is one.
+    pub(crate) fn give_up_one(&mut self) -> bool {
+        self.0.pop().is_some()
+    }
+
+    /// Opens those that are missing, as far as that can be done.
+    pub(crate) fn put_back(&mut self) {
+        while self.0.len() < Self::MOST {
+            match File::open("/dev/null") {
+                Ok(file) => self.0.push(file),
+                Err(_) => return,
+            }
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -26,7 +26,8 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Refuses requests that are not meant for this server, or come from a page that may not call it.
 pub(crate) async fn guard(State(core): State<Shared>, request: Request, next: Next) -> Response {
-    let mut response = match check(request.headers(), request.uri().authority(), &core.options) {
+    let (method, headers) = (request.method(), request.headers());
+    let mut response = match check(method, headers, request.uri().authority(), &core.options) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -36,7 +37,7 @@ pub(crate) async fn guard(State(core): State<Shared>, request: Request, next: Ne
     response
 }
 
-fn check(headers: &HeaderMap, asked: Option<&Authority>, options: &Options) -> Result<(), Problem> {
+fn check(method: &Method, headers: &HeaderMap, asked: Option<&Authority>, options: &Options) -> Result<(), Problem> {
     let host = host(headers, asked)?;
     if !answers_to(&host, options) {
         let detail = "this server does not answer to that host: name it with --host, or ask for localhost";
@@ -44,7 +45,7 @@ fn check(headers: &HeaderMap, asked: Option<&Authority>, options: &Options) -> R
     }
     let is_foreign = match one(headers, header::ORIGIN)? {
         Some(origin) => !is_own(origin, &host) && !is_named(origin, options),
-        None => is_of_another_page(headers)?,
+        None => is_of_another_page(method, headers)?,
     };
     if !is_foreign {
         return Ok(());
@@ -105,15 +106,46 @@ pub(crate) fn is_named(origin: &str, options: &Options) -> bool {
     options.origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin))
 }
 
-/// Whether a browser says that something in a page of elsewhere asks, which is not somebody who follows a link.
-fn is_of_another_page(headers: &HeaderMap) -> Result<bool, Problem> {
-    let site = one(headers, FETCH_SITE)?.is_some_and(|site| matches!(site, "cross-site" | "same-site"));
-    Ok(site && one(headers, FETCH_MODE)? != Some("navigate"))
+/// Whether a browser says that something in a page of elsewhere asks. Somebody who follows a link from there to here may look,
+/// and do nothing: a form of another page is sent in just this way, and not every browser says whose it is.
+fn is_of_another_page(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
+    let is_elsewhere = one(headers, FETCH_SITE)?.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    let follows_a_link = one(headers, FETCH_MODE)? == Some("navigate") && method.is_safe();
+    Ok(is_elsewhere && !follows_a_link)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_page_may_link_here_and_do_nothing_else() {
+        let options = Options::default();
+        let passes = |method: Method, headers: &[(&'static str, &'static str)]| {
+            let all = headers.iter().chain(&[("host", "localhost:8000")]);
+            let headers = all.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            check(&method, &headers.collect(), None, &options).is_ok()
+        };
+        let (site, mode) = ("sec-fetch-site", "sec-fetch-mode");
+        for elsewhere in ["cross-site", "same-site", "somewhere-new"] {
+            assert!(passes(Method::GET, &[(site, elsewhere), (mode, "navigate")]), "a link from {elsewhere}");
+            for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+                assert!(!passes(method.clone(), &[(site, elsewhere), (mode, "navigate")]), "{method} from {elsewhere}");
+            }
+            for mode_of in ["cors", "no-cors", "websocket"] {
+                assert!(!passes(Method::GET, &[(site, elsewhere), (mode, mode_of)]), "{mode_of} from {elsewhere}");
+            }
+            assert!(!passes(Method::GET, &[(site, elsewhere)]), "a browser that does not say how");
+        }
+        for own in ["same-origin", "none"] {
+            assert!(passes(Method::POST, &[(site, own), (mode, "cors")]), "{own}");
+        }
+        // No browser: curl, and clients of ADK.
+        assert!(passes(Method::POST, &[]) && passes(Method::GET, &[]));
+        let own = ("origin", "http://localhost:8000");
+        assert!(passes(Method::POST, &[own, (site, "same-origin"), (mode, "navigate")]));
+        assert!(!passes(Method::POST, &[("origin", "null"), (site, "cross-site"), (mode, "navigate")]));
+    }
 
     #[test]
     fn it_answers_to_this_machine_and_to_the_names_it_was_given() {

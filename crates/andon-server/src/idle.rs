@@ -1,12 +1,16 @@
 //! A request's body that takes too long.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use http_body::Body as _;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::seats::Guest;
 
 /// How long a body may take.
 #[derive(Debug, Clone, Copy)]
@@ -49,11 +53,21 @@ pub(crate) struct TimedBody {
     end: Option<Instant>,
     /// Made when there is something to wait for: most bodies come with their head.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Who sends it, if it comes over a reserved seat: told when all of it is here.
+    guest: Option<Arc<Guest>>,
 }
 
 impl TimedBody {
-    pub(crate) fn new(body: Body, patience: Patience) -> Self {
-        Self { body, patience, end: None, timer: None }
+    pub(crate) fn new(body: Body, patience: Patience, guest: Option<Arc<Guest>>) -> Self {
+        let timed = Self { body, patience, end: None, timer: None, guest };
+        timed.tell_if_all_is_here();
+        timed
+    }
+
+    fn tell_if_all_is_here(&self) {
+        if let Some(guest) = self.guest.as_ref().filter(|_| self.body.is_end_stream()) {
+            guest.has_asked();
+        }
     }
 }
 
@@ -64,6 +78,10 @@ impl http_body::Body for TimedBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             self.timer = None;
+            match &frame {
+                Some(_) => self.tell_if_all_is_here(),
+                None => self.guest.iter().for_each(|guest| guest.has_asked()),
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let Patience { idle, total } = self.patience;

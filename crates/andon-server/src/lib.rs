@@ -23,6 +23,7 @@
 mod access;
 mod adk;
 mod admission;
+mod answers;
 mod api;
 mod apps;
 mod auth;
@@ -85,6 +86,7 @@ pub use serve::{ServeError, has_page, has_web_page};
 pub use shutdown::{Serving, ShutDown};
 
 use crate::admission::Admission;
+use crate::answers::Answers;
 use crate::auth::Auth;
 use crate::budget::Budget;
 use crate::feeds::Feeds;
@@ -112,6 +114,8 @@ pub(crate) struct Core {
     pub(crate) feeds: Feeds,
     /// Room for what clients send.
     pub(crate) bodies: Budget,
+    /// Room for what clients are answered.
+    pub(crate) answers: Answers,
     /// Artifacts of a session, or of a user, are saved and deleted one after the other.
     pub(crate) artifacts: Turns,
     /// Requests that are starting runs.
@@ -159,6 +163,7 @@ impl Server {
             presence: Presence::default(),
             feeds: Feeds::default(),
             bodies: Budget::new(&options),
+            answers: Answers::new(&options),
             artifacts: Turns::default(),
             creating: places(options.max_creating),
             cancelling: places(options.max_cancelling),

@@ -52,6 +52,11 @@ pub struct Options {
     pub max_waiting: usize,
     /// How many conversations may be shown at one time, each until it has been sent: they are large.
     pub max_showing: usize,
+    /// How many whole sessions may be read from the journal at one time. One more waits for its place.
+    pub max_reading: usize,
+    /// Bytes of large answers that may be held until clients have read them, and as much again of small ones. One that is
+    /// larger than this by itself is held if it is the only one.
+    pub max_answers: usize,
     /// A sign of life on a feed on which nothing happens.
     pub heartbeat: Duration,
     /// How long a cancel waits until it is durable before it says that it is not.
@@ -120,6 +125,8 @@ impl Default for Options {
             max_cancelling: 1_024,
             max_waiting: 1_024,
             max_showing: 4,
+            max_reading: 8,
+            max_answers: 64 << 20,
             heartbeat: Duration::from_secs(15),
             record_patience: Duration::from_secs(1),
             wait: Duration::from_secs(30),

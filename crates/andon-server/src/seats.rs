@@ -5,12 +5,21 @@
 //! 1. However many connections are open, a few more are let in, and on those the cord can be pulled, the line be held and the
 //!    server's health be asked for. Nothing else is served there, so that nothing else fills them.
 //!    Nobody waits there for runs to settle, either.
-//! 2. A seat is given back when its socket is closed, however that came about.
+//! 2. Whoever comes gets one of those, if anybody sits there who has not sent a whole request: the one who has sat there the
+//!    longest leaves. So a flood of those who say nothing, or do not go on, keeps out nobody who asks at once.
+//! 3. A seat is given back when its socket is closed, however that came about.
+//! 4. There are no more seats than files that can be opened, less those that the server has open and those that its work
+//!    needs.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -35,43 +44,143 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// What is asked for, as far as the process may open files. A quarter of them is for the journal, tools and models.
-    pub(crate) fn new(usual: usize, reserved: usize, files: usize) -> Self {
-        let reserved = reserved.min(files / 8);
-        Self { usual: usual.min(files - files / 4 - reserved), reserved }
+    /// What is asked for, as far as the process may open files, of which some are `open` already. A quarter of them is for
+    /// the journal, tools and models, and no fewer than [`WORK`] (invariant 4).
+    pub(crate) fn new(usual: usize, reserved: usize, files: usize, open: usize) -> Self {
+        let own = open.saturating_add(WORK).max(files / 4);
+        let free = files.saturating_sub(own).max(FEWEST);
+        let reserved = reserved.min((files / 8).min(free - 1));
+        Self { usual: usual.min(free - reserved), reserved }
+    }
+}
+
+/// How many files the work of a server takes at least, beyond those that it has open when it begins.
+const WORK: usize = 16;
+/// So many seats there are in any case: who cannot even have these cannot be served at all.
+const FEWEST: usize = 4;
+/// How long it is waited until somebody who was told to leave has left. It takes no longer, unless the machine is very busy.
+const LEAVING: Duration = Duration::from_millis(200);
+
+/// All seats.
+#[derive(Clone)]
+pub(crate) struct Seats {
+    core: Shared,
+    room: Room,
+    reserved: Arc<Mutex<Vec<Arc<Guest>>>>,
+    left: Arc<Notify>,
+}
+
+/// Who sits on a reserved seat.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    sent: Mutex<Sent>,
+    leave: CancellationToken,
+}
+
+/// How much of a request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sent {
+    Nothing,
+    Head,
+    /// It is being answered.
+    All,
+}
+
+impl Guest {
+    fn new() -> Self {
+        Self { sent: Mutex::new(Sent::Nothing), leave: CancellationToken::new() }
+    }
+
+    /// The head of a request has come.
+    pub(crate) fn asks(&self) {
+        *self.sent.lock() = Sent::Head;
+    }
+
+    /// All of the request has come: from here on nobody takes the seat away.
+    pub(crate) fn has_asked(&self) {
+        *self.sent.lock() = Sent::All;
+    }
+
+    /// It was answered.
+    pub(crate) fn was_answered(&self) {
+        *self.sent.lock() = Sent::Nothing;
+    }
+
+    /// Waits until somebody else is to have the seat.
+    pub(crate) async fn told_to_leave(&self) {
+        self.leave.cancelled().await;
+    }
+}
+
+impl Seats {
+    pub(crate) fn new(core: &Shared, room: Room) -> Self {
+        Self { core: Arc::clone(core), room, reserved: Arc::default(), left: Arc::default() }
+    }
+
+    /// Takes a seat; nothing if even the reserved ones are taken.
+    pub(crate) fn take(&self) -> Option<Seat> {
+        let taken = self.core.counts.connections.fetch_add(1, Ordering::Relaxed);
+        let taken = usize::try_from(taken).unwrap_or(usize::MAX);
+        let guest = (taken >= self.room.usual).then(|| Arc::new(Guest::new()));
+        if let Some(guest) = &guest {
+            self.reserved.lock().push(Arc::clone(guest));
+        }
+        // Given back by the drop, if it was none.
+        let seat = Seat { seats: self.clone(), guest };
+        (taken < self.room.usual.saturating_add(self.room.reserved)).then_some(seat)
+    }
+
+    /// Takes a seat, if need be the one of somebody who has not asked for anything yet (invariant 2).
+    pub(crate) async fn make_room(&self) -> Option<Seat> {
+        let seat = self.take();
+        if seat.is_some() || !self.free_one().await {
+            return seat;
+        }
+        self.take()
+    }
+
+    /// Takes a reserved seat away from who has sent the least of a request, and of those from who came first. False if all
+    /// of them have asked.
+    pub(crate) async fn free_one(&self) -> bool {
+        let left = self.left.notified();
+        {
+            let guests = self.reserved.lock();
+            let here = guests.iter().filter(|guest| !guest.leave.is_cancelled());
+            let least = here.min_by_key(|guest| *guest.sent.lock());
+            let Some(guest) = least.filter(|guest| *guest.sent.lock() != Sent::All) else { return false };
+            guest.leave.cancel();
+        }
+        // Until its socket is closed its file is open.
+        timeout(LEAVING, left).await.is_ok()
     }
 }
 
 /// A place among the connections.
 pub(crate) struct Seat {
-    core: Shared,
-    is_reserved: bool,
+    seats: Seats,
+    guest: Option<Arc<Guest>>,
 }
 
 impl Seat {
-    /// Takes a seat; nothing if even the reserved ones are taken.
-    pub(crate) fn take(core: &Shared, room: Room) -> Option<Self> {
-        let taken = core.counts.connections.fetch_add(1, Ordering::Relaxed);
-        let taken = usize::try_from(taken).unwrap_or(usize::MAX);
-        // Given back by the drop, if it was none.
-        let seat = Self { core: Arc::clone(core), is_reserved: taken >= room.usual };
-        (taken < room.usual.saturating_add(room.reserved)).then_some(seat)
-    }
-
-    pub(crate) fn is_reserved(&self) -> bool {
-        self.is_reserved
+    /// Who sits here, if it is a reserved seat.
+    pub(crate) fn guest(&self) -> Option<&Arc<Guest>> {
+        self.guest.as_ref()
     }
 
     /// How long the head of a request may take here.
     pub(crate) fn head_time(&self) -> Duration {
-        let usual = self.core.options.head_time.min(FOR_EVER);
-        if self.is_reserved { usual.min(HURRY) } else { usual }
+        let usual = self.seats.core.options.head_time.min(FOR_EVER);
+        if self.guest.is_some() { usual.min(HURRY) } else { usual }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.core.counts.connections.fetch_sub(1, Ordering::Relaxed);
+        self.seats.core.counts.connections.fetch_sub(1, Ordering::Relaxed);
+        if let Some(guest) = &self.guest {
+            self.seats.reserved.lock().retain(|other| !Arc::ptr_eq(other, guest));
+            self.seats.left.notify_waiters();
+        }
     }
 }
 
@@ -126,9 +235,37 @@ mod tests {
 
     #[test]
     fn there_are_never_more_seats_than_files() {
-        assert_eq!(Room::new(25_000, 256, 1 << 20), Room { usual: 25_000, reserved: 256 });
-        assert_eq!(Room::new(25_000, 256, 1_024), Room { usual: 640, reserved: 128 });
-        assert_eq!(Room::new(10, 2, usize::MAX), Room { usual: 10, reserved: 2 });
+        assert_eq!(Room::new(25_000, 256, 1 << 20, 20), Room { usual: 25_000, reserved: 256 });
+        assert_eq!(Room::new(25_000, 256, 1_024, 20), Room { usual: 640, reserved: 128 });
+        assert_eq!(Room::new(10, 2, usize::MAX, 20), Room { usual: 10, reserved: 2 });
+        assert_eq!(Room::new(25_000, 256, 64, 20), Room { usual: 20, reserved: 8 });
+        assert_eq!(Room::new(25_000, 256, 32, 20), Room { usual: 1, reserved: 3 });
+        assert_eq!(Room::new(0, 1, 1_024, 20), Room { usual: 0, reserved: 1 });
+    }
+
+    #[tokio::test]
+    async fn who_has_not_asked_makes_room_the_longest_there_first_and_who_has_asked_stays() {
+        let server = crate::Server::new(&andon::Runtime::builder().build(), crate::Options::default()).await.unwrap();
+        let seats = Seats::new(&server.core, Room { usual: 0, reserved: 3 });
+        let [first, second, third] = [(); 3].map(|()| Some(seats.take().unwrap()));
+        let guest = |seat: &Option<Seat>| Arc::clone(seat.as_ref().unwrap().guest().unwrap());
+        let guests = [guest(&first), guest(&second), guest(&third)];
+        guests[0].has_asked();
+        guests[1].asks();
+        let mut held = [first, second, third];
+        for (place, others) in [(2, [0, 1]), (1, [0, 0])] {
+            let making = seats.make_room();
+            let leaving = async {
+                guests[place].told_to_leave().await;
+                drop(held[place].take());
+            };
+            let (made, ()) = tokio::join!(making, leaving);
+            let made = made.expect("a seat is free");
+            made.guest().unwrap().has_asked();
+            held[place] = Some(made);
+            assert!(others.iter().all(|other| !guests[*other].leave.is_cancelled()));
+        }
+        assert!(seats.make_room().await.is_none(), "all have asked");
     }
 
     #[test]

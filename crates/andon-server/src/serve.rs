@@ -21,8 +21,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::files::file_limit;
-use crate::seats::{Reserved, Room, Seat};
+use crate::files::{Spares, file_limit, open_files};
+use crate::seats::{Guest, Reserved, Room, Seat, Seats};
 use crate::shutdown::Serving;
 use crate::socket::{Socket, Written};
 use crate::{Server, Shared};
@@ -97,13 +97,15 @@ impl Routers {
     }
 
     fn of(&self, seat: &Seat) -> Router {
-        if seat.is_reserved() { self.reserved.clone() } else { self.usual.clone() }
+        if seat.guest().is_some() { self.reserved.clone() } else { self.usual.clone() }
     }
 }
 
 async fn accept(core: Shared, listener: TcpListener, routers: Routers) {
     let options = &core.options;
-    let room = Room::new(options.max_connections, options.reserved_connections, file_limit());
+    let room = Room::new(options.max_connections, options.reserved_connections, file_limit(), open_files());
+    let seats = Seats::new(&core, room);
+    let mut spares = Spares::new();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -113,12 +115,15 @@ async fn accept(core: Shared, listener: TcpListener, routers: Routers) {
         match accepted {
             // Without a seat it is closed at once.
             Ok((stream, _)) => {
-                if let Some(seat) = Seat::take(&core, room) {
+                if let Some(seat) = seats.make_room().await {
                     let router = routers.of(&seat);
                     drop(core.spawn(connection(Arc::clone(&core), stream, seat, router)));
                 }
+                spares.put_back();
             }
-            // No more files can be opened, or the client is gone already: neither is helped by trying at once.
+            // No more files can be opened, or the client is gone already. The first is helped by a file that is kept for it, or
+            // by somebody who leaves; nothing by trying again at once.
+            Err(_) if spares.give_up_one() || seats.free_one().await => {}
             Err(_) => sleep(OUT_OF_FILES).await,
         }
     }
@@ -127,12 +132,23 @@ async fn accept(core: Shared, listener: TcpListener, routers: Routers) {
 async fn connection(core: Shared, stream: TcpStream, seat: Seat, router: Router) {
     let options = &core.options;
     let head_time = seat.head_time();
+    let guest = seat.guest().cloned();
     let written = Written::default();
     let socket = TokioIo::new(Socket::new(stream, seat, options.stalled, written.clone()));
     let router = TowerToHyperService::new(router);
+    let asking = guest.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(written.clone());
-        router.call(request)
+        if let Some(guest) = &asking {
+            guest.asks();
+            request.extensions_mut().insert(Arc::clone(guest));
+        }
+        let (answering, guest) = (router.call(request), asking.clone());
+        async move {
+            let answer = answering.await;
+            guest.inspect(|guest| guest.was_answered());
+            answer
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -147,7 +163,16 @@ async fn connection(core: Shared, stream: TcpStream, seat: Seat, router: Router)
         () = core.stopping.cancelled() => {}
         // Whatever ended it, the client is gone.
         _ = connection.as_mut() => return,
+        () = leaving(guest) => return,
     }
     connection.as_mut().graceful_shutdown();
     let _ = timeout(LAST_WORDS, connection).await;
+}
+
+/// Waits until somebody else is to have this seat; for ever if it is none of the reserved ones.
+async fn leaving(guest: Option<Arc<Guest>>) {
+    match guest {
+        Some(guest) => guest.told_to_leave().await,
+        None => std::future::pending().await,
+    }
 }

@@ -237,7 +237,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::seats::Room;
+    use crate::seats::{Room, Seats};
     use crate::{Options, Server};
 
     #[tokio::test]
@@ -246,7 +246,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _deaf = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let seat = Seat::take(&server.core, Room::new(1, 0, 100)).unwrap();
+        let seat = Seats::new(&server.core, Room::new(1, 0, 100, 0)).take().unwrap();
         let stalled = Duration::from_millis(300);
         let mut socket = Socket::new(stream, seat, stalled, Written::default());
         assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
@@ -279,7 +279,7 @@ mod tests {
         narrow.set_recv_buffer_size(4 << 10).unwrap();
         let _deaf = narrow.connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let seat = Seat::take(&server.core, Room::new(1, 0, 100)).unwrap();
+        let seat = Seats::new(&server.core, Room::new(1, 0, 100, 0)).take().unwrap();
         let written = Written::default();
         let mut socket = Socket::new(stream, seat, Duration::from_millis(300), written.clone());
         while socket.write_all(&[b'x'; 1 << 10]).await.is_ok() {}

@@ -146,6 +146,28 @@ async fn a_call_of_an_unknown_tool_is_answered_with_the_names_of_the_known_ones(
 }
 
 #[tokio::test(start_paused = true)]
+async fn arguments_with_half_a_character_are_not_changed_into_others_and_the_model_is_told() {
+    for (arguments, half) in [
+        (r#"{"n": 1, "x": "a\ud800b"}"#, r"\ud800"),
+        (r#"{"x": "\ud83d\ude00\uDE00"}"#, r"\uDE00"),
+        (r#"{"\udfff": 1}"#, r"\udfff"),
+        (r#"{"x": "\\\ud83d\n"}"#, r"\ud83d"),
+        (r#"{"x": "\ud83d\ud83d\ude00"}"#, r"\ud83d"),
+    ] {
+        let (_, outcome, history, log) = play(call("x", "look", arguments)).await;
+        assert_eq!((outcome.stop_reason(), log.started()), ("end_turn", 0), "{arguments}");
+        let told = result_of(&history, "x").to_text();
+        assert!(told.contains(&format!("half a character in them, {half},")), "{arguments}: {told}");
+        assert_eq!(outcome.receipt.calls[0].refused, Some(Refusal::BadArguments));
+    }
+    // A whole one, and one that is only spoken of.
+    for arguments in [r#"{"x": "\ud83d\ude00"}"#, r#"{"x": "\\ud800"}"#] {
+        let (.., log) = play(call("x", "look", arguments)).await;
+        assert_eq!(log.started(), 1, "{arguments}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn arguments_that_are_no_json_or_break_the_schema_are_told_to_the_model() {
     let deep = "[".repeat(100_000);
     let cases = [

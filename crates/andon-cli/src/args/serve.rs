@@ -116,6 +116,9 @@ pub(crate) struct LimitArgs {
     /// Bytes of a request's body.
     #[arg(long, value_name = "BYTES", default_value_t = usual().max_body)]
     max_body: usize,
+    /// Bytes of large answers, such as whole sessions, that are held until their clients have read them.
+    #[arg(long, value_name = "BYTES", default_value_t = usual().max_answers)]
+    max_answers: usize,
     /// Bytes of a message that comes in over a WebSocket.
     #[arg(long, value_name = "BYTES", default_value_t = usual().max_frame)]
     max_frame: usize,
@@ -176,6 +179,7 @@ impl ServeArgs {
             max_feeds_of_user: limits.max_feeds_per_user,
             max_connections: limits.max_connections,
             max_body: limits.max_body,
+            max_answers: limits.max_answers,
             max_frame: limits.max_frame,
             head_time: limits.head_time.0,
             body_idle: limits.body_idle.0,
@@ -297,7 +301,7 @@ mod tests {
     #[test]
     fn every_limit_arrives_where_it_belongs() {
         let words = "serve --drain 0s --settle 1s --max-runs 2 --max-runs-per-user 3 --max-feeds 4 \
-            --max-feeds-per-user 5 --max-connections 6 --max-body 7 --max-frame 8 --head-time 9s --body-idle 10s \
+            --max-feeds-per-user 5 --max-connections 6 --max-body 7 --max-answers 15 --max-frame 8 --head-time 9s --body-idle 10s \
             --body-time 20s --stalled 11s --heartbeat 12s --remember 13s \
             --adk-on-disconnect 14s --host a.example --host b.example --origin https://c.example";
         let options = served(&words.split_whitespace().collect::<Vec<_>>()).server_options().unwrap();
@@ -311,6 +315,7 @@ mod tests {
             max_feeds_of_user: 5,
             max_connections: 6,
             max_body: 7,
+            max_answers: 15,
             max_frame: 8,
             head_time: seconds(9),
             body_idle: seconds(10),

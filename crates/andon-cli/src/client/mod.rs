@@ -28,7 +28,7 @@ use serde::de::DeserializeOwned;
 
 use self::forms::Problem;
 use crate::db::program;
-use crate::show::plain;
+use crate::show::plain_line;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -181,8 +181,8 @@ impl Client {
             Ok(problem) => {
                 let detail = match status {
                     StatusCode::UNAUTHORIZED => format!("{NO_KEY}{}", self.way_out()),
-                    StatusCode::FORBIDDEN => format!("{}{}", plain(&problem.detail), self.way_out()),
-                    _ => plain(&problem.detail),
+                    StatusCode::FORBIDDEN => format!("{}{}", plain_line(&problem.detail), self.way_out()),
+                    _ => plain_line(&problem.detail),
                 };
                 Err(ClientError::Refused(Box::new(Problem { detail, ..problem })))
             }
@@ -202,7 +202,7 @@ impl Client {
     }
 
     fn strange(&self, why: String) -> ClientError {
-        ClientError::Strange { server: Arc::clone(&self.shown), why: plain(&why) }
+        ClientError::Strange { server: Arc::clone(&self.shown), why: plain_line(&why) }
     }
 
     /// The connection gave nothing, for a reason of our own.

@@ -1,7 +1,6 @@
 //! `andon config`: a file with every flag in it, to begin with.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
@@ -9,10 +8,11 @@ use super::settings::{flags, is_aim};
 use super::{SHARED, VARIABLE, usual_path};
 use crate::Exit;
 use crate::args::Args;
+use crate::show::out::write_own;
 
 /// Writes the file to standard output.
 pub(crate) fn print() -> anyhow::Result<Exit> {
-    std::io::stdout().write_all(example()?.as_bytes())?;
+    write_own(example()?.as_bytes())?;
     Ok(Exit::Completed)
 }
 

@@ -27,7 +27,6 @@ mod line;
 mod settings;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
@@ -35,7 +34,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 use self::line::Said;
 use crate::args::Args;
-use crate::show::Style;
+use crate::show::{Style, aside};
 pub(crate) use example::print;
 
 /// The variable that names the file.
@@ -74,7 +73,7 @@ fn with_file(said: &Said) -> Result<clap::Command, clap::Error> {
         Err(why) if said.file.is_none() && is_one_of(&NEEDED) => {
             let stop = Style::STOP;
             // Where it cannot be said, what was asked for is done all the same.
-            let _ = writeln!(anstream::stderr(), "{stop}warning:{stop:#} {why}; this goes on without the file");
+            aside(&format!("{stop}warning:{stop:#} {why}; this goes on without the file\n"));
             Ok(plain)
         }
         applied => applied.map_err(|why| Args::command().error(ErrorKind::ValueValidation, why)),

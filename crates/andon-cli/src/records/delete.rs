@@ -1,6 +1,6 @@
 //! `andon delete`.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use andon::{Cancel, RunInfo, SessionKey};
 use anyhow::bail;
@@ -11,7 +11,7 @@ use crate::args::DeleteArgs;
 use crate::client::Place;
 use crate::db::{Db, For};
 use crate::how::who;
-use crate::show::session_shown;
+use crate::show::{plain_line, session_shown};
 
 /// Deletes a session.
 pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<Exit> {
@@ -52,11 +52,9 @@ fn is_meant(runs: &[RunInfo], key: &SessionKey) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("nobody can be asked here whether to delete session {name}: say --yes");
     }
-    let first = runs.last().map_or_else(String::new, |run| format!(" (“{}”)", run.title));
-    let mut out = anstream::stdout();
+    let first = runs.last().map_or_else(String::new, |run| format!(" (“{}”)", plain_line(&run.title)));
     let count = if runs.len() == 1 { "its run".to_owned() } else { format!("its {} runs", runs.len()) };
-    write!(out, "Delete session {name}{first} and {count} for ever? [y/N] ")?;
-    out.flush()?;
+    write(&format!("Delete session {name}{first} and {count} for ever? [y/N] "))?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))

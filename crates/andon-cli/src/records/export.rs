@@ -10,6 +10,7 @@ use super::open_session;
 use crate::Exit;
 use crate::args::ExportArgs;
 use crate::db::Db;
+use crate::show::out::write_lines;
 use crate::show::{aside, session_shown};
 
 /// Writes all of a session as JSON Lines.
@@ -19,9 +20,7 @@ pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
     let lines = runtime.export(&key).await?.context("the session was deleted meanwhile")?;
     match &args.out {
         None => {
-            let mut out = std::io::stdout().lock();
-            out.write_all(lines.as_bytes())?;
-            out.flush()?;
+            write_lines(&lines)?;
         }
         Some(path) => {
             write_whole(path, &lines).with_context(|| format!("{} cannot be written", path.display()))?;

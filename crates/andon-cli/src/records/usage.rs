@@ -8,7 +8,7 @@ use super::{nothing_recorded, where_it_is, width, write};
 use crate::Exit;
 use crate::args::UsageArgs;
 use crate::client::Place;
-use crate::show::{Cell, Style, Table, write_line};
+use crate::show::{Cell, Style, Table, plain_line, write_line};
 
 /// Tells how good the estimates have been.
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<Exit> {
@@ -92,7 +92,7 @@ fn warnings(standing: &[Standing]) -> String {
         format!(
             "\n{stop}warning:{stop:#} {} counts otherwise than before: its tokenizer seems to have changed. Its estimates are \
              worse until a few more calls have come to their end.\n",
-            model.model
+            plain_line(&model.model)
         )
     });
     let hidden = standing.iter().any(|model| model.hides_reasoning).then(|| {

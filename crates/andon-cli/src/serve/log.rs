@@ -15,6 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
 
 use crate::args::{LogFormat, TelemetryArgs};
+use crate::show::out::write_log;
 
 /// How many lines may be unread.
 const UNREAD: usize = 4_096;
@@ -67,7 +68,7 @@ impl Lines {
     fn new() -> anyhow::Result<Self> {
         let (lines, unread) = sync_channel::<Vec<u8>>(UNREAD);
         let thread = std::thread::Builder::new().name("andon-log".to_owned());
-        let write = move || unread.iter().for_each(|line| drop(io::stderr().lock().write_all(&line)));
+        let write = move || unread.iter().for_each(|line| drop(write_log(&line)));
         thread.spawn(write).context("no thread for the log")?;
         Ok(Self(lines))
     }

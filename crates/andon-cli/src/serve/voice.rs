@@ -5,13 +5,12 @@
 //! 1. Nothing waits for who reads: a terminal that was paused, or a pipe that nobody empties, delays no stop and no request.
 //! 2. What is said on one stream comes in order. If too much is unread, what is newest is dropped.
 
-use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::show::Style;
+use crate::show::{Style, aside, plain, write};
 
 /// How many lines may be unread.
 const UNREAD: usize = 1_024;
@@ -35,11 +34,11 @@ impl Voice {
         // A server goes on when nobody reads.
         start(move || {
             let _until_written = writing;
-            said.iter().for_each(|text| drop(writeln!(anstream::stdout().lock(), "{text}")));
+            said.iter().for_each(|text| drop(write(&format!("{text}\n"))));
         })?;
         start(move || {
             let _until_written = is_writing;
-            complained.iter().for_each(|text| drop(writeln!(anstream::stderr().lock(), "{text}")));
+            complained.iter().for_each(|text| aside(&format!("{text}\n")));
         })?;
         Ok(Self { words, complaints, written })
     }
@@ -52,7 +51,7 @@ impl Voice {
     /// Says what went wrong.
     pub(super) fn complain(&self, text: &str) {
         let bad = Style::BAD;
-        let _ = self.complaints.try_send(format!("{bad}error:{bad:#} {text}"));
+        let _ = self.complaints.try_send(format!("{bad}error:{bad:#} {}", plain(text)));
     }
 
     /// Waits until all was said, if somebody listens.

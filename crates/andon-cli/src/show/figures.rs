@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use andon::{Figure, Provenance, Usage};
 
-use super::plain;
+use super::plain_line;
 use crate::client::forms::Cost;
 
 /// A number of tokens and how it is known. What is unknown is called so, and never 0.
@@ -34,7 +34,7 @@ fn bounds<N: Display + Default + PartialEq>(low: Option<N>, high: Option<N>) -> 
 
 /// An amount of money, or the bounds that it lies in.
 pub(super) fn cost(cost: &Cost) -> String {
-    let currency = plain(&cost.currency);
+    let currency = plain_line(&cost.currency);
     match (cost.value, bounds(cost.low, cost.high)) {
         (Some(value), _) if cost.low == cost.value && cost.high == cost.value => format!("{value} {currency}"),
         (Some(value), Some(bounds)) => format!("{value} {currency} ({bounds})"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon::core::message::Cut;
 use andon::{Message, Part, Role};
 
-use super::{Style, one_line, result_line};
+use super::{Style, one_line, plain_line, result_line};
 
 /// A conversation, a line for each part of it.
 pub(crate) fn history(messages: &[Arc<Message>]) -> String {
@@ -26,9 +26,9 @@ fn told(message: &Message) -> String {
     for part in &message.parts {
         let line = match part {
             Part::Text { text } => one_line(text),
-            Part::Image(image) => format!("(an image: {})", image.media_type),
+            Part::Image(image) => format!("(an image: {})", plain_line(&image.media_type)),
             Part::Thinking { text, .. } => format!("{dim}(thought) {}{dim:#}", one_line(text)),
-            Part::ToolCall(call) => format!("→ {} {}", call.name, one_line(&call.arguments)),
+            Part::ToolCall(call) => format!("→ {} {}", plain_line(&call.name), one_line(&call.arguments)),
             Part::ToolResult(result) => format!("← {}", result_line(result)),
         };
         text.push_str(&format!("{bold}{who:>5}{bold:#}  {line}\n"));

@@ -1,11 +1,12 @@
 //! A run as lines of JSON: each item of its feed, and then its receipt.
 
-use std::io::{self, Write};
+use std::io;
 
 use andon::{FeedItem, Receipt, ToolCall};
 use serde_json::json;
 
-use super::plain;
+use super::out::{write_beside, write_line};
+use super::plain_line;
 use crate::follow::Listener;
 
 /// Standard output as lines of JSON.
@@ -28,7 +29,7 @@ impl Listener for JsonLines {
     }
 
     fn aside(&mut self, words: &str) -> io::Result<()> {
-        writeln!(io::stderr(), "{words}")
+        write_beside(&format!("{words}\n"))
     }
 }
 
@@ -45,24 +46,17 @@ impl Listener for Questions {
     }
 
     fn aside(&mut self, words: &str) -> io::Result<()> {
-        writeln!(io::stderr(), "{words}")
+        write_beside(&format!("{words}\n"))
     }
 }
 
 /// What the model wrote does nothing to the terminal but be shown.
 fn question(call: &ToolCall) -> String {
-    format!("May {} run with {}? [y/n] ", plain(&call.name), plain(&call.arguments))
+    format!("May {} run with {}? [y/n] ", plain_line(&call.name), plain_line(&call.arguments))
 }
 
 fn ask_aside(call: &ToolCall) -> io::Result<()> {
-    io::stderr().write_all(question(call).as_bytes())
-}
-
-/// Writes one line, at once.
-pub(crate) fn write_line(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
+    write_beside(&question(call))
 }
 
 #[cfg(test)]

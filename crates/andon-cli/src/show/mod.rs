@@ -4,6 +4,8 @@ mod figures;
 mod flow;
 mod history;
 mod json;
+pub(crate) mod out;
+mod plain;
 pub(crate) mod receipt;
 mod recovered;
 mod screen;
@@ -13,13 +15,13 @@ pub(crate) mod when;
 
 pub(crate) use figures::time;
 pub(crate) use history::history;
-pub(crate) use json::{JsonLines, Questions, write_line};
+pub(crate) use json::{JsonLines, Questions};
+pub(crate) use out::{aside, write, write_line};
+pub(crate) use plain::{plain, plain_line};
 pub(crate) use recovered::{recovered, session_shown};
 pub(crate) use screen::{Screen, Streams};
 pub(crate) use table::{Cell, Table};
 pub(crate) use transcript::{flowing, own_flowing, recap, transcript, with_command};
-
-use std::io::{self, Write};
 
 use anstyle::AnsiColor;
 
@@ -39,25 +41,6 @@ impl Style {
     pub(crate) const STOP: anstyle::Style = AnsiColor::Yellow.on_default().bold();
     /// It went wrong.
     pub(crate) const BAD: anstyle::Style = AnsiColor::Red.on_default().bold();
-}
-
-/// Writes to standard output, at once.
-pub(crate) fn write(text: &str) -> io::Result<()> {
-    let mut out = anstream::stdout();
-    out.write_all(text.as_bytes())?;
-    out.flush()
-}
-
-/// Says something beside the output. Where it cannot be said, what was asked for is done all the same.
-pub(crate) fn aside(text: &str) {
-    let mut out = anstream::stderr();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// A text that does nothing to a terminal but be shown: what was stored may be anybody's.
-pub(crate) fn plain(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-    text.chars().map(harmless).collect()
 }
 
 /// A text on one line, cut to a length that fits beside other things.

@@ -8,7 +8,7 @@ use andon::{Ending, Message, Outcome, Receipt, Verdict};
 
 use crate::client::forms::Cost;
 
-use super::{Style, figures, recovered::session_shown, when};
+use super::{Style, figures, plain, plain_line, recovered::session_shown, when};
 
 /// One line: how it ended, how long it took, what it used.
 pub(crate) fn short(outcome: &Outcome) -> String {
@@ -43,8 +43,8 @@ pub(crate) fn later(receipt: &Receipt, cost: Option<&Cost>, answer: Option<&Mess
     let ended = receipt.outcome.as_ref().map(|ending| heading(ending, receipt));
     let heading = ended.unwrap_or_else(|| heading_if_open.to_owned());
     let mut rows = Rows(format!("{heading}\n"));
-    rows.add("run", receipt.run.as_str());
-    rows.add("session", &session_shown(&receipt.session));
+    rows.add("run", &plain(receipt.run.as_str()));
+    rows.add("session", &plain(&session_shown(&receipt.session)));
     rows.add("began", &format!("{} UTC", when::utc(receipt.accepted_at)));
     rows.account(receipt, answer);
     rows.cost(cost);
@@ -55,6 +55,8 @@ struct Rows(String);
 
 impl Rows {
     fn add(&mut self, label: &str, text: &str) {
+        // Nothing in it makes a row of its own.
+        let text = text.replace('\n', " ");
         let dim = Style::DIM;
         self.0.push_str(&format!("  {dim}{label:<7}{dim:#} {text}\n"));
     }
@@ -88,7 +90,7 @@ impl Rows {
                 self.add("pending", &pending_words(awaited));
             }
         }
-        let leaked = if receipt.leaked.is_empty() { "nothing".to_owned() } else { receipt.leaked.join(", ") };
+        let leaked = if receipt.leaked.is_empty() { "nothing".to_owned() } else { plain(&receipt.leaked.join(", ")) };
         self.add("leaked", &leaked);
         if receipt.revision > 0 {
             self.add("revised", &format!("{} times after the end", receipt.revision));
@@ -113,18 +115,18 @@ pub(crate) fn pending_words(awaited: Awaited) -> String {
 fn heading(ending: &Ending, receipt: &Receipt) -> String {
     let (good, stop, bad) = (Style::GOOD, Style::STOP, Style::BAD);
     match ending {
-        Ending::Completed { stop } => format!("{good}✓ Completed{good:#} ({})", stop.as_str()),
+        Ending::Completed { stop } => format!("{good}✓ Completed{good:#} ({})", plain_line(stop.as_str())),
         Ending::Cancelled { .. } => format!("{stop}■ Stopped{stop:#} {}", who_and_why(receipt)),
-        Ending::Failed(failure) => format!("{bad}✗ Failed:{bad:#} {failure}"),
+        Ending::Failed(failure) => format!("{bad}✗ Failed:{bad:#} {}", plain_line(&failure.to_string())),
         Ending::Lost => format!("{bad}✗ Lost:{bad:#} the program that ran it ended"),
     }
 }
 
 fn who_and_why(receipt: &Receipt) -> String {
-    let by = receipt.by.as_deref().map_or_else(String::new, |by| format!("by {by}, "));
+    let by = receipt.by.as_deref().map_or_else(String::new, |by| format!("by {}, ", plain_line(by)));
     let reason = receipt.reason.map_or("unknown", |reason| reason.as_str());
     let forces: Vec<&str> = receipt.requests.iter().map(|request| request.force.as_str()).collect();
-    let note = receipt.note.as_deref().map_or_else(String::new, |note| format!(" ({note})"));
+    let note = receipt.note.as_deref().map_or_else(String::new, |note| format!(" ({})", plain_line(note)));
     format!("{by}reason: {reason}{note}, force: {}", forces.join(", then "))
 }
 
@@ -171,8 +173,8 @@ fn call_words(call: &CallAccount) -> String {
     };
     let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));
     let took = call.took_us.map_or_else(String::new, |us| format!(" after {}", figures::time(us)));
-    let notes: String = call.notes.iter().map(|note| format!("; {note}")).collect();
-    format!("{tool}{}{tool:#} {verdict}{took}{why}{notes}", call.tool)
+    let notes: String = call.notes.iter().map(|note| format!("; {}", plain(note))).collect();
+    format!("{tool}{}{tool:#} {verdict}{took}{why}{notes}", plain(&call.tool))
 }
 
 fn refusal_words(why: Refusal) -> &'static str {

@@ -1,13 +1,13 @@
 //! A run in the terminal, as it happens.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 use andon::core::event::{Approval, ModelEnd, ToolEnd};
 use andon::core::message::ResultStatus;
 use andon::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, ToolResult};
 
 use super::flow::Flow;
-use super::{Style, one_line, plain, receipt, result_line};
+use super::{Style, one_line, out, plain, plain_line, receipt, result_line};
 use crate::client::forms::Cost;
 use crate::follow::Listener;
 use crate::interrupt::was_pulled;
@@ -93,7 +93,7 @@ impl Screen {
         self.flow.set_width(crate::terminal::columns().map(|columns| columns.saturating_sub(1)));
         let text = self.flow.broken(text);
         match voice {
-            Voice::Answer => write_now(&mut anstream::stdout(), &text),
+            Voice::Answer => out::write_answer(&text),
             Voice::Thought | Voice::Tool => {
                 let dim = Style::DIM;
                 self.write_beside(&format!("{dim}{text}{dim:#}"))
@@ -108,22 +108,22 @@ impl Screen {
         }
         self.flow.line_ended();
         match self.voice {
-            Voice::Answer => write_now(&mut anstream::stdout(), "\n"),
+            Voice::Answer => out::write_answer("\n"),
             Voice::Thought | Voice::Tool => self.write_beside("\n"),
         }
     }
 
     fn write_beside(&mut self, text: &str) -> io::Result<()> {
         match self.streams {
-            Streams::Together => write_now(&mut anstream::stdout(), text),
-            Streams::Apart => write_now(&mut anstream::stderr(), text),
+            Streams::Together => out::write(text),
+            Streams::Apart => out::write_beside(text),
         }
     }
 
     fn delta(&mut self, delta: &Delta) -> io::Result<()> {
         match &delta.kind {
             // A program that reads the answer gets it as it is; a terminal would obey what is in it.
-            Kind::Text if io::stdout().is_terminal() => self.say(Voice::Answer, &plain(&delta.text)),
+            Kind::Text if out::is_terminal() => self.say(Voice::Answer, &plain(&delta.text)),
             Kind::Text => self.say(Voice::Answer, &delta.text),
             Kind::Thinking => self.say(Voice::Thought, &plain(&delta.text)),
             // A call is shown when its arguments are whole.
@@ -152,7 +152,7 @@ impl Screen {
             }),
             Event::ModelFinished { end: ModelEnd::Failed { failure }, .. } => {
                 let bad = Style::BAD;
-                self.note(&format!("{bad}The model call failed:{bad:#} {failure}"))
+                self.note(&format!("{bad}The model call failed:{bad:#} {}", plain_line(&failure.to_string())))
             }
             Event::BackoffStarted { delay_ms } => self.note(&format!("Trying again in {delay_ms} ms.")),
             _ => Ok(()),
@@ -161,7 +161,7 @@ impl Screen {
 
     fn call(&mut self, call: &ToolCall) -> io::Result<()> {
         self.calls.push(call.clone());
-        let (tool, name, arguments) = (Style::TOOL, &call.name, one_line(&call.arguments));
+        let (tool, name, arguments) = (Style::TOOL, plain_line(&call.name), one_line(&call.arguments));
         self.note(&format!("{tool}→ {name}{tool:#} {arguments}"))
     }
 
@@ -187,7 +187,7 @@ impl Screen {
 
     fn name_of(&self, call: &CallId) -> String {
         let known = self.calls.iter().rev().find(|known| known.id == *call);
-        known.map_or_else(|| call.to_string(), |known| known.name.clone())
+        known.map_or_else(|| plain_line(call.as_str()), |known| plain_line(&known.name))
     }
 
     /// Says that the stop has begun, where tools may take a while to end. Else the receipt is there at once.
@@ -223,9 +223,9 @@ impl Listener for Screen {
         self.is_asking = true;
         // Who says yes has seen what to: the line that announced the call may have been cut.
         if one_line(&call.arguments).ends_with('…') {
-            self.write_beside(&format!("{}\n", plain(&call.arguments)))?;
+            self.write_beside(&format!("{}\n", plain_line(&call.arguments)))?;
         }
-        self.write_beside(&format!("{stop}?{stop:#} May {} run? [y/n] ", call.name))
+        self.write_beside(&format!("{stop}?{stop:#} May {} run? [y/n] ", plain_line(&call.name)))
     }
 
     fn aside(&mut self, words: &str) -> io::Result<()> {
@@ -245,9 +245,4 @@ fn tool_word(end: ToolEnd, result: &ToolResult) -> &'static str {
         (ToolEnd::Leaked, _) => "leaked",
         (ToolEnd::Detached, _) => "goes on by itself",
     }
-}
-
-fn write_now(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    out.write_all(text.as_bytes())?;
-    out.flush()
 }

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
 
-use super::{Style as Looks, plain};
+use super::{Style as Looks, plain_line};
 
 /// One place in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct Cell {
 impl Cell {
     /// A text in a colour of its own.
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self { text: plain(&text.into()).replace('\n', " "), style }
+        Self { text: plain_line(&text.into()), style }
     }
 }
 

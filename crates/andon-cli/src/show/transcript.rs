@@ -7,7 +7,7 @@ use andon::{CallId, Message, Part, Role, ToolResult};
 
 use super::flow::Flow;
 use super::history::{cut_word, history};
-use super::{Style, one_line, plain, result_line};
+use super::{Style, one_line, plain, plain_line, result_line};
 
 /// A whole conversation.
 pub(crate) fn transcript(messages: &[Arc<Message>]) -> String {
@@ -51,9 +51,9 @@ fn told(message: &Message, all: &[Arc<Message>]) -> String {
         text.push_str(&match part {
             Part::Text { text } if message.role == Role::User => format!("{bold}> {}{bold:#}", plain(text)),
             Part::Text { text } => flowing(text),
-            Part::Image(image) => format!("(an image: {})", plain(&image.media_type)),
+            Part::Image(image) => format!("(an image: {})", plain_line(&image.media_type)),
             Part::Thinking { text, .. } => format!("{dim}{}{dim:#}\n", flowing(text).trim_end_matches('\n')),
-            Part::ToolCall(call) => format!("{tool}→ {}{tool:#} {}", plain(&call.name), one_line(&call.arguments)),
+            Part::ToolCall(call) => format!("{tool}→ {}{tool:#} {}", plain_line(&call.name), one_line(&call.arguments)),
             Part::ToolResult(result) => {
                 let name = name_of(&result.call, all);
                 format!("{tool}← {name}{tool:#} {}: {}", result_word(result), result_line(result))
@@ -93,7 +93,7 @@ fn flow() -> Flow {
 
 fn name_of(call: &CallId, all: &[Arc<Message>]) -> String {
     let known = all.iter().flat_map(|message| message.calls()).filter(|known| known.id == *call).last();
-    known.map_or_else(|| plain(call.as_str()), |known| plain(&known.name))
+    known.map_or_else(|| plain_line(call.as_str()), |known| plain_line(&known.name))
 }
 
 fn result_word(result: &ToolResult) -> &'static str {

@@ -4,7 +4,7 @@
 //!
 //! 1. A yes is to the arguments that were shown, and to no others: it goes with their digest.
 
-use std::io::{BufRead, IsTerminal, Write, stdin};
+use std::io::{BufRead, IsTerminal, stdin};
 
 use andon::State;
 use anyhow::{Context, bail};
@@ -16,7 +16,8 @@ use crate::args::ApproveArgs;
 use crate::client::forms::{Awaited, RunView};
 use crate::client::{Client, Place};
 use crate::records::no_run;
-use crate::show::{Style, aside, plain, session_shown, write, write_line};
+use crate::show::out::write_beside;
+use crate::show::{Style, aside, plain_line, session_shown, write, write_line};
 
 /// Says yes or no to a call.
 pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
@@ -38,7 +39,7 @@ pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<Exit> {
     let (decision, word) = if is_yes { ("approve", "approved") } else { ("deny", "denied") };
     match args.json {
         true => write_line(&json!({"run_id": run.run_id, "call": call.call, "decision": decision}).to_string())?,
-        false => write(&format!("Call {} of run {} is {word}.\n", plain(call.call.as_str()), run.run_id))?,
+        false => write(&format!("Call {} of run {} is {word}.\n", plain_line(call.call.as_str()), run.run_id))?,
     }
     Ok(Exit::Completed)
 }
@@ -62,15 +63,15 @@ fn choose<'a>(client: &Client, run: &'a RunView, named: Option<&str>) -> anyhow:
 /// Shows what it is about: whoever decides has seen it (invariant 1).
 fn show(run: &RunView, call: &Awaited, is_asked: bool) -> std::io::Result<()> {
     let (tool, dim) = (Style::TOOL, Style::DIM);
-    let session = run.key().map_or_else(String::new, |key| format!(", session {}", session_shown(&key)));
-    let title = format!("{dim}run {}{session}: “{}”{dim:#}", run.run_id, plain(&run.title));
-    let call = format!("{tool}→ {}{tool:#} {}", plain(&call.tool), plain(&call.arguments));
+    let session = run.key().map_or_else(String::new, |key| format!(", session {}", plain_line(&session_shown(&key))));
+    let title = format!("{dim}run {}{session}: “{}”{dim:#}", run.run_id, plain_line(&run.title));
+    let call = format!("{tool}→ {}{tool:#} {}", plain_line(&call.tool), plain_line(&call.arguments));
     // Where a person is asked, it has to be seen.
-    let mut out = anstream::stderr();
+    let text = format!("{title}\n{call}\n");
     match is_asked {
-        true => writeln!(out, "{title}\n{call}").and_then(|()| out.flush()),
+        true => write_beside(&text),
         false => {
-            aside(&format!("{title}\n{call}\n"));
+            aside(&text);
             Ok(())
         }
     }
@@ -82,8 +83,7 @@ fn ask(call: &Awaited) -> anyhow::Result<bool> {
     }
     let stop = Style::STOP;
     loop {
-        write!(anstream::stderr(), "{stop}?{stop:#} May {} run? [y/n] ", plain(&call.tool))?;
-        anstream::stderr().flush()?;
+        write_beside(&format!("{stop}?{stop:#} May {} run? [y/n] ", plain_line(&call.tool)))?;
         let mut answer = String::new();
         if stdin().lock().read_line(&mut answer)? == 0 {
             bail!("nothing was decided: the call waits on");

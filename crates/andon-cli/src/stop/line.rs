@@ -8,7 +8,7 @@ use crate::Exit;
 use crate::args::{HoldArgs, LineArgs, LineCommand, LineScope, LineStatus};
 use crate::client::Client;
 use crate::client::forms::{Hold, LineView};
-use crate::show::{Style, plain, when, write, write_line};
+use crate::show::{Style, plain_line, when, write, write_line};
 
 /// Holds the line, opens it, or tells how it stands.
 pub(crate) async fn line(args: &LineArgs) -> anyhow::Result<Exit> {
@@ -109,7 +109,7 @@ fn tell_still_held(line: &LineView, scope: &LineScope, client: &Client) -> anyho
 
 fn words(hold: &Hold) -> String {
     let stop = Style::STOP;
-    let why = hold.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", plain(reason)));
-    let (on, by, since) = (plain(&hold.words()), plain(&hold.by), when::ago(hold.since));
+    let why = hold.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", plain_line(reason)));
+    let (on, by, since) = (plain_line(&hold.words()), plain_line(&hold.by), when::ago(hold.since));
     format!("{stop}■{stop:#} The line is held {on} (by {by}, {since}){why}")
 }

@@ -3,7 +3,7 @@
 use andon::{Ending, State};
 
 use crate::client::forms::Cancelled;
-use crate::show::{Style, time};
+use crate::show::{Style, plain_line, time};
 
 /// How many runs have a sentence of their own.
 const TOLD: usize = 20;
@@ -67,7 +67,7 @@ fn summary(runs: &[Cancelled], took: Option<u64>) -> String {
         return format!("{count} cancelled; {settled} have settled so far.");
     }
     let leaked: Vec<&str> = runs.iter().flat_map(|run| &run.leaked).map(String::as_str).collect();
-    let leaked = if leaked.is_empty() { "none".to_owned() } else { leaked.join(", ") };
+    let leaked = if leaked.is_empty() { "none".to_owned() } else { plain_line(&leaked.join(", ")) };
     format!("{count} cancelled, all settled{took}, leaked: {leaked}.")
 }
 

@@ -1,6 +1,5 @@
 //! Waiting for runs to settle, with a sign of life for whoever watches the terminal.
 
-use std::io::{IsTerminal, Write, stderr};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use tokio::time::{Instant, interval};
 
 use crate::client::forms::Cancelled;
 use crate::client::{Client, RemoteRun};
+use crate::show::out::{is_terminal_beside, write_over};
 use crate::show::{Style, time};
 
 /// How often the sign of life moves.
@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Waits, and says so if a person looks.
 pub(super) async fn while_waiting<T>(what: &str, work: impl Future<Output = T>) -> T {
-    if !stderr().is_terminal() {
+    if !is_terminal_beside() {
         return work.await;
     }
     let (began, mut ticks, mut work) = (Instant::now(), interval(TICK), pin!(work));
@@ -24,21 +24,15 @@ pub(super) async fn while_waiting<T>(what: &str, work: impl Future<Output = T>) 
         tokio::select! {
             biased;
             done = work.as_mut() => {
-                show("");
+                write_over("");
                 return done;
             }
             _ = ticks.tick() => {
                 let (dim, so_far) = (Style::DIM, micros(began.elapsed()));
-                show(&format!("{dim}{what} … {}{dim:#}", time(so_far)));
+                write_over(&format!("{dim}{what} … {}{dim:#}", time(so_far)));
             }
         }
     }
-}
-
-/// Puts a text in the place of the last one. A terminal that is gone sees nothing.
-fn show(text: &str) {
-    let mut out = anstream::stderr();
-    let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
 }
 
 pub(super) fn micros(time: Duration) -> u64 {

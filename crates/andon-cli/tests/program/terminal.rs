@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -12,34 +12,59 @@ use serde_json::json;
 use crate::child::command;
 use crate::served::Served;
 
-/// The program in a terminal of so many columns.
-struct Terminal {
-    child: Child,
+/// A terminal of so many columns: our side of it, and the program's.
+fn open_terminal(columns: u16) -> (File, File) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&ours, size).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = File::from(open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
+    (File::from(ours), theirs)
+}
+
+/// The program in a terminal.
+pub(crate) struct Terminal {
+    pub(crate) child: Child,
     keys: File,
-    seen: String,
+    pub(crate) seen: String,
 }
 
 impl Terminal {
     fn start(db: &str, columns: u16, args: &[&str]) -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&ours).unwrap();
-        unlockpt(&ours).unwrap();
-        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&ours, size).unwrap();
-        let name = ptsname(&ours, Vec::new()).unwrap();
-        let theirs = File::from(open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
         let mut command = command(db, args);
-        command.env("TERM", "xterm").env("NO_COLOR", "1").stdin(theirs.try_clone().unwrap());
-        let child = command.stdout(theirs.try_clone().unwrap()).stderr(theirs).spawn().unwrap();
-        Self { child, keys: File::from(ours), seen: String::new() }
+        command.env("NO_COLOR", "1");
+        Self::of(command, columns)
     }
 
-    fn press(&mut self, keys: &str) {
+    /// One that takes colours, and is wide.
+    pub(crate) fn coloured(db: &str, args: &[&str]) -> Self {
+        Self::of(command(db, args), 400)
+    }
+
+    /// One that shows what a program writes which is typed to through a pipe.
+    pub(crate) fn of_piped(mut command: Command, typed: &str) -> Self {
+        let (keys, theirs) = open_terminal(400);
+        command.env("TERM", "xterm").stdin(Stdio::piped());
+        let mut child = command.stdout(theirs.try_clone().unwrap()).stderr(theirs).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+        Self { child, keys, seen: String::new() }
+    }
+
+    pub(crate) fn of(mut command: Command, columns: u16) -> Self {
+        let (keys, theirs) = open_terminal(columns);
+        command.env("TERM", "xterm").stdin(theirs.try_clone().unwrap());
+        let child = command.stdout(theirs.try_clone().unwrap()).stderr(theirs).spawn().unwrap();
+        Self { child, keys, seen: String::new() }
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Reads until this is on the screen, or all until the program is gone.
-    fn read_until(&mut self, text: Option<&str>) {
+    pub(crate) fn read_until(&mut self, text: Option<&str>) {
         let mut buffer = [0; 4096];
         while text.is_none_or(|text| !self.seen.contains(text)) {
             match self.keys.read(&mut buffer) {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::event::{DONE, Json, Kind, broke_off, one_more, told};
-use super::loose::{Count, Text};
+use super::loose::{Count, Text, arguments};
 use super::seen::{Seen, take};
 use super::{Decode, Frame};
 use crate::refusal::{is_overflow, is_retryable};
@@ -123,7 +123,7 @@ struct Delta<'a> {
     #[serde(borrow)]
     signature: Text<'a>,
     #[serde(borrow)]
-    partial_json: Text<'a>,
+    partial_json: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -235,8 +235,8 @@ impl Anthropic {
             "tool_use" => {
                 let index = one_more(&mut self.calls)?;
                 pieces.push_back(Piece::Call { id: new.id.or_empty(), name: new.name.or_empty() });
-                let whole = new.input.map(RawValue::get).filter(|input| !matches!(*input, "{}" | "null" | "\"\""));
-                Block::Call { index, whole: whole.map(str::to_owned) }
+                let whole = Some(arguments(new.input)).filter(|input| !matches!(input.as_str(), "{}" | ""));
+                Block::Call { index, whole }
             }
             _ => Block::Ignored,
         };
@@ -254,10 +254,11 @@ impl Anthropic {
             }
             Block::Call { index, whole } => {
                 let index = *index;
-                if !event.delta.partial_json.is_empty() {
+                let json = arguments(event.delta.partial_json);
+                if !json.is_empty() {
                     *whole = None;
+                    pieces.push_back(Piece::CallInput { index, json });
                 }
-                say(event.delta.partial_json, |json| Piece::CallInput { index, json }, pieces);
             }
             Block::Ignored => {}
         }

@@ -62,7 +62,7 @@ impl<'a> Json<'a> {
             Err(error) => error,
         };
         // A key that comes twice: the last counts.
-        let mend = || self.tree().filter(|_| error.is_data()).map(|tree| tree.to_string());
+        let mend = || tree(&self.data).filter(|_| error.is_data()).map(|tree| tree.to_string());
         match self.mended.get_or_init(mend) {
             Some(mended) => serde_json::from_str(mended).map_err(|error| unread(&error)),
             None => Err(unread(&error)),
@@ -71,15 +71,15 @@ impl<'a> Json<'a> {
 
     /// The error that this frame is, in the provider's words.
     pub(super) fn error(&self) -> Said {
-        self.tree().and_then(|tree| Said::read(&tree)).unwrap_or_default()
+        tree(&mend::as_words(&*self.data)).and_then(|tree| Said::read(&tree)).unwrap_or_default()
     }
+}
 
-    fn tree(&self) -> Option<Value> {
-        if self.data.len() > TREE {
-            return None;
-        }
-        serde_json::from_str(&self.data).ok()
+fn tree(data: &str) -> Option<Value> {
+    if data.len() > TREE {
+        return None;
     }
+    serde_json::from_str(data).ok()
 }
 
 /// Whether a frame is whole, as far as it can be known from its text.

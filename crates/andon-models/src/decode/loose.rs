@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::mend::{as_arguments, as_words};
+
 /// How the error begins that says that a list is too long.
 pub(super) const TOO_MANY: &str = "more than";
 
@@ -50,13 +52,13 @@ impl Text<'_> {
     }
 }
 
-/// A call's arguments: JSON, or the next bytes of it in a text.
+/// A call's arguments: JSON, or the next bytes of it in a text. No character in them is replaced by another.
 pub(super) fn arguments(sent: Option<&RawValue>) -> String {
     let sent = sent.map(RawValue::get).unwrap_or_default();
     match sent.as_bytes().first() {
-        Some(b'"') => serde_json::from_str(sent).unwrap_or_default(),
+        Some(b'"') => as_arguments(serde_json::from_str::<String>(sent).unwrap_or_default()).into_owned(),
         Some(b'n') | None => String::new(),
-        Some(_) => sent.to_owned(),
+        Some(_) => as_arguments(sent).into_owned(),
     }
 }
 
@@ -130,11 +132,11 @@ impl<'de> Visitor<'de> for Texts {
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
-        Ok(Text(Some(Cow::Borrowed(text))))
+        Ok(Text(Some(as_words(text))))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
-        Ok(Text(Some(Cow::Owned(text.to_owned()))))
+        Ok(Text(Some(Cow::Owned(as_words(text).into_owned()))))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Text<'de>, E> {

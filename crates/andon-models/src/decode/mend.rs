@@ -1,17 +1,33 @@
-//! Half a character in a frame.
+//! Half a character in a frame, and bytes that are no text.
 //!
 //! JSON writes a character beyond the first 65,536 as two escapes. A server that cuts its text between them sends one
 //! alone, which is no text. The character is lost; the rest of the answer need not be.
+//!
+//! # Invariants
+//!
+//! 1. What is lost is marked until it is known what it stood in.
+//! 2. In words it becomes the sign for a character that is lost.
+//! 3. In the arguments of a call it is written as the half that came. So they are no JSON, and no tool is called with others
+//!    than the model wrote; unless the other half comes next, with which they are what the model wrote.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use memchr::{memchr, memmem};
+
+/// Marks what is lost: a code point that no text has. What it was is said by the one behind it.
+const LOST: char = '\u{10fffe}';
+
+/// What stands behind the mark for bytes that are no text, and for the first of the 2,048 halves of a character.
+const BYTES: char = '\u{fffd}';
+const FIRST_HALF: u32 = 0x0010_f800;
+const HALVES: std::ops::RangeInclusive<u32> = 0xd800..=0xdfff;
 
 /// How an escape of four digits begins, and how long it is.
 const ESCAPE: &[u8] = b"\\u";
 const LENGTH: usize = 6;
 
-/// The data, with each escape that is half a character replaced by the sign for one that is lost.
+/// The data, with each escape that is half a character replaced by a mark.
 pub(super) fn surrogates(data: &str) -> Cow<'_, str> {
     let bytes = data.as_bytes();
     let has = |begin: &[u8]| memmem::find(bytes, begin).is_some();
@@ -23,9 +39,10 @@ pub(super) fn surrogates(data: &str) -> Cow<'_, str> {
         at += found;
         at += match (code(bytes, at), code(bytes, at + LENGTH)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * LENGTH,
-            (Some(0xd800..=0xdfff), _) => {
+            (Some(half), _) if HALVES.contains(&half) => {
                 mended.push_str(data.get(copied..at).unwrap_or_default());
-                mended.push('\u{fffd}');
+                mended.push(LOST);
+                mended.extend(char::from_u32(half - HALVES.start() + FIRST_HALF));
                 copied = at + LENGTH;
                 LENGTH
             }
@@ -38,6 +55,57 @@ pub(super) fn surrogates(data: &str) -> Cow<'_, str> {
     }
     mended.push_str(data.get(copied..).unwrap_or_default());
     Cow::Owned(mended)
+}
+
+/// Adds bytes to a text, those that are none as a mark.
+pub(crate) fn add_bytes(text: &mut String, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            text.extend([LOST, BYTES]);
+        }
+    }
+}
+
+/// Words, with the sign for a lost character where one is (invariant 2).
+pub(crate) fn as_words<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
+    rewritten(text.into(), |out, _| out.push('\u{fffd}'))
+}
+
+/// Arguments, with the halves that came (invariant 3).
+pub(super) fn as_arguments<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
+    rewritten(text.into(), |out, half| {
+        let _ = match half {
+            // Writing into a text does not fail.
+            Some(half) => write!(out, "\\u{half:04x}"),
+            // Bytes that are no text were no half. A first half that stands before them makes one of these whole, and not both.
+            None => write!(out, "\\udfff\\udfff"),
+        };
+    })
+}
+
+/// The text with something else in the place of each mark. It is told which half of a character was there, if it was one.
+fn rewritten(text: Cow<'_, str>, put: impl Fn(&mut String, Option<u32>)) -> Cow<'_, str> {
+    // Next to no text has a character of the last plane at all.
+    if memchr(0xf4, text.as_bytes()).is_none() || !text.contains(LOST) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match rest.peek().filter(|_| c == LOST).map(|next| u32::from(*next)) {
+            Some(next) if next == u32::from(BYTES) => {
+                put(&mut out, None);
+                rest.next();
+            }
+            Some(next) if next >= FIRST_HALF => {
+                put(&mut out, Some(next - FIRST_HALF + HALVES.start()));
+                rest.next();
+            }
+            _ => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// The number of the escape that begins here, if one does.
@@ -57,8 +125,27 @@ mod tests {
         {
             assert!(matches!(surrogates(whole), Cow::Borrowed(text) if text == whole), "{whole}");
         }
-        assert_eq!(surrogates(r#""a\ud83d""#), "\"a\u{fffd}\"");
-        assert_eq!(surrogates(r#""\ude00 \ud83d\ud83d\ude00\uD83Dx""#), "\"\u{fffd} \u{fffd}\\ud83d\\ude00\u{fffd}x\"");
-        assert_eq!(surrogates(r#""\\\ud83d\n""#), "\"\\\\\u{fffd}\\n\"");
+        let words = |data: &str| as_words(surrogates(data)).into_owned();
+        assert_eq!(words(r#""a\ud83d""#), "\"a\u{fffd}\"");
+        assert_eq!(words(r#""\ude00 \ud83d\ud83d\ude00\uD83Dx""#), "\"\u{fffd} \u{fffd}\\ud83d\\ude00\u{fffd}x\"");
+        assert_eq!(words(r#""\\\ud83d\n""#), "\"\\\\\u{fffd}\\n\"");
+    }
+
+    #[test]
+    fn arguments_keep_the_halves_that_came() {
+        for sent in [r#"{"a":"\ud800"}"#, r#"["\udfff\udfff \udc00"]"#, r#"{"a":"\ud83d\ude00"}"#] {
+            assert_eq!(as_arguments(surrogates(sent)), sent);
+        }
+        let mut torn = String::new();
+        add_bytes(&mut torn, b"{\"a\":\"\xff\"}");
+        assert_eq!(as_words(torn.as_str()), "{\"a\":\"\u{fffd}\"}");
+        assert!(serde_json::from_str::<serde_json::Value>(&as_arguments(torn)).is_err());
+    }
+
+    #[test]
+    fn text_that_only_looks_like_a_mark_is_left_alone() {
+        for text in ["\u{10fffe}", "\u{10fffe}a", "\u{10f800}", "\u{f4}\u{10ffff}"] {
+            assert_eq!((as_words(text), as_arguments(text)), (text.into(), text.into()));
+        }
     }
 }

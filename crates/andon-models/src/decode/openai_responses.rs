@@ -11,7 +11,10 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
 
-use form::{ArgumentsDone, DeltaEvent, ErrorEvent, Item, ItemEvent, PartEvent, Problem, Response, ResponseEvent, item};
+use form::{
+    ArgumentsDelta, ArgumentsDone, DeltaEvent, ErrorEvent, Item, ItemEvent, PartEvent, Problem, Response,
+    ResponseEvent, item,
+};
 
 use super::event::{DONE, Json, Kind, broke_off, one_more, told};
 use super::loose::{Text, arguments};
@@ -97,8 +100,8 @@ impl OpenAiResponses {
             }
             "response.reasoning_summary_part.added" => self.next_summary(&json.read()?, pieces),
             "response.function_call_arguments.delta" => {
-                let event: DeltaEvent<'_> = json.read()?;
-                self.arguments(event.output_index.0.unwrap_or(0), event.delta.or_empty(), pieces);
+                let event: ArgumentsDelta<'_> = json.read()?;
+                self.arguments(event.output_index.0.unwrap_or(0), arguments(event.delta), pieces);
             }
             "response.function_call_arguments.done" => {
                 let event: ArgumentsDone<'_> = json.read()?;

@@ -92,6 +92,96 @@ fn half_a_character_and_a_key_that_comes_twice_cost_no_answer() {
     assert_eq!(taken(&mut Anthropic::default(), &[begin, delta]), [Piece::Text("so \u{fffd}".into())]);
 }
 
+/// Frames of each kind with these arguments, which are written as they stand within a text, or as JSON.
+fn calls(text: &str, json: &str) -> Vec<(&'static str, Vec<String>)> {
+    let begin_block =
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"sh""#;
+    let item = r#"{"type":"function_call","id":"i","call_id":"a","name":"sh","arguments":"#;
+    vec![
+        (
+            "chat",
+            vec![format!(
+                r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"sh","arguments":{text}}}}}]}}}}]}}"#
+            )],
+        ),
+        (
+            "responses",
+            vec![
+                format!(r#"{{"type":"response.output_item.added","output_index":0,"item":{item}""}}}}"#),
+                format!(r#"{{"type":"response.function_call_arguments.delta","output_index":0,"delta":{text}}}"#),
+            ],
+        ),
+        (
+            "responses",
+            vec![
+                format!(r#"{{"type":"response.output_item.added","output_index":0,"item":{item}""}}}}"#),
+                format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{item}{text}}}}}"#),
+            ],
+        ),
+        (
+            "anthropic",
+            vec![
+                format!(r#"{begin_block}}}}}"#),
+                format!(
+                    r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":{text}}}}}"#
+                ),
+            ],
+        ),
+        (
+            "anthropic",
+            vec![
+                format!(r#"{begin_block},"input":{json}}}}}"#),
+                r#"{"type":"content_block_stop","index":0}"#.to_owned(),
+            ],
+        ),
+        (
+            "gemini",
+            vec![format!(
+                r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"name":"sh","args":{json}}}}}]}}}}]}}"#
+            )],
+        ),
+        (
+            "ollama",
+            vec![format!(r#"{{"message":{{"tool_calls":[{{"function":{{"name":"sh","arguments":{json}}}}}]}}}}"#)],
+        ),
+    ]
+}
+
+fn arguments_of(name: &str, frames: &[String]) -> String {
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    let pieces = taken(&mut *decoder(name), &frames).into_iter();
+    pieces.filter_map(|piece| if let Piece::CallInput { json, .. } = piece { Some(json) } else { None }).collect()
+}
+
+#[test]
+fn half_a_character_in_arguments_is_told_on_and_becomes_no_other_character() {
+    let text = r#""{\"command\":\"rm a\ud800b\"}""#;
+    let (json, halved) = (r#"{"command":"rm a\ud800b"}"#, r#"{"command":"rm a\ud800b"}"#);
+    for (name, frames) in calls(text, json) {
+        let arguments = arguments_of(name, &frames);
+        assert_eq!(arguments, halved, "{name}");
+        assert!(serde_json::from_str::<Value>(&arguments).is_err(), "{name}: it would be run");
+    }
+    // In words of the model's own, and in what it says about the call, it is what it was.
+    let spoken = r#""{\"command\":\"echo \\\\ud800 \u00e9\"}""#;
+    for (name, frames) in calls(spoken, r#"{"command":"echo \\ud800 \u00e9"}"#) {
+        let arguments: Value = serde_json::from_str(&arguments_of(name, &frames)).unwrap();
+        assert_eq!(arguments, json!({"command": "echo \\ud800 é"}), "{name}");
+    }
+}
+
+#[test]
+fn a_character_of_arguments_whose_halves_come_apart_is_whole() {
+    let chunk = |more: &str| {
+        format!(
+            r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"sh","arguments":{more}}}}}]}}}}]}}"#
+        )
+    };
+    let frames = [chunk(r#""{\"a\":\"\ud83d""#), chunk(r#""\ude00\"}""#)];
+    let arguments: Value = serde_json::from_str(&arguments_of("chat", &frames)).unwrap();
+    assert_eq!(arguments, json!({"a": "😀"}));
+}
+
 #[test]
 fn arguments_that_are_null_or_a_text_are_taken_as_what_they_mean() {
     let call = |arguments: &str| {

@@ -97,7 +97,7 @@ pub(crate) async fn dispatch(
             principal.needs(Scope::RunCreate)?;
             let key = reach::session(&principal, &app, &user, &name)?;
             let MaybeBody(state) = MaybeBody::from_request(request, &core).await?;
-            Ok(sessions::create_with_id(&core, &principal, &key, state).await?.into_response())
+            sessions::create_with_id(&core, &principal, &key, state).await
         }
     }
 }

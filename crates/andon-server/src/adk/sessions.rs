@@ -13,6 +13,7 @@ use std::sync::Arc;
 use andon::core::time::Stamp;
 use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionKey, StateChange, StateMap};
 use axum::extract::State;
+use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,6 +26,7 @@ use super::story::Told;
 use super::valid::{self, Fields, noted};
 use super::{Route, cancel, import, story};
 use crate::Shared;
+use crate::answers::Reading;
 use crate::api::create::is_a_cancel;
 use crate::api::sessions::{forget, may_delete};
 use crate::json::Json;
@@ -70,7 +72,7 @@ async fn create(
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
     MaybeBody(body): MaybeBody,
-) -> Result<Json<SessionView>, Problem> {
+) -> Result<Response, Problem> {
     let now = core.runtime.now();
     let order = body.as_ref().map(|body| valid::read(body, |fields| Order::read(fields, now))).transpose()?;
     let Order { name, state, told } = order.unwrap_or_default();
@@ -80,6 +82,7 @@ async fn create(
     if told.is_empty() {
         return begin(&core, &principal, &key, state).await;
     }
+    let reading = core.answers.place().await?;
     let moved = import::session(&key, &state, told, now)?;
     match core.runtime.put_session(moved).await {
         Ok(()) => {}
@@ -92,7 +95,7 @@ async fn create(
     if !shared.is_empty() {
         core.runtime.change_state(&key, shared).await?;
     }
-    begun(&core, &principal, &key).await
+    begun(&core, &principal, &key, reading).await
 }
 
 /// Begins a session of this key. The body is its state, if there is one.
@@ -101,7 +104,7 @@ pub(crate) async fn create_with_id(
     principal: &Principal,
     key: &SessionKey,
     body: Option<Value>,
-) -> Result<Json<SessionView>, Problem> {
+) -> Result<Response, Problem> {
     may_begin(key)?;
     let state = match body {
         None => StateMap::new(),
@@ -122,25 +125,18 @@ fn may_begin(key: &SessionKey) -> Result<(), Problem> {
     Err(Problem::bad_request("bad-id", detail))
 }
 
-async fn begin(
-    core: &Shared,
-    principal: &Principal,
-    key: &SessionKey,
-    state: StateMap,
-) -> Result<Json<SessionView>, Problem> {
+async fn begin(core: &Shared, principal: &Principal, key: &SessionKey, state: StateMap) -> Result<Response, Problem> {
+    let reading = core.answers.place().await?;
     if !core.runtime.create_session(key, state).await? {
         return Err(exists(key));
     }
-    begun(core, principal, key).await
+    begun(core, principal, key, reading).await
 }
 
 /// A session that was begun. What others have put into what it shares with them is for those who may read.
-async fn begun(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<Json<SessionView>, Problem> {
-    let Json(mut told) = shown(core, key).await?;
-    if !principal.allows(scopes::Scope::RunRead) {
-        told.state.retain(|name, _| !matches!(Scope::of(name), Scope::App | Scope::User));
-    }
-    Ok(Json(told))
+async fn begun(core: &Shared, principal: &Principal, key: &SessionKey, reading: Reading) -> Result<Response, Problem> {
+    let may_read = principal.allows(scopes::Scope::RunRead);
+    shown(core, key, reading, move |name| may_read || !matches!(Scope::of(name), Scope::App | Scope::User)).await
 }
 
 fn exists(key: &SessionKey) -> Problem {
@@ -148,10 +144,21 @@ fn exists(key: &SessionKey) -> Problem {
     Problem::new(axum::http::StatusCode::CONFLICT, "exists", detail)
 }
 
-async fn shown(core: &Shared, key: &SessionKey) -> Result<Json<SessionView>, Problem> {
-    let moved = core.runtime.session_with(key, story::EVENT).await?.ok_or_else(no_session)?;
-    let (events, last) = story::tell(&moved);
-    Ok(Json(view(key, moved.state, events, last)))
+/// A whole session, with those keys of its state that are to be shown.
+async fn shown(
+    core: &Shared,
+    key: &SessionKey,
+    reading: Reading,
+    is_shown: impl Fn(&str) -> bool + Send + 'static,
+) -> Result<Response, Problem> {
+    let mut moved = core.runtime.session_with(key, story::EVENT).await?.ok_or_else(no_session)?;
+    let key = key.clone();
+    let make = move || {
+        moved.state.retain(|name, _| is_shown(name));
+        let (events, last) = story::tell(&moved);
+        view(&key, moved.state, events, last)
+    };
+    reading.answer(make).await
 }
 
 /// A session as ADK shows it, the fields in ADK's own order.
@@ -175,8 +182,9 @@ async fn one(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user, session)): Path<Name>,
-) -> Result<Json<SessionView>, Problem> {
-    shown(&core, &reach::session(&principal, &app, &user, &session)?).await
+) -> Result<Response, Problem> {
+    let key = reach::session(&principal, &app, &user, &session)?;
+    shown(&core, &key, core.answers.place().await?, |_| true).await
 }
 
 /// A user's sessions without their events, the one that was last used last.
@@ -184,10 +192,11 @@ async fn list(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, user)): Path<(String, String)>,
-) -> Result<Json<Vec<SessionView>>, Problem> {
+) -> Result<Response, Problem> {
     let key = reach::user(&principal, &app, &user)?;
     let filter =
         SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
+    let reading = core.answers.place().await?;
     let mut views = Vec::new();
     for info in core.runtime.list_sessions(filter).await?.into_iter().rev() {
         if OF_EVALUATIONS.iter().any(|prefix| info.key.session.as_str().starts_with(prefix)) {
@@ -198,7 +207,7 @@ async fn list(
             views.push(view(&info.key, state, Vec::new(), seconds(info.updated_at)));
         }
     }
-    Ok(Json(views))
+    reading.answer(|| views).await
 }
 
 /// Changes a session's state without a run.
@@ -207,11 +216,12 @@ async fn change(
     principal: Principal,
     Path((app, user, session)): Path<Name>,
     Body(body): Body,
-) -> Result<Json<SessionView>, Problem> {
+) -> Result<Response, Problem> {
     let delta = valid::read(&body, |body| body.needed_map("stateDelta").cloned().ok_or_else(noted))?;
     let key = reach::session(&principal, &app, &user, &session)?;
+    let reading = core.answers.place().await?;
     change_state(&core, &key, delta).await?;
-    shown(&core, &key).await
+    shown(&core, &key, reading, |_| true).await
 }
 
 /// Changes a session's state and keeps the event that tells of it (invariant 1).

@@ -8,12 +8,12 @@ use andon::{Moved, RunFilter, RunId, SessionKey, Stored};
 use andon_telemetry::names;
 use andon_telemetry::span::{self, Span};
 use axum::extract::State;
+use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use super::render::answer_id;
 use super::story;
 use crate::Shared;
-use crate::json::Json;
 use crate::path::Path;
 use crate::principal::Principal;
 use crate::problem::Problem;
@@ -36,7 +36,8 @@ pub(crate) async fn of_session(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, session)): Path<(String, String)>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
+    let reading = core.answers.place().await?;
     let mut keys: Vec<SessionKey> = Vec::new();
     for run in core.runtime.list_runs(filter(&principal, &app, Some(session), RECENT)).await? {
         if principal.reaches(&run.session) && !keys.contains(&run.session) {
@@ -48,7 +49,7 @@ pub(crate) async fn of_session(
         let Some(Moved { runs, .. }) = core.runtime.session_with(&key, story::EVENT).await? else { continue };
         spans.extend(runs.iter().flat_map(|(run, stored)| of_run(&key, run, stored)));
     }
-    Ok(Json(spans.into()))
+    reading.answer(|| spans).await
 }
 
 fn filter(principal: &Principal, app: &str, session: Option<String>, limit: usize) -> RunFilter {
@@ -100,7 +101,8 @@ pub(crate) async fn of_event(
     State(core): State<Shared>,
     principal: Principal,
     Path((app, event)): Path<(String, String)>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
+    let reading = core.answers.place().await?;
     let missing = || Problem::not_found("no-trace", "Trace not found");
     let runs = core.runtime.list_runs(filter(&principal, &app, None, RECENT)).await?;
     let is_of = |run: &RunId| (1..=ANSWERS).any(|call| answer_id(run, call).to_string() == event);
@@ -122,5 +124,5 @@ pub(crate) async fn of_event(
         attributes.insert(REQUEST.to_owned(), request.to_string().into());
         attributes.insert(RESPONSE.to_owned(), json!({"content": said}).to_string().into());
     }
-    Ok(Json(attributes))
+    reading.answer(|| attributes).await
 }

@@ -19,6 +19,7 @@ pub(crate) mod sessions;
 pub(crate) mod socket;
 mod tickets;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -35,12 +36,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::access::admit;
+use crate::answers::bound_answers;
 use crate::board::MessageForm;
 use crate::guard::{guard, is_named};
 use crate::idle::{Patience, TimedBody};
 use crate::problem::Problem;
 use crate::requests::{self, REQUEST_ID};
-use crate::seats::{HURRY, Reserved, keep_the_reserve};
+use crate::seats::{Guest, HURRY, Reserved, keep_the_reserve};
 use crate::{Shared, adk, page};
 
 /// The description of the API, but for its paths.
@@ -99,6 +101,7 @@ fn guarded(routes: Router<Shared>, core: &Shared) -> Router {
     routes
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
+        .layer(middleware::from_fn_with_state(Shared::clone(core), bound_answers))
         .layer(middleware::from_fn_with_state(Shared::clone(core), bound_bodies))
         .layer(middleware::from_fn_with_state(Shared::clone(core), admit))
         .layer(CatchPanicLayer::custom(|_| defect()))
@@ -133,7 +136,8 @@ async fn bound_bodies(State(core): State<Shared>, mut request: Request, next: Ne
     let patience = Patience { idle: core.options.body_idle, total: core.options.body_time };
     let is_reserved = request.extensions().get::<Reserved>().is_some();
     let patience = if is_reserved { patience.at_most(HURRY) } else { patience };
-    next.run(request.map(|body| Body::new(TimedBody::new(body, patience)))).await
+    let guest = request.extensions().get::<Arc<Guest>>().cloned();
+    next.run(request.map(|body| Body::new(TimedBody::new(body, patience, guest)))).await
 }
 
 async fn unknown_path() -> Problem {

@@ -7,6 +7,7 @@ use andon::core::time::Wall;
 use andon::{Cancel, JournalError, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -170,10 +171,12 @@ pub(crate) async fn history(
     State(core): State<Shared>,
     principal: Principal,
     Path(name): Path<Name>,
-) -> Result<Json<History>, Problem> {
+) -> Result<Response, Problem> {
     let key = key(&principal, &name)?;
     core.runtime.state(&key).await?.ok_or_else(unknown)?;
-    Ok(Json(History { messages: core.runtime.history(&key).await? }))
+    let reading = core.answers.place().await?;
+    let messages = core.runtime.history(&key).await?;
+    reading.answer(|| History { messages }).await
 }
 
 /// Delete a session so that nothing of it remains. Its runs in progress are cancelled first, which takes the scope

@@ -118,6 +118,15 @@ async fn pages_of_the_server_itself_and_who_is_no_page_may_call() {
     let image = ["host: localhost:8000", "sec-fetch-site: cross-site", "sec-fetch-mode: no-cors"];
     let answer = house.ask("GET /v1/runs", &image, "").await;
     assert_eq!((answer.status, answer.problem()), (403, "foreign-origin"));
+    // A form in one: not every browser sends an origin with it.
+    for line in
+        ["POST /v1/runs", "POST /v1/cancel", "PUT /v1/line", "POST /run", "POST /apps/shop/users/ada/sessions/s"]
+    {
+        let form = ["host: localhost:8000", "sec-fetch-site: cross-site", "sec-fetch-mode: navigate"];
+        let answer = house.ask(line, &form, CREATE).await;
+        assert_eq!(answer.status, 403, "{line}: {answer:?}");
+    }
+    assert!(house.runtime.runs().is_empty());
 }
 
 #[tokio::test]

@@ -257,6 +257,8 @@ async fn settings_that_are_as_large_as_can_be_do_no_harm() {
         max_connections: most,
         reserved_connections: most,
         max_creating: most,
+        max_reading: most,
+        max_answers: most,
         max_cancelling: most,
         max_waiting: most,
         max_remembered: most,

@@ -3,6 +3,7 @@
 
 mod adk;
 mod adk_sessions;
+mod answers;
 mod approvals;
 mod bad_input;
 mod board;

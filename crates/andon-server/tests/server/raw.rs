@@ -93,6 +93,16 @@ impl Raw {
         }
     }
 
+    /// The head of the next answer; nothing of its body is waited for.
+    pub(crate) async fn head(&mut self) -> String {
+        loop {
+            if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+                return String::from_utf8(self.buffer.drain(..end + 4).collect()).unwrap();
+            }
+            self.more().await.expect("it was closed without an answer");
+        }
+    }
+
     async fn body(&mut self, head: String) -> Answer {
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let mut answer = Answer { status, head, body: Value::Null };

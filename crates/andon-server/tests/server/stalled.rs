@@ -70,6 +70,7 @@ async fn no_cancel_is_told_as_settled_while_its_run_is_not_on_disk() {
     assert_eq!((status, &told["settled"]), (StatusCode::SERVICE_UNAVAILABLE, &Value::Null), "{told}");
 
     journal.heal();
+    inside.feed(&run, None).await.until_type("run_settled").await;
     let (status, told) = inside.post(&format!("/v1/runs/{run}/cancel"), json!({"wait": true})).await;
     assert_eq!((status, &told["state"]), (StatusCode::OK, &json!("settled")), "{told}");
     assert_eq!(told["outcome"]["kind"], "cancelled", "the first cancel was carried out: {told}");

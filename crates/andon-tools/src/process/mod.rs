@@ -67,3 +67,18 @@ pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     adopt::begin();
 }
+
+/// Hides the environment and the memory of this process from other processes of the same user: without it a tool can read the
+/// host's keys in `/proc/<host>/environ`, where they stay even when the variables are removed. On Linux; elsewhere it does
+/// nothing.
+///
+/// For the `main` of a program, right after `andon::init()`. Processes that it starts are not hidden by it: the kernel forgets
+/// it when a program is executed. **Root sees all the same**, and so does who may trace any process; nobody gets a core dump of
+/// this process, and no debugger without such rights is let in. Says nothing where the kernel refuses: then all is as it was.
+pub fn hide_memory() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}

@@ -362,6 +362,29 @@ fn wrong_arguments(call: &ToolCall, guard: &Validator) -> Option<String> {
             let place = if place.is_empty() { "the arguments".to_owned() } else { place };
             format!("At {place}: {error}")
         }),
-        Err(error) => Some(format!("They are no JSON: {error}")),
+        Err(error) => Some(match half_a_character(&call.arguments) {
+            Some(half) => format!(
+                "They have half a character in them, {half}, which is no text, so it is not known what was meant: write the \
+                 character as it is, or leave it out."
+            ),
+            None => format!("They are no JSON: {error}"),
+        }),
+    }
+}
+
+/// The first escape that stands for half a character and has no other half beside it.
+fn half_a_character(json: &str) -> Option<&str> {
+    const LENGTH: usize = "\\ud800".len();
+    let escape = |at: usize| json.get(at..at + LENGTH).filter(|escape| escape.starts_with("\\u"));
+    let code = |at| escape(at).and_then(|escape| u32::from_str_radix(escape.get(2..)?, 16).ok());
+    let mut at = 0;
+    loop {
+        at += json.get(at..)?.find('\\')?;
+        at += match (code(at), code(at + LENGTH)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * LENGTH,
+            (Some(0xd800..=0xdfff), _) => return escape(at),
+            // What another escape escapes begins none. It may be a character of several bytes, which is no escape at all.
+            _ => 1 + json.get(at + 1..)?.chars().next()?.len_utf8(),
+        };
     }
 }

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::decode::event::MAX_CALLS;
 use crate::decode::loose::{Count, Few, Text};
+use crate::decode::mend::as_words;
 
 /// One choice is asked for; some servers cut it in two.
 const CHOICES: usize = 16;
@@ -167,7 +168,7 @@ impl<'de> Visitor<'de> for Said {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
-        Ok(Words { text: text.to_owned(), ..Words::default() })
+        Ok(Words { text: as_words(text).into_owned(), ..Words::default() })
     }
 
     fn visit_unit<E: Error>(self) -> Result<Words, E> {

@@ -73,6 +73,14 @@ pub(super) struct DeltaEvent<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
+pub(super) struct ArgumentsDelta<'a> {
+    pub(super) output_index: Count,
+    #[serde(borrow)]
+    pub(super) delta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
 pub(super) struct PartEvent {
     pub(super) output_index: Count,
     pub(super) summary_index: Count,
