@@ -133,7 +133,7 @@ impl Program {
         let (gone, ended) = channel();
         drop(self.stdin.take());
         let waiter = std::thread::spawn(move || gone.send(self.child.wait().unwrap().code()));
-        let code = (0..1000).find_map(|_| {
+        let code = (0..5000).find_map(|_| {
             // It may have gone between the wait and the signal.
             let _ = kill_process(pid, Signal::INT);
             match ended.recv_timeout(Duration::from_millis(20)) {
