@@ -34,7 +34,7 @@ export class Problem extends Error {
 /** Instants in what the server says, as people write them. */
 const readably = (text) => String(text).replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => dayAndTime(at));
 
-/** Tells of "gone", "back" and "key" (somebody has to show one). */
+/** Tells of "gone", "back", "key" (somebody has to show one) and "known" (somebody has). */
 export const link = new EventTarget();
 let isGone = false;
 
@@ -162,5 +162,5 @@ export async function me() {
 }
 /** Another key is another person. */
 export const forgetMe = () => { known = null; };
-/** Whether we may do something; without keys everybody may do everything. */
-export const may = (scope) => !known || known.scopes.includes(scope) || known.scopes.includes("admin");
+/** Whether we may do something. Nobody may before it is known who they are; without keys everybody may do everything. */
+export const may = (scope) => known !== null && (known.scopes.includes(scope) || known.scopes.includes("admin"));

@@ -2,8 +2,9 @@
 //
 // 1. One view at a time. What a view began ends with it.
 // 2. The page never looks alive when it is not: that the server is gone is said, and that it is back.
+// 3. Where a key is needed, the question for it is all there is: nothing is shown and nothing is asked before it is answered.
 
-import { call, get, heard, link, me, serverIsGone } from "./api.js";
+import { call, forgetMe, get, heard, key, link, me, serverIsGone } from "./api.js";
 import { announce, fill, h, styled, write } from "./dom.js";
 import { askForKey, keptTheme, setTheme, showWho } from "./who.js";
 
@@ -23,7 +24,7 @@ const PARTS = {
     "copy.js", "feed.js", "instants.js", "long.js", "runwords.js",
   ],
   runs: [
-    "board/runs.js",
+    "board/folded.js", "board/runs.js", "board/spent.js", "chat/fold.js", "instants.js", "runwords.js",
   ],
   run: [
     "back.js", "copy.js", "feed.js", "instants.js", "long.js", "run/account.js", "run/axis.js", "run/bars.js",
@@ -69,6 +70,7 @@ function decoded(text) {
 }
 
 async function show() {
+  if (isSignedOut) return;
   shown.abort();
   shown = new AbortController();
   const { signal } = shown;
@@ -109,8 +111,8 @@ function notLoaded(error) {
 
 /** What went wrong, with a way on. */
 function trouble(error) {
-  if (error?.status === 401) return h("p", { class: "empty" }, "A key is needed to see this.");
-  const again = h("button", { type: "button", onclick: show }, "Try again");
+  if (error?.status === 401) return "";
+  const again = h("button", { type: "button", onclick: begin }, "Try again");
   return h("div", { class: "empty", role: "alert" }, h("p", null, error?.message ?? "This did not work."), again);
 }
 
@@ -125,9 +127,11 @@ function go() {
 
 const banner = document.getElementById("banner");
 let looking = 0;
+// What stays at the top of a view stays below it.
+new ResizeObserver(() => document.documentElement.style.setProperty("--banner", `${banner.offsetHeight}px`)).observe(banner);
 
 function gone() {
-  fill(banner, "The server does not answer. What is shown may be old; it goes on by itself when the server is back.");
+  fill(banner, "The server does not answer. What is shown may be out of date. Stops that you press now are sent when it is back.");
   banner.hidden = false;
   document.documentElement.dataset.link = "gone";
   showLamp();
@@ -149,10 +153,45 @@ function back() {
   look();
 }
 
-/** Nobody is there any more: what was shown goes, and what it followed ends. */
-function forgotten() {
+/* Who is there (invariant 3). */
+
+let isSignedOut = false;
+
+/** Nobody is there any more: what was shown goes, what it followed ends, and a key is asked for. */
+function signedOut() {
+  isSignedOut = true;
+  // One that was refused opens nothing any more.
+  key.forget();
+  forgetMe();
   shown.abort();
-  fill(place, h("p", { class: "empty" }, "A key is needed to see this."));
+  fill(place);
+  document.documentElement.dataset.signed = "out";
+  delete document.documentElement.dataset.line;
+  showLamp();
+  showWho();
+  askForKey();
+}
+
+/** Somebody is there. */
+function signedIn() {
+  isSignedOut = false;
+  delete document.documentElement.dataset.signed;
+  begin();
+}
+
+/** Shows what may be shown. Who we are decides that; where no key is needed everybody is somebody. */
+async function begin() {
+  try {
+    await me();
+  } catch (error) {
+    if (isSignedOut) return;
+    fill(place, trouble(error));
+    if (error.isGone) link.addEventListener("back", begin, { once: true });
+    return;
+  }
+  showWho();
+  show();
+  look();
 }
 
 /* The line, for the lamp. */
@@ -160,12 +199,12 @@ function forgotten() {
 /** Where all is well the lamp is enough. Otherwise a word stands beside it: a colour alone is no sign. */
 function showLamp() {
   const { link: reached, line } = document.documentElement.dataset;
-  const word = reached === "gone" ? "no answer" : line === "held" ? "line held" : "";
+  const word = reached === "gone" ? "No answer" : line === "held" ? "Line held" : "";
   write(document.getElementById("lamp-word"), word);
 }
 
 async function look() {
-  if (serverIsGone() || document.hidden) return;
+  if (serverIsGone() || document.hidden || isSignedOut) return;
   try {
     const { state } = await get("/v1/line");
     document.documentElement.dataset.line = state;
@@ -178,9 +217,8 @@ async function look() {
 setTheme(keptTheme());
 link.addEventListener("gone", gone);
 link.addEventListener("back", back);
-link.addEventListener("key", askForKey);
-link.addEventListener("known", show);
-link.addEventListener("forgotten", forgotten);
+link.addEventListener("key", signedOut);
+link.addEventListener("known", signedIn);
 link.addEventListener("line", look);
 addEventListener("hashchange", go);
 // Where the address names the view, a link within the page would lead away from it.
@@ -190,5 +228,4 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 document.addEventListener("visibilitychange", look);
 setInterval(look, LINE);
-// Who we are decides what the views may offer; where no key is needed everybody is somebody.
-me().catch(() => {}).finally(() => { showWho(); show(); look(); });
+begin();

@@ -137,7 +137,7 @@ function closed(feed, hand, code) {
   if (feed.isOver) return;
   how.onBreak?.();
   if (code === 1008) {
-    // The key is good no more.
+    // The key has expired or was revoked.
     link.dispatchEvent(new Event("key"));
     waitForKey(feed, hand);
     return;

@@ -14,13 +14,13 @@ export const FORCE_WORD = { after_turn: "after the turn", graceful: "gracefully"
 /** Where a stop met a run. */
 export const CUT_IN = {
   queued: "while it waited for its session", hook: "in a hook", model: "in the model’s answer",
-  backoff: "while it waited to try again", tools: "while tools ran", waiting: "while it waited for a yes", between: "between two steps",
+  backoff: "while it waited to retry", tools: "while tools ran", waiting: "while it waited for approval", between: "between two steps",
 };
 
 /** Why a call was not run. */
 export const REFUSED = {
   unknown_tool: "there is no tool of that name", bad_arguments: "its arguments were wrong", duplicate_id: "its id was used twice",
-  denied_by_hook: "a hook said no", denied_by_person: "a person said no", call_cancelled: "it was cancelled first",
+  denied_by_hook: "a hook denied it", denied_by_person: "a person denied it", call_cancelled: "it was cancelled first",
   run_cancelled: "the run was stopped first", lost: "the process died first",
 };
 
@@ -37,7 +37,7 @@ export const COMPENSATION = {
 /** How a bar of the timeline ended. */
 export const HOW = {
   ...VERDICT, open: "still open", over: "over", answered: "answered", failed: "failed", lost: "lost: its process died",
-  panicked: "panicked", continued: "went on", denied: "said no", cancelled: "cancelled the run", approved: "approved",
+  panicked: "panicked", continued: "went on", denied: "denied", cancelled: "cancelled the run", approved: "approved",
   closed: "closed: the run was stopped first",
 };
 
@@ -76,7 +76,7 @@ export function size(length) {
 export function addendum(it, toolOf) {
   const { type } = it;
   const text = (result) => result.content.map((part) => part.text ?? part.reference ?? "").join("\n");
-  if (type === "late_result") return [`${toolOf(it.call)} ended after the run. Nobody believes its result:`, text(it.result)];
+  if (type === "late_result") return [`${toolOf(it.call)} ended after the run. Its result was not used:`, text(it.result)];
   if (type === "compensation_started") return [`Undoing ${toolOf(it.call)} was asked for${it.by ? ` by ${it.by}` : ""}.`, ""];
   if (type === "compensation_finished") {
     const how = it.end === "unknown" ? "its time was over first" : it.result.status === "ok" ? "done" : "failed";

@@ -1,6 +1,6 @@
 // Who is there: the key, what asks for it, and whether the page is light or dark.
 //
-// 1. A key that is not good is not kept. One that is forgotten is gone, and with it all that it showed.
+// 1. A key that is not valid is not kept. With one that is forgotten goes all that it showed.
 // 2. While a key is needed nothing but it can be given: the question cannot be closed.
 
 import { forgetMe, key, link, me } from "./api.js";
@@ -16,11 +16,11 @@ export function askForKey() {
   });
   const said = h("p", { class: "problem", role: "alert" });
   const form = h("form", { onsubmit: (event) => { event.preventDefault(); tryKey(input, said); } },
-    h("h1", null, "A key, please"),
-    h("p", { id: "key-help" }, "This server asks for a key. It stays in this tab and is forgotten when the tab is closed. " +
-      "Make one on the server's machine with ", h("code", null, "andon keys create"), "."),
+    h("h1", null, "Sign in"),
+    h("p", { id: "key-help" }, "This server needs a key. The key stays in this tab and is forgotten when the tab is closed. " +
+      "To create one, run ", h("code", null, "andon keys create NAME"), " on the server's machine."),
     h("label", { for: "key" }, "Key"), input, said,
-    h("button", { class: "strong" }, "Go on"));
+    h("button", { class: "strong" }, "Sign in"));
   // A browser closes a dialog when Escape is pressed twice, whatever is said to it (invariant 2).
   asking = h("dialog", { class: "ask", oncancel: (event) => event.preventDefault(), onclose: () => asking?.showModal() }, form);
   document.body.append(asking);
@@ -33,7 +33,7 @@ const isKey = (text) => /^[!-~]+$/.test(text);
 async function tryKey(input, said) {
   const text = input.value.trim();
   if (!isKey(text)) {
-    fill(said, "That is no key: a key has letters, digits and signs, and no spaces.");
+    fill(said, "That is not a key: a key has letters, digits and signs, and no spaces.");
     input.select();
     return;
   }
@@ -43,24 +43,20 @@ async function tryKey(input, said) {
     await me();
   } catch (error) {
     key.forget();
-    fill(said, error.status === 401 ? "That key is not good: it is mistyped, expired or revoked." : error.message);
+    fill(said, error.status === 401 ? "That key is not valid: it is mistyped, expired or revoked." : error.message);
     input.select();
     return;
   }
   const dialog = asking;
   asking = null;
   dialog.remove();
-  showWho();
   link.dispatchEvent(new Event("known"));
 }
 
-function forget() {
+function signOut() {
   // With the key goes all that was written with it in this tab.
   for (const name of Object.keys(sessionStorage)) if (name.startsWith("andon.")) sessionStorage.removeItem(name);
-  forgetMe();
-  link.dispatchEvent(new Event("forgotten"));
-  showWho();
-  askForKey();
+  link.dispatchEvent(new Event("key"));
 }
 
 /** Shows who is there, and what can be done about it. */
@@ -70,7 +66,7 @@ export async function showWho() {
   let name = null;
   if (key.get()) {
     const { name: known } = await me().catch(() => ({ name: "" }));
-    name = [h("span", { class: "name" }, known), h("button", { type: "button", class: "plain", onclick: forget }, "Forget key")];
+    name = [h("span", { class: "name" }, known), h("button", { type: "button", class: "plain", onclick: signOut }, "Sign out")];
   }
   fill(who, name, theme);
 }

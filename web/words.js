@@ -85,11 +85,11 @@ export function doing({ state, phase, outcome }) {
 }
 
 export const STATE = {
-  queued: "queued", running: "running", waiting: "waits for a yes", cancelling: "stopping", settled: "settled",
+  queued: "queued", running: "running", waiting: "needs approval", cancelling: "stopping", settled: "settled",
 };
 export const PHASE = {
-  queued: "queued", hook: "in a hook", model: "model", backoff: "waits to try again", tools: "tools",
-  waiting: "waits for a yes", between: "running",
+  queued: "queued", hook: "in a hook", model: "model", backoff: "waits to retry", tools: "tools",
+  waiting: "needs approval", between: "running",
 };
 export const OUTCOME = { completed: "completed", cancelled: "stopped", failed: "failed", lost: "lost" };
 
@@ -102,6 +102,6 @@ export const VERDICT = {
 /** Why a run was stopped. */
 export const REASON = {
   requested: "somebody asked", client_disconnected: "its client went away", superseded: "another prompt took its place",
-  parent: "its parent was stopped", deadline: "its time was over", budget: "its budget was used up", policy: "a rule said so",
-  approval_denied: "a person said no", operator: "the operator", shutdown: "the server shut down", owner_lost: "its process died",
+  parent: "its parent was stopped", deadline: "its time limit was reached", budget: "its budget was used up", policy: "a policy forbade it",
+  approval_denied: "approval was denied", operator: "the operator", shutdown: "the server shut down", owner_lost: "its process died",
 };

@@ -29,7 +29,7 @@ export default function view(place, { query }, signal) {
   const board = { place, roster, look, chart, empty, fresh, these, signal, needsOrder: true, ordered: 0, waits: 0 };
   board.draw = everyFrame(() => drawAll(board), signal);
   board.rows = new Rows(look, roster, {
-    mayStop: may("run:cancel"), fresh, signal, redraw: board.draw,
+    mayStop: may("run:cancel"), mayAnswer: may("run:create"), fresh, signal, redraw: board.draw,
     onSort: () => changed(board), free: () => { board.needsOrder = true; board.draw(); },
   });
   board.controls = controls(look, roster, () => changed(board));
@@ -41,8 +41,9 @@ export default function view(place, { query }, signal) {
   board.rows.element.hidden = true;
   const line = lineBar(roster, signal);
   board.bar = h("div", { class: "bar" }, line.state, cord(roster, signal));
-  board.controls.element.lastElementChild.append(these);
-  board.upper = h("div", { class: "upper" }, line.holds, chart.element, board.controls.element);
+  board.controls.element.append(these);
+  const folds = h("div", { class: "folds" }, board.controls.fold, chart.fold);
+  board.upper = h("div", { class: "upper" }, line.holds, chart.element, folds, board.controls.element);
   const name = h("h1", { class: "unseen" }, "The board");
   fill(place, h("div", { class: "board" }, name, board.bar, board.upper, empty, board.rows.element));
   measured(board);
@@ -56,13 +57,15 @@ export default function view(place, { query }, signal) {
 /** Reads sizes again whenever what stands above the rows takes another height. */
 function measured(board) {
   const top = document.querySelector(".top");
+  const banner = document.getElementById("banner");
   const sizes = new ResizeObserver(() => {
     const style = board.rows.element.parentElement.style;
-    style.setProperty("--top", `${top.offsetHeight}px`);
-    style.setProperty("--under", `${top.offsetHeight + board.bar.offsetHeight}px`);
+    const above = top.offsetHeight + banner.offsetHeight;
+    style.setProperty("--top", `${above}px`);
+    style.setProperty("--under", `${above + board.bar.offsetHeight}px`);
     board.rows.measure();
   });
-  for (const element of [top, board.bar, board.upper, board.empty]) sizes.observe(element);
+  for (const element of [top, banner, board.bar, board.upper, board.empty]) sizes.observe(element);
   board.signal.addEventListener("abort", () => sizes.disconnect(), { once: true });
 }
 
@@ -76,10 +79,13 @@ function heard(board, changes) {
   }
   // Here before it is needed: when it is, the server may be slow.
   if (changes.has("ready")) import("./these.js").catch(() => {});
+  if (changes.has("second") || changes.has("ready") || changes.has("old")) say(board);
   if (changes.has("old")) board.place.firstElementChild.classList.toggle("old", roster.isOld);
   if (changes.has("rows")) board.rows.showColumns(columnsOf(roster));
   board.draw();
 }
+
+const say = ({ chart, roster }) => chart.say(roster.past, roster.now(), roster.live().length, roster.isOld);
 
 /** Prices and tenants have columns where the server tells them. */
 function columnsOf(roster) {
@@ -96,12 +102,15 @@ function changed(board) {
   history.replaceState(null, "", board.look.address());
   board.rows.sorted();
   reorder(board);
-  board.controls.update();
   board.draw();
 }
 
 function reorder(board) {
-  board.look.update(board.roster, false);
+  const { look, roster, controls } = board;
+  look.update(roster, false);
+  // What is counted is counted with the rows.
+  controls.update();
+  say(board);
   board.ordered = performance.now();
   board.needsOrder = false;
 }
@@ -148,8 +157,8 @@ function showEmpty(board) {
   const kind = !isEmpty ? "none" : !roster.isReady ? "waits" : look.isNarrow ? "narrow" : "empty";
   if (empty.dataset.kind === kind) return;
   empty.dataset.kind = kind;
-  if (kind === "waits") fill(empty, "Looking…");
-  if (kind === "narrow") fill(empty, "No run is like that now.");
+  if (kind === "waits") fill(empty, "Loading…");
+  if (kind === "narrow") fill(empty, "No run matches this filter now.");
   if (kind === "empty") fill(empty, nothingRuns());
 }
 
@@ -158,8 +167,8 @@ function nothingRuns() {
   const shown = key.get() ? ` -H "authorization: Bearer $ANDON_KEY"` : "";
   const line = `curl ${url}${shown} -H 'content-type: application/json' -d '{"app":"practice","input":"tell me a long story"}'`;
   const to = (href, text) => h("a", { href }, text);
-  const ways = [to("#/chat", "Talk to an agent"), ", see ", to("#/runs", "what ran"), ", or begin a run from a terminal:"];
-  return [h("p", null, "Nothing runs now. ", ways), h("pre", { class: "command" }, line)];
+  const ways = [to("#/chat", "Talk to an agent"), ", see ", to("#/runs", "what ran"), ", or start a run from a terminal:"];
+  return [h("p", null, "Nothing is running. ", ways), h("pre", { class: "command" }, line)];
 }
 
 /** The feed was refused for good. */

@@ -104,28 +104,32 @@ export function mark(element, name, value) {
   } else if (element.dataset[name] !== value) element.dataset[name] = value;
 }
 
-/** The state of a run as it is shown: a press of Stop shows before the server has heard of it. */
+/** The state of a run as it is shown: a press of Stop shows before the server has answered it, but not if it was not sent. */
 export function stateOf({ row, id }) {
   const pressed = press(id);
-  return pressed && !pressed.problem && row.state !== "settled" ? "cancelling" : row.state;
+  return pressed && !pressed.problem && !pressed.isUnheard && row.state !== "settled" ? "cancelling" : row.state;
 }
 
 function stateParts(cell) {
   const text = document.createTextNode("");
   const lamp = h("span", { class: "state" }, text);
   const more = document.createTextNode("");
-  cell.append(lamp, h("span", { class: "soft small more" }, more));
-  return { cell, lamp, text, more };
+  const besides = h("span", { class: "soft small more" }, more);
+  cell.append(lamp, besides);
+  return { cell, lamp, text, more, besides };
 }
 
-function drawState({ cell, lamp, text, more }, entry) {
+function drawState({ cell, lamp, text, more, besides }, entry) {
   const { row, id } = entry;
   const state = stateOf(entry);
-  mark(lamp, "state", state);
+  mark(lamp, "state", press(id)?.isUnheard && state !== "settled" ? "unsent" : state);
   mark(lamp, "outcome", row.outcome?.kind);
-  put(text, doing({ ...row, state }));
   const { problem, said, isUnheard } = (state !== "settled" && press(id)) || {};
-  put(more, problem ? " not stopped" : isUnheard ? " when the server is back" : further(row));
+  lamp.classList.toggle("sure", isUnheard === true);
+  put(text, isUnheard ? "stop not sent" : doing({ ...row, state }));
+  put(more, problem ? " not stopped" : isUnheard ? "" : further(row));
+  // Where there is no space for all of it, this is shown.
+  mark(besides, "leaked", row.leaked || problem ? "yes" : undefined);
   title(cell, problem ? `Not stopped: ${problem}` : said ?? inFull(row, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }

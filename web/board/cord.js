@@ -1,6 +1,6 @@
 // The cord, in sight: the button. What it asks and does is in pull.js, which is loaded as soon as the board is there.
 
-import { may } from "../api.js";
+import { link, may, serverIsGone } from "../api.js";
 import { h } from "../dom.js";
 
 /**
@@ -19,5 +19,10 @@ export function cord(roster, signal) {
   roster.watch((changes) => { if (changes.has("ready")) import("./pull.js").catch(() => {}); }, signal);
   const name = isAll ? "Pull the cord" : "Stop all my runs";
   const how = { type: "button", class: "cord the-cord", "data-cord": true, "aria-haspopup": "dialog", onclick: press };
-  return h("button", how, name);
+  const button = h("button", how, name);
+  // It can be tried all the same: that the server is gone is only what was last known.
+  const draw = () => { button.title = serverIsGone() || roster.isOld ? "The server does not answer" : ""; };
+  roster.watch((changes) => { if (changes.has("old")) draw(); }, signal);
+  for (const kind of ["gone", "back"]) link.addEventListener(kind, draw, { signal });
+  return button;
 }

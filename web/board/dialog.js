@@ -15,9 +15,11 @@ styled("board/question.css");
  */
 export function dialog(name, signal) {
   const control = new AbortController();
+  const root = document.documentElement;
   const closed = () => {
     control.abort();
     box.remove();
+    if (!document.querySelector("dialog.question[open]")) delete root.dataset.dimmed;
   };
   const held = (event) => { if (event.repeat && event.key === "Enter") event.preventDefault(); };
   const box = h("dialog", { class: "question", "aria-label": name, onclose: closed, onkeydown: held });
@@ -25,6 +27,7 @@ export function dialog(name, signal) {
   document.getElementById("view").append(box);
   signal.addEventListener("abort", close, { once: true, signal: control.signal });
   box.showModal();
+  root.dataset.dimmed = "";
   return { box, close, signal: AbortSignal.any([signal, control.signal]) };
 }
 
@@ -41,6 +44,6 @@ export const button = (text, onclick, more) => h("button", { type: "button", onc
 /** The choice to wait for nothing. */
 export function nowChoice(id) {
   const input = h("input", { type: "checkbox", id });
-  const element = h("label", { class: "check" }, input, " Now: do not wait for tools to come to their end");
+  const element = h("label", { class: "check" }, input, " Stop now: do not wait for tools to finish");
   return { element, force: () => (input.checked ? "now" : "graceful") };
 }

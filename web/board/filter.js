@@ -1,16 +1,17 @@
 // The controls above the rows: which runs to show.
 //
-// 1. They offer what is there, and whatever is asked for now even if it is not.
+// 1. They offer what is there, and whatever is asked for now even if it is not. A count is that of the rows that a press shows.
 // 2. A list that somebody has open is not changed under their hand.
 
 import { h, write } from "../dom.js";
 import { COLUMNS } from "./columns.js";
+import { folded } from "./folded.js";
 import { number } from "../words.js";
 
 /** In the order of a run's life. */
 const STATES = [
-  ["", "All"], ["queued", "Queued"], ["running", "Running"], ["waiting", "Waits for a yes"], ["cancelling", "Stopping"],
-  ["settled", "Settled lately"],
+  ["", "All"], ["queued", "Queued"], ["running", "Running"], ["waiting", "Needs approval"], ["cancelling", "Stopping"],
+  ["settled", "Settled recently"],
 ];
 /** More names than this are too many to choose from: the text finds them. */
 const MOST = 300;
@@ -46,9 +47,10 @@ export function controls(look, roster, changed) {
     changed();
   };
   const clear = h("button", { type: "button", class: "plain", onclick: showAll }, "Show all");
+  const fields = h("div", { class: "fields" }, app.element, user.element, text, sort.element, clear);
+  const fold = folded("Filter", fields);
   const element = h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" },
-    h("div", { class: "chips", role: "group", "aria-label": "State" }, states.map(({ button }) => button)),
-    h("div", { class: "fields" }, app.element, user.element, text, sort.element, clear));
+    h("div", { class: "chips", role: "group", "aria-label": "State" }, states.map(({ button }) => button)), fields);
 
   function update() {
     const counts = counted(roster, look);
@@ -60,22 +62,24 @@ export function controls(look, roster, changed) {
     user.update(counts.users, look.filter.user);
     sort.update();
     clear.hidden = !look.isNarrow;
+    fold.count(["app", "user", "text"].filter((name) => look.filter[name]).length);
   }
-  return { element, update };
+  return { element, update, fold: fold.button, fields };
 }
 
-/** How many runs of each state are there among those that are asked for, and whose they are. */
+/** How many rows each state has among those that are asked for, and whose runs there are. */
 function counted(roster, look) {
   const states = {};
+  const now = roster.now();
+  const count = (entry, state) => { if (look.isShown(entry, now, state)) states[state] = (states[state] ?? 0) + 1; };
   const apps = new Set();
   const users = new Set();
   for (const entry of roster.entries.values()) {
     const { app, user, state } = entry.row;
     apps.add(app);
     users.add(user);
-    if (!look.isMeant(entry)) continue;
-    states[state] = (states[state] ?? 0) + 1;
-    if (state !== "settled") states[""] = (states[""] ?? 0) + 1;
+    count(entry, "");
+    count(entry, state);
   }
   return { states, apps, users };
 }

@@ -31,9 +31,9 @@ export function askToHold(roster, signal) {
   };
   fill(box, h("h1", null, "Hold the line"), h("p", null, "New runs are refused until it is opened. What runs goes on."),
     h("label", { for: "hold-on" }, "For"), on,
-    h("label", { for: "hold-why" }, "Why, for those who are turned away (may be empty)"), why, said,
+    h("label", { for: "hold-why" }, "Reason, shown to those who are turned away (optional)"), why, said,
     h("div", { class: "buttons" },
-      button("Hold it", go, { class: "strong", "data-hold-confirm": true }), button("Leave it", close)));
+      button("Hold the line", go, { class: "strong", "data-hold-confirm": true }), button("Cancel", close)));
 }
 
 function group(label, field, roster) {

@@ -1,10 +1,10 @@
 // The line, always in sight: open or held, by whom, since when and why; and the means to hold and open it.
 //
-// 1. It shows what the server said last, and nothing that was only asked for.
+// 1. It shows what the server said last, and nothing that was only asked for. While the server does not answer it is unknown.
 // 2. Every hold is shown with a way to open it, for who may.
 // 3. Who is at one of its buttons when it changes stays in the line.
 
-import { call, link, may, me } from "../api.js";
+import { call, link, may, me, serverIsGone } from "../api.js";
 import { fill, h, write } from "../dom.js";
 import { dayAndTime, timeOfDay } from "../words.js";
 
@@ -15,7 +15,7 @@ import { dayAndTime, timeOfDay } from "../words.js";
  * @returns {{state: HTMLElement, holds: HTMLElement}}
  */
 export function lineBar(roster, signal) {
-  const state = h("div", { class: "line-state", "data-line-state": "unknown" });
+  const state = h("div", { class: "line-state", "data-line-state": "unknown", tabindex: "-1" });
   const holds = h("ul", { class: "holds", "aria-label": "What is held" });
   const isMine = may("admin");
   let own = null;
@@ -29,17 +29,25 @@ export function lineBar(roster, signal) {
     const { line } = roster;
     if (!line) return;
     const wasHere = isHere();
+    if (serverIsGone() || roster.isOld) {
+      state.dataset.lineState = "unknown";
+      fill(state, h("span", { class: "state", "data-state": "unknown" }, "Line: no answer"));
+      fill(holds);
+      return;
+    }
     state.dataset.lineState = line.state;
     const isHeld = line.state === "held";
     // One's own tenant goes without saying.
     const said = line.holds.map((hold) => ({ ...hold, other: hold.tenant === own ? undefined : hold.tenant }));
     const isOnAll = ({ app, user, other }) => !app && !user && !other;
     const lamp = h("span", { class: "state", "data-state": isHeld ? "cancelling" : "running" }, `The line is ${line.state}`);
-    fill(state, lamp, said.filter(isOnAll).map((one) => held(roster, one, isMine)), isMine && hold);
+    const onAll = said.filter(isOnAll).map((one) => held(roster, one, isMine));
+    fill(state, lamp, isHeld && h("span", { class: "small" }, "No new run starts."), onAll, isMine && !isHeld && hold);
     fill(holds, said.filter((one) => !isOnAll(one)).map((one) => h("li", null, held(roster, one, isMine))));
-    if (wasHere) hold.focus({ preventScroll: true });
+    if (wasHere) (state.querySelector("button") ?? state).focus({ preventScroll: true });
   };
-  roster.watch((changes) => { if (changes.has("line")) draw(); }, signal);
+  roster.watch((changes) => { if (changes.has("line") || changes.has("old")) draw(); }, signal);
+  for (const kind of ["gone", "back"]) link.addEventListener(kind, draw, { signal });
   me().then(({ tenant }) => { own = tenant; draw(); }).catch(draw);
   return { state, holds };
 }
@@ -47,10 +55,12 @@ export function lineBar(roster, signal) {
 /** One hold in words: "agent travel: held by ada since 12:00: reason". */
 function held(roster, hold, isMine) {
   const said = h("span", { role: "status" });
-  const open = h("button", { type: "button", "data-line-open": true, onclick: () => openLine(roster, hold, said, open) }, "Open");
+  const isOnAll = !hold.app && !hold.user && !hold.other;
+  const how = { type: "button", class: isOnAll ? "strong" : null, "data-line-open": true, onclick: () => openLine(roster, hold, said, open) };
+  const open = h("button", how, isOnAll ? "Open the line" : "Open");
   const isToday = new Date(hold.since).toDateString() === new Date().toDateString();
   const since = isToday ? timeOfDay(hold.since) : dayAndTime(hold.since);
-  return h("span", { class: "hold small" }, whom(hold), " by ", h("bdi", null, hold.by), ` since ${since}`,
+  return h("span", { class: "hold small" }, whom(hold) ?? "Held", " by ", h("bdi", null, hold.by), ` since ${since}`,
     hold.reason && [": ", h("bdi", { class: "clip", title: hold.reason }, hold.reason)], " ", isMine && open, said);
 }
 

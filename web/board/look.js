@@ -63,8 +63,8 @@ export class Look {
     return [row.title, row.session, row.run_id, row.user].some((said) => said?.toLowerCase().includes(wanted));
   }
 
-  #isShown(entry, now) {
-    const { state } = this.filter;
+  /** Whether a run has a row now, or would have one with another state in the filter. */
+  isShown(entry, now, state = this.filter.state) {
     if (state && entry.row.state !== state) return false;
     if (!state && !isLive(entry) && now - entry.ended > LINGER) return false;
     return this.isMeant(entry);
@@ -82,13 +82,13 @@ export class Look {
     if (isKept) {
       this.fresh = 0;
       for (const entry of roster.entries.values()) {
-        if (entry.round !== this.#round && this.#isShown(entry, now)) this.fresh += 1;
+        if (entry.round !== this.#round && this.isShown(entry, now)) this.fresh += 1;
       }
       return;
     }
     const column = COLUMNS.find(({ key }) => key === this.column);
     const found = [];
-    for (const entry of roster.entries.values()) if (this.#isShown(entry, now)) found.push(entry);
+    for (const entry of roster.entries.values()) if (this.isShown(entry, now)) found.push(entry);
     this.shown = sorted(found, column, this.isDown, roster);
     this.#round += 1;
     this.fresh = 0;

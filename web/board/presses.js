@@ -3,10 +3,10 @@
 // 1. A press is known at once, before the server has answered: whoever draws the run sees it in the same frame.
 // 2. A press on a run that is being stopped, by whomever, stops it now; one that is stopped now cannot be stopped harder. What
 //    the button says is what its press does.
-// 3. A press that did not reach the server is sent again when that is back. One that was refused is no press: the button is there
-//    again, and says why.
+// 3. A press that did not reach the server is sent again when that is back, and until then nobody is told that the run is
+//    stopping. One that was refused is no press: the button is there again, and says why.
 
-import { stopRun } from "../api.js";
+import { serverIsGone, stopRun } from "../api.js";
 import { isBack } from "../back.js";
 import { announce } from "../dom.js";
 
@@ -50,13 +50,14 @@ export function nextForce(run, { state, cancel }) {
  * @param {() => void} changed called when there is something new to show, first at once
  */
 export async function pressStop(run, force, name, changed) {
-  note(run, force);
+  if (serverIsGone()) pressed.set(run, { force, said: NOT_YET, isUnheard: true });
+  else note(run, force);
   changed();
-  announce(force === "now" ? `Stopping ${name} now.` : `Stopping ${name}.`);
+  announce(serverIsGone() ? `${name}: ${NOT_YET}` : force === "now" ? `Stopping ${name} now.` : `Stopping ${name}.`);
   while (await isUnheard(run, force, name, changed)) await isBack();
 }
 
-const NOT_YET = "The stop did not reach the server. It is sent again when the server is back.";
+export const NOT_YET = "The stop did not reach the server. It is sent again when the server is back.";
 
 /** Sends a stop; gives whether that has to be done again. */
 async function isUnheard(run, force, name, changed) {

@@ -6,7 +6,7 @@
 // 4. The rest is stopped harder one by one: what began since is none of it.
 // 5. Who may not hold the line can stop what is theirs, and is told that this is all that it does.
 
-import { call, link, post } from "../api.js";
+import { call, link, post, serverIsGone } from "../api.js";
 import { button, dialog, nowChoice, turn } from "./dialog.js";
 import { stopEach } from "./each.js";
 import { fill, h, write } from "../dom.js";
@@ -16,8 +16,9 @@ import { allSettled, settling } from "./settling.js";
 import { number, several, STATE } from "../words.js";
 
 const OLD = "The board is not up to date: there may be others than these, and they are stopped as well.";
-const ALL = "Nothing new is begun until somebody opens the line. What was said and done so far is kept; each run gets its receipt.";
-const OWN = "Only these: the line stays open, and what begins later is not touched. What was said and done so far is kept.";
+const GONE = "The server does not answer, so these figures may be out of date. You can try: you will be told whether it got through.";
+const ALL = "No new run starts until somebody opens the line. What was said and done so far is kept, and each run gets a receipt.";
+const OWN = "Only these: the line stays open, and runs that start later are not stopped. What was said and done so far is kept.";
 
 /** Says what it will do (invariant 1), and does it if that is wanted. */
 export function askToPull(roster, signal, isAll) {
@@ -33,13 +34,15 @@ export function askToPull(roster, signal, isAll) {
     write(what, inWords(live, isAll));
     write(go, isAll && !live.length ? "Hold the line" : `${isAll ? "Hold the line and stop" : "Stop"} ${several(live.length, "run")}`);
     go.disabled = !isAll && !live.length && roster.isReady && !roster.isOld;
-    write(old, roster.isReady && !roster.isOld ? "" : OLD);
+    write(old, serverIsGone() ? GONE : roster.isReady && !roster.isOld ? "" : OLD);
   };
   fill(box, h("h1", null, isAll ? "Pull the cord?" : "Stop all your runs?"), what, old, h("p", null, isAll ? ALL : OWN),
-    isAll && [h("label", { for: "cord-why" }, "Why, for those who are turned away (may be empty)"), why], now.element,
-    h("div", { class: "buttons" }, go, button("Leave it", close)));
+    isAll && [h("label", { for: "cord-why" }, "Reason, shown to those who are turned away (optional)"), why], now.element,
+    h("div", { class: "buttons" }, go, button("Cancel", close)));
   const watching = new AbortController();
-  roster.watch(say, AbortSignal.any([until, watching.signal]));
+  const meanwhile = AbortSignal.any([until, watching.signal]);
+  roster.watch(say, meanwhile);
+  for (const kind of ["gone", "back"]) link.addEventListener(kind, say, { signal: meanwhile });
   go.addEventListener("click", () => watching.abort(), { once: true });
   say();
   go.focus();
@@ -51,7 +54,7 @@ function inWords(live, isAll) {
   const count = (field) => new Set(live.map(({ row }) => row[field])).size;
   const states = {};
   for (const { row } of live) states[row.state] = (states[row.state] ?? 0) + 1;
-  const are = (state, many) => (state === "waiting" && many > 1 ? "wait for a yes" : STATE[state]);
+  const are = (state, many) => (state === "waiting" && many > 1 ? "need approval" : STATE[state]);
   const parts = Object.entries(states).map(([state, many]) => `${number(many)} ${are(state, many)}`);
   const whose = `of ${several(count("user"), "user")} in ${several(count("app"), "agent")}`;
   return `It stops ${several(live.length, "run")} ${isAll ? whose : `that ${live.length === 1 ? "is" : "are"} yours to stop`}: ${parts.join(", ")}.`;

@@ -9,7 +9,7 @@
 import { part } from "../api.js";
 import { COLUMNS, mark, put, stateOf } from "./columns.js";
 import { announce, h } from "../dom.js";
-import { nextForce, pressStop } from "./presses.js";
+import { nextForce, NOT_YET, press, pressStop } from "./presses.js";
 import { isLive } from "./roster.js";
 
 const SPARE = 6;
@@ -20,6 +20,7 @@ const STOPS = {
   graceful: { label: "Stop", name: "Stop" },
   now: { label: "Stopping…", name: "Stop now", pressed: "once", title: "Press again to stop it now" },
   none: { label: "Stopping now…", name: "Stopping now", pressed: "now" },
+  unsent: { label: "Not sent", name: "Stop not sent", pressed: "unsent", title: NOT_YET },
 };
 
 export class Rows {
@@ -37,7 +38,7 @@ export class Rows {
   /**
    * @param {import("./look.js").Look} look
    * @param {import("./roster.js").Roster} roster
-   * @param {{mayStop: boolean, fresh: HTMLElement, onSort: () => void, redraw: () => void,
+   * @param {{mayStop: boolean, mayAnswer: boolean, fresh: HTMLElement, onSort: () => void, redraw: () => void,
    *   free: () => void, signal: AbortSignal}} how `fresh` says how many new rows there are, `free` that the order is free again
    */
   constructor(look, roster, how) {
@@ -180,7 +181,9 @@ export class Rows {
     for (let at = 0; at < parts.length; at += 1) this.#columns[at].draw(parts[at], entry, this.roster);
     const state = stateOf(entry);
     mark(one.element, "state", state);
-    if (one.yes.hidden === (state === "waiting")) one.yes.hidden = state !== "waiting";
+    const isUnsent = press(entry.id)?.isUnheard === true;
+    const isAsked = state === "waiting" && this.how.mayAnswer && !isUnsent;
+    if (one.yes.hidden === isAsked) one.yes.hidden = !isAsked;
     const isOpen = isLive(entry) && this.how.mayStop;
     if (one.stop.hidden === isOpen) {
       // Who pressed it stays where they were.
@@ -190,7 +193,7 @@ export class Rows {
     if (!isOpen) return;
     // A press does what was shown, whatever has become of the run since.
     one.next = nextForce(entry.id, entry.row);
-    const { label, name, pressed, title = "" } = STOPS[one.next ?? "none"];
+    const { label, name, pressed, title = "" } = STOPS[isUnsent ? "unsent" : one.next ?? "none"];
     put(one.label, label);
     mark(one.stop, "pressed", pressed);
     const spoken = `${name}: ${entry.row.title}`;

@@ -5,13 +5,18 @@
 
 import { get, part } from "../api.js";
 import { announce, fill, h } from "../dom.js";
-import { dayAndTime, doing, number, several, span } from "../words.js";
+import { folded } from "./folded.js";
+import { spending } from "./spent.js";
+import { dayAndTime, doing, several, span } from "../words.js";
 
 const PAGE = 50;
-const NAMES = ["app", "user", "session", "state"];
+/** How long after a key the words in the search are asked for, in milliseconds. */
+const TYPING = 250;
+const NAMES = ["text", "state", "app", "user", "session", "from", "to"];
 const STATES = {
-  "": "Every state", queued: "Queued", running: "Running", waiting: "Waits for a yes", cancelling: "Stopping", settled: "Settled",
+  "": "Every state", queued: "Queued", running: "Running", waiting: "Needs approval", cancelling: "Stopping", settled: "Settled",
 };
+const HEADS = ["State", "What was asked", "Agent", "User", "Session", "Accepted", "Time", "Tokens in / out", "Cost", "Receipt"];
 
 export default async function view(place, { query }, signal) {
   const asked = Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""]));
@@ -19,13 +24,12 @@ export default async function view(place, { query }, signal) {
   list.body = h("tbody");
   list.said = h("p", { class: "empty", role: "status" });
   list.older = h("button", { type: "button", hidden: true, onclick: () => page(list) }, "Older");
-  const heads = ["State", "What was asked", "Agent", "User", "Session", "Accepted", "Time", "Receipt"];
   const apps = await names(signal);
   if (signal.aborted) return;
-  fill(place, h("h1", null, "What ran"), fields(list, apps),
-    h("table", { class: "ran card" },
-      h("thead", null, h("tr", null, heads.map((name) => h("th", { scope: "col" }, name)))), list.body),
-    list.said, list.older);
+  const heads = HEADS.map((name) => h("th", { scope: "col", "data-column": name.toLowerCase() }, name));
+  list.table = h("table", { class: "ran card" }, h("thead", null, h("tr", null, heads)), list.body);
+  list.spent = spending(() => { list.table.dataset.cost = "yes"; }, signal);
+  fill(place, h("h1", null, "What ran"), fields(list, apps), list.table, list.said, list.older);
   await begin(list);
 }
 
@@ -39,50 +43,83 @@ async function names(signal) {
   }
 }
 
+/* What is asked for. */
+
 function fields(list, apps) {
   const { asked } = list;
   const ask = (name, value) => {
+    if (asked[name] === value.trim()) return;
     asked[name] = value.trim();
     const query = new URLSearchParams(Object.entries(asked).filter(([, text]) => text));
     history.replaceState(null, "", `#/runs${query.size ? `?${query}` : ""}`);
+    more.count(narrowed(asked));
     begin(list);
   };
-  const text = (name, label) => {
-    const input = h("input", { type: "search", placeholder: label, "aria-label": label, "data-filter": name });
+  const field = (name, label, how) => {
+    const input = h("input", { "aria-label": label, "data-filter": name, ...how });
     input.value = asked[name];
     input.addEventListener("change", () => ask(name, input.value));
     return input;
   };
+  const text = (name, label) => field(name, label, { type: "search", placeholder: label });
+  const day = (name, label) => h("label", { class: "day" }, `${label} `, field(name, label, { type: "date" }));
   const select = (name, label, options) => {
-    const all = options.map(([value, said]) => h("option", { value }, said));
-    const element = h("select", { "aria-label": label, "data-filter": name }, all);
+    const element = h("select", { "aria-label": label, "data-filter": name }, options.map(([value, said]) => h("option", { value }, said)));
     element.value = asked[name];
     element.addEventListener("change", () => ask(name, element.value));
     return element;
   };
   const agents = [...new Set([...apps, asked.app].filter(Boolean))].map((app) => [app, app]);
-  return h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" }, h("div", { class: "fields" },
+  const search = text("text", "Title, session, user or run id");
+  search.addEventListener("input", later(() => ask("text", search.value), list.signal));
+  const rest = h("div", { class: "fields foldable" },
     select("state", "State", Object.entries(STATES)), select("app", "Agent", [["", "Every agent"], ...agents]),
-    text("user", "User"), text("session", "Session"),
-    h("button", { type: "button", class: "plain", onclick: () => begin(list) }, "Look again")));
+    text("user", "User"), text("session", "Session"), day("from", "From"), day("to", "To"));
+  const more = folded("Filter", rest);
+  more.count(narrowed(asked));
+  const refresh = h("button", { type: "button", class: "plain", onclick: () => begin(list) }, "Refresh");
+  return h("div", { class: "filter", role: "search", "aria-label": "Which runs to show" },
+    h("div", { class: "fields" }, search, more.button, refresh), rest);
 }
+
+/** How many of the fields that can be folded away leave something out. */
+const narrowed = ({ text, ...rest }) => Object.values(rest).filter(Boolean).length;
+
+/** Does it when nobody has typed for a moment. */
+function later(work, signal) {
+  let timer = 0;
+  signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(work, TYPING);
+  };
+}
+
+/** The beginning of a day where the reader is, or of one some days later; nothing for what is no day. */
+function beginOf(day, later = 0) {
+  const [year, month, date] = day.split("-").map(Number);
+  const time = new Date(year, month - 1, date + later);
+  return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+}
+
+/* What there is. */
 
 /** Asks from the newest on. */
 async function begin(list) {
   list.turn += 1;
   list.next = null;
   list.count = 0;
-  fill(list.body);
   await page(list);
 }
 
 async function page(list) {
-  const { turn, asked, signal } = list;
+  const { turn, signal, next, asked: { from, to, ...asked } } = list;
   list.older.disabled = true;
-  fill(list.said, "Looking…");
+  fill(list.said, "Loading…");
   let answer;
   try {
-    answer = await get("/v1/runs", { query: { ...asked, before: list.next, limit: PAGE }, signal });
+    const when = { since: from && beginOf(from), until: to && beginOf(to, 1) };
+    answer = await get("/v1/runs", { query: { ...asked, ...when, before: next, limit: PAGE }, signal });
   } catch (error) {
     if (signal.aborted || turn !== list.turn) return;
     list.older.disabled = false;
@@ -91,24 +128,32 @@ async function page(list) {
   }
   // Invariant 2.
   if (signal.aborted || turn !== list.turn) return;
-  list.body.append(...answer.runs.map(line));
+  if (!next) fill(list.body);
+  list.body.append(...answer.runs.map((run) => line(list, run)));
   list.count += answer.runs.length;
   list.next = answer.next ?? null;
   list.older.hidden = !answer.next;
   list.older.disabled = false;
-  fill(list.said, list.count === 0 ? "No run is like that." : answer.next ? "" : `That is all: ${number(list.count)}.`);
+  const isNarrow = Object.values(list.asked).some(Boolean);
+  const none = isNarrow ? "No run matches." : "Nothing has run yet.";
+  fill(list.said, list.count === 0 ? none : answer.next ? "" : `${several(list.count, "run")} in all.`);
   announce(`${several(list.count, "run")} shown.`);
 }
 
-function line(run) {
+function line(list, run) {
   const to = `#/run/${part(run.run_id)}`;
-  const others = (text) => h("td", { title: text }, h("bdi", { dir: "auto" }, text));
-  const ended = run.settled_at ? span(Date.parse(run.settled_at) - Date.parse(run.accepted_at)) : "goes on";
+  const others = (name, text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, text));
+  const ended = run.settled_at ? span(Date.parse(run.settled_at) - Date.parse(run.accepted_at)) : "not settled";
   const how = { class: "state", "data-state": run.state, "data-outcome": run.outcome?.kind, title: run.outcome?.message };
-  return h("tr", { "data-run": run.run_id, "data-state": run.state },
+  const figures = (name) => h("td", { class: "number", "data-column": name }, "…");
+  const cells = { tokens: figures("tokens in / out"), cost: figures("cost") };
+  const row = h("tr", { "data-run": run.run_id, "data-state": run.state },
     h("td", null, h("span", how, doing(run))),
     h("td", { class: "asked" }, h("a", { href: to, dir: "auto", title: run.title }, run.title || "(nothing)")),
-    others(run.app), others(run.user), others(run.session),
-    h("td", { class: "number", title: run.accepted_at }, dayAndTime(run.accepted_at)), h("td", { class: "number" }, ended),
+    others("agent", run.app), others("user", run.user), others("session", run.session),
+    h("td", { class: "number", title: run.accepted_at, "data-column": "accepted" }, dayAndTime(run.accepted_at)),
+    h("td", { class: "number", "data-column": "time" }, ended), cells.tokens, cells.cost,
     h("td", null, run.outcome && h("a", { href: `${to}/receipt`, "aria-label": `Receipt of ${run.title}` }, "Receipt")));
+  list.spent(row, run, cells);
+  return row;
 }

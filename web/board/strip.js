@@ -5,6 +5,7 @@
 // 3. Drawn once a second at most; the colours are the style sheet's.
 
 import { h, set, write } from "../dom.js";
+import { folded } from "./folded.js";
 import { number, spanUs } from "../words.js";
 
 const SECONDS = 300;
@@ -13,21 +14,25 @@ const HIGH = 60;
 /** A line at the bottom and at the top must not be cut in half. */
 const EDGE = 2;
 
-/** Makes the chart. @returns {{element: HTMLElement, draw: (past: any[], now: number) => void}} */
+/**
+ * Makes the chart.
+ * @returns {{element: HTMLElement, fold: HTMLElement, draw: (past: any[], now: number) => void,
+ *   say: (past: any[], now: number, live: number, isOld: boolean) => void}} `say` says it in words; `fold` shows it where it is folded away
+ */
 export function strip() {
   const live = panel("Runs live", ["area", "line"]);
   const stops = panel("How long stops took, each second", ["reach", "slowest", "median"]);
   const said = h("p", { class: "said number", "data-summary": true });
   const dot = (kind) => h("i", { class: `dot ${kind}` });
   stops.name.append(h("span", { class: "key soft" }, dot("median"), "median ", dot("slowest"), "slowest"));
-  const element = h("section", { class: "strip", "aria-label": "The last five minutes" }, said,
-    h("div", { class: "panels", "aria-hidden": "true" }, live.element, stops.element));
+  const panels = h("div", { class: "panels", "aria-hidden": "true" }, live.element, stops.element);
+  const element = h("section", { class: "strip", "aria-label": "The last five minutes" }, said, panels);
   return {
-    element,
+    element, fold: folded("Charts", panels).button,
+    say: (past, now, many, isOld) => write(said, (isOld ? "Last known: " : "") + summary(past, now, many)),
     draw(past, now) {
       drawLive(live, past, now);
       drawStops(stops, past, now);
-      write(said, summary(past, now));
     },
   };
 }
@@ -98,12 +103,11 @@ function nice(value) {
 }
 
 /** The last minute in words (invariant 2). */
-function summary(past, now) {
-  const live = past.at(-1)?.live ?? 0;
+function summary(past, now, live) {
   const minute = past.filter(({ at }) => now - Date.parse(at) < 60_000);
   const sum = (field) => minute.reduce((all, second) => all + (second[field] ?? 0), 0);
   const stops = minute.filter(({ cancelled, median_us }) => cancelled > 0 && median_us !== null);
-  const begun = `${number(live)} live. In the last minute ${number(sum("begun"))} begun, ${number(sum("settled"))} settled`;
+  const begun = `${number(live)} live. In the last minute ${number(sum("begun"))} started, ${number(sum("settled"))} settled`;
   if (!stops.length) return `${begun}, none stopped.`;
   const stopped = sum("cancelled");
   const slowest = Math.max(...stops.map(({ slowest_us }) => slowest_us));

@@ -45,7 +45,7 @@ export function stopThese(look, roster, signal, changed) {
     fill(list, named(those));
   };
   fill(box, h("h1", null, "Stop these runs?"), what, list, now.element,
-    h("div", { class: "buttons" }, go, button("Leave it", close)));
+    h("div", { class: "buttons" }, go, button("Cancel", close)));
   const watching = new AbortController();
   roster.watch((changes) => { if (changes.has("rows")) say(); }, AbortSignal.any([until, watching.signal]));
   say();
@@ -72,7 +72,7 @@ function selected(look, entries) {
 }
 
 function inWords({ app, user, state, text }, count, first, selector) {
-  const which = [app && `of the agent ${app}`, user && `of the user ${user}`, state && `that ${state === "waiting" ? "wait for a yes" : `are ${STATE[state]}`}`];
+  const which = [app && `of the agent ${app}`, user && `of the user ${user}`, state && `that ${state === "waiting" ? "need approval" : `are ${STATE[state]}`}`];
   const named = [...which, text && `with “${text}”`].filter(Boolean).join(" ");
   if (selector) return `It stops all runs ${named}: ${number(count)} now. Those that begin later are not touched.`;
   const over = first - count;

@@ -4,7 +4,9 @@
 // 2. Cut is what has settled as cut. A stop that was asked for is shown as asked for.
 // 3. A part is drawn once, and then only what has come of it. Of very many, some are drawn in each frame.
 
+import { may, serverIsGone } from "../api.js";
 import { Card } from "./card.js";
+import { copyButton } from "../copy.js";
 import { everyFrame, fill, h, write } from "../dom.js";
 import { forceOf, fold, learn, newRun, textOf, usageOf } from "./fold.js";
 import { longText } from "../long.js";
@@ -14,6 +16,8 @@ import { dayAndTime, figure, figureInFull, REASON, span, timeOfDay } from "../wo
 
 /** How long parts are drawn anew in one frame, in milliseconds. */
 const SHARE = 12;
+/** How many tools that run are named. */
+const TOOLS_NAMED = 3;
 
 /** A run that is drawn. */
 export class Answer {
@@ -28,6 +32,8 @@ export class Answer {
     this.signal = signal;
     /** How hard somebody pressed Stop here, before the server has said so. */
     this.pressed = null;
+    /** Whether that press has not reached the server. */
+    this.isUnsent = false;
     this.drawers = new Map();
     this.later = everyFrame(() => this.draw(), signal);
     this.prompt = h("div", { class: "prompt", dir: "auto" }, longText(title));
@@ -37,8 +43,10 @@ export class Answer {
     this.doing = h("p", { class: "doing soft" }, this.words, this.back);
     this.mark = h("div", { class: "mark" });
     this.foot = h("footer", { class: "soft small" });
+    this.copy = quietCopy("Copy answer", () => answerText(this.run));
+    const asked = h("div", { class: "asked" }, quietCopy("Copy prompt", () => promptText(this.run) || title), this.prompt);
     this.element = h("article", { class: "run", "data-run": id, tabindex: "-1" },
-      h("h2", { class: "unseen" }, "Prompt and answer"), this.prompt, this.parts, this.doing, this.mark, this.foot);
+      h("h2", { class: "unseen" }, "Prompt and answer"), asked, this.parts, this.doing, this.mark, this.foot);
     this.draw();
   }
 
@@ -122,14 +130,10 @@ export class Answer {
   /** What goes on while nothing is to be seen. */
   drawDoing() {
     const { run, doing } = this;
-    const last = run.parts.at(-1);
-    const isAlive = last && (last.isOpen || last.stage === "runs" || last.stage === "waits" || last.kind === "again");
-    const words = this.said ?? (!run.acceptedAt ? "" : this.isStopping ? "Stopping…"
-      : this.force && run.state !== "settled" ? "It is to stop after this turn."
-      : run.state === "queued" ? "Waits for its turn…" : run.state === "settled" || isAlive ? "" : "The model is asked…");
+    const words = doingWords(this);
     write(this.words, words);
     doing.hidden = !words;
-    const hasStop = run.state === "queued" && !this.said && this.pressed === null;
+    const hasStop = run.state === "queued" && !this.said && this.pressed === null && may("run:cancel");
     // Who pressed it stays where they were.
     if (!hasStop && this.back === document.activeElement) this.element.focus({ preventScroll: true });
     this.back.hidden = !hasStop;
@@ -151,19 +155,44 @@ export class Answer {
   drawFoot() {
     const { run, foot } = this;
     const usage = usageOf(run);
-    if (this.footFor === `${run.usage.length} ${run.state}`) return;
-    this.footFor = `${run.usage.length} ${run.state}`;
+    const hasText = run.parts.some(({ kind }) => kind === "text");
+    const wanted = `${run.usage.length} ${run.state} ${hasText}`;
+    if (this.footFor === wanted) return;
+    this.footFor = wanted;
     const tokens = usage && [
       h("span", { title: figureInFull(usage.input) }, `${figure(usage.input)} tokens read`), " · ",
       h("span", { title: figureInFull(usage.output) }, `${figure(usage.output)} written`), " · "];
     const time = run.settledAt ? [h("span", { title: dayAndTime(run.settledAt) }, timeOfDay(run.settledAt)), " · "] : null;
-    fill(foot, time, tokens, run.acceptedAt && h("a", { href: `#/run/${encodeURIComponent(run.id)}` }, "Run"));
+    const link = run.acceptedAt && h("a", { href: `#/run/${encodeURIComponent(run.id)}` }, "Run");
+    fill(foot, time, tokens, link, hasText && [" · ", this.copy]);
   }
 
   /** What shows how time goes by. */
   tick() {
     for (const { tick } of this.drawers.values()) tick?.();
   }
+}
+
+function doingWords({ said, run, isStopping, isUnsent, force }) {
+  if (said) return said;
+  if (!run.acceptedAt || run.state === "settled") return "";
+  if (isUnsent) return "The stop is not sent yet: the server does not answer.";
+  if (serverIsGone()) return "The server does not answer: how far this has come is not known.";
+  if (isStopping) return "Stopping…";
+  if (force) return "Stops after this turn.";
+  if (run.state === "queued") return "Waiting for its turn…";
+  return isSeen(run.parts.at(-1)) ? "" : stepWords(run);
+}
+
+/** Whether what stands last shows by itself that something goes on. */
+const isSeen = (last) => last && (last.isOpen || last.stage === "runs" || last.stage === "waits" || (last.kind === "again" && !last.isOver));
+
+/** What is waited for. The model is, only while one of its calls is open. */
+function stepWords({ openCalls, answerFrom }) {
+  const running = openCalls.filter(({ stage }) => stage === "runs").map(({ tool }) => tool);
+  if (running.length) return `Running ${running.slice(0, TOOLS_NAMED).join(", ")}${running.length > TOOLS_NAMED ? " and others" : ""}…`;
+  if (openCalls.some(({ stage }) => stage === "waits")) return "Waiting for approval…";
+  return answerFrom === null || openCalls.length ? "Working…" : "Waiting for the model…";
 }
 
 function endWords({ outcome, requests, stopTook, startedAt, parts, isTextLost }) {
@@ -183,6 +212,19 @@ const COMPLETED = {
   max_tokens: "It ends here because one answer may have no more tokens.",
   refused: "The model refused to go on.",
 };
+
+/* Copying: what was written, and not how it is shown. */
+
+const promptText = ({ prompt }) => (prompt ?? []).map(({ text }) => text ?? "").join("\n");
+const answerText = ({ parts }) => parts.filter(({ kind }) => kind === "text").map(textOf).join("\n\n");
+
+/** A button that copies, in as few words as will do. */
+function quietCopy(name, text) {
+  const button = copyButton("Copy", text);
+  button.classList.add("plain", "copy");
+  button.setAttribute("aria-label", name);
+  return button;
+}
 
 /* What each part is drawn as. */
 

@@ -5,8 +5,9 @@
 // 3. Who presses something here stays here: when it goes, the card has the focus.
 // 4. Of a tool's output the end is shown, and it is said that the rest is not.
 
-import { decide, serverNow, stopCall } from "../api.js";
+import { decide, may, serverNow, stopCall } from "../api.js";
 import { isBack } from "../back.js";
+import { copyButton } from "../copy.js";
 import { fill, h, write } from "../dom.js";
 import { forceOf, textOf } from "./fold.js";
 import { revealed } from "./inline.js";
@@ -16,7 +17,7 @@ import { number, span, VERDICT } from "../words.js";
 
 const REFUSED = {
   unknown_tool: "there is no such tool", bad_arguments: "its arguments are not what it takes", duplicate_id: "two calls had one id",
-  denied_by_hook: "a rule said no", denied_by_person: "a person said no", call_cancelled: "it was stopped first",
+  denied_by_hook: "a rule denied it", denied_by_person: "a person denied it", call_cancelled: "it was stopped first",
   run_cancelled: "the run was stopped first", lost: "the server went down first",
 };
 const FOLD_ABOVE = 240;
@@ -80,10 +81,10 @@ export class Card {
     const { part, shown } = this;
     if (shown.edition === part.edition && shown.pieces === part.pieces.length && shown.isOpen === part.isOpen) return;
     Object.assign(shown, { edition: part.edition, pieces: part.pieces.length, isOpen: part.isOpen });
-    const text = revealed(part.isOpen ? textOf(part) : pretty(textOf(part)));
+    const text = part.isOpen ? textOf(part) : pretty(textOf(part));
     const isLong = text.length > FOLD_ABOVE || text.split("\n", 12).length > 11;
     // What is to be approved is seen in full.
-    const body = exactly(text, part.digest ? Infinity : undefined);
+    const body = exactly(text, { name: "Copy arguments", short: part.digest ? Infinity : undefined });
     if (!isLong || part.isOpen || part.digest) fill(this.arguments, body);
     else fill(this.arguments, h("details", null, h("summary", null, `Arguments, ${number(text.length)} characters`), body));
   }
@@ -107,11 +108,15 @@ export class Card {
     }
     this.shown.edition = -1;
     this.updateArguments();
-    const why = h("input", { type: "text", placeholder: "Why not (the model is told)", "aria-label": "Why not", maxlength: "500",
+    if (!may("run:create")) {
+      fill(ask, h("p", null, "This call needs a person's approval. Your key may not give it: that needs the scope run:create."));
+      return;
+    }
+    const why = h("input", { type: "text", placeholder: "Reason (the model is told)", "aria-label": "Reason for denying", maxlength: "500",
       onkeydown: (event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); why.blur(); } } });
     const yes = h("button", { type: "button", class: "strong", onclick: () => this.decide("approve") }, "Approve");
     const no = h("button", { type: "button", class: "stop", onclick: () => this.decide("deny", why.value.trim()) }, "Deny");
-    fill(ask, h("p", null, "This call waits for a person. With these arguments, may it be made?"),
+    fill(ask, h("p", null, "This call needs approval. Approve it with exactly these arguments?"),
       h("div", { class: "answers" }, yes, no, why));
   }
 
@@ -143,7 +148,7 @@ export class Card {
     const said = part.result?.content ?? [];
     const text = said.map((content) => content.text ?? `[${content.media_type} at ${content.reference}]`).join("\n");
     const notes = [...(part.remains?.leaked ?? []).map((name) => `Leaked: ${name}`), ...(part.remains?.notes ?? [])];
-    const body = text && exactly(revealed(text));
+    const body = text && exactly(text, { name: "Copy result" });
     const isFolded = text.length > FOLD_ABOVE * 4;
     fill(this.result, body && (isFolded ? h("details", { open: true }, h("summary", null, "Result"), body) : body),
       notes.map((note) => h("p", { class: "small soft" }, note)));
@@ -177,7 +182,7 @@ export class Card {
   updateStop() {
     const { part, stop } = this;
     if (part.stage !== "runs") this.leave(stop);
-    stop.hidden = part.stage !== "runs";
+    stop.hidden = part.stage !== "runs" || !may("run:cancel");
     const force = strongest(this.pressed, forceOf(part));
     if (force) stop.dataset.pressed = force;
     else delete stop.dataset.pressed;
@@ -212,11 +217,14 @@ export class Card {
   }
 }
 
-/** A text for machines, as it is. */
-function exactly(text, short) {
-  const body = longText(text, { short });
+/** A text for machines, as it is. What is copied is what was written, and not how it is shown. */
+function exactly(text, { name, short }) {
+  const body = longText(revealed(text), { short });
   body.dir = "ltr";
-  return h("div", { class: "mono block" }, body);
+  const copy = copyButton("Copy", () => text);
+  copy.classList.add("plain", "copy");
+  copy.setAttribute("aria-label", name);
+  return h("div", { class: "within" }, h("div", { class: "mono block" }, body), copy);
 }
 
 const strongest = (a, b) => (a === "now" || b === "now" ? "now" : a ?? (b === "after_turn" ? null : b));
@@ -237,8 +245,8 @@ function standing(part, isStopping) {
     if (verdict === "finished" && result?.status === "error") return ["failed", "finished with an error"];
     return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict] ?? verdict];
   }
-  if (stage === "waits") return ["waiting", "waits for a yes"];
+  if (stage === "waits") return ["waiting", "needs approval"];
   if (stage === "runs") return isStopping || part.requests.length ? ["cancelling", "stopping"] : ["running", "running"];
   if (approval?.verdict === "denied") return ["cancelling", "denied"];
-  return ["queued", stage === "written" ? "is being written" : "to be run"];
+  return ["queued", stage === "written" ? "being written" : "not started yet"];
 }

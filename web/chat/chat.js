@@ -3,7 +3,7 @@
 // 1. The address names what is shown, so a reload, a link and a second tab show the same.
 // 2. Send and Stop are one button; Escape stops wherever the focus is.
 
-import { get, may, me, part, serverIsGone } from "../api.js";
+import { get, link, may, me, part, serverIsGone } from "../api.js";
 import { Composer } from "./composer.js";
 import { fill, h } from "../dom.js";
 import { keepEnd } from "./ends.js";
@@ -87,6 +87,8 @@ class Chat {
       onEarlier: (putIn) => this.ends.hold(putIn), onSettled: (answer) => this.settled(answer),
     });
     document.addEventListener("keydown", (event) => this.key(event), { signal: this.signal });
+    link.addEventListener("gone", () => this.reached(), { signal: this.signal });
+    link.addEventListener("back", () => { this.reached(); this.composer.complain(""); }, { signal: this.signal });
     const ticking = setInterval(() => this.tick(), SECOND);
     document.title = `${about.app.slice(0, 60)} · Andon`;
     const end = () => {
@@ -102,6 +104,12 @@ class Chat {
     for (const answer of this.talk.answers) if (!answer.isOver) answer.tick();
   }
 
+  /** The server is gone, or back: what is not over is told anew. */
+  reached() {
+    for (const answer of this.talk.answers) if (!answer.isOver) answer.drawDoing();
+    this.composer.show();
+  }
+
   build() {
     const { app, agent, user, own } = this;
     this.name = h("bdi", { class: "soft small session-name", title: this.session }, this.session ?? "");
@@ -109,7 +117,7 @@ class Chat {
     fill(this.place, h("div", { class: "chat" }, this.sessions,
       h("section", { class: "talk", "aria-label": `Chat with ${app}` },
         h("header", { class: "talk-head" }, this.drawer, h("h1", { title: agent?.description }, app), this.name, whose,
-          h("span", { class: "space" }), h("a", { class: "button", href: this.link(null) }, "New session")),
+          h("span", { class: "space" }), may("run:create") && h("a", { class: "button", href: this.link(null) }, "New session")),
         this.empty, this.log,
         h("div", { class: "bottom" }, this.ends.button, this.composer.element))));
   }
@@ -150,7 +158,7 @@ class Chat {
   changed() {
     const { talk, composer } = this;
     const mode = { graceful: "stop", now: "stopping", none: "now" }[talk.nextForce] ?? "send";
-    composer.become(mode);
+    composer.become(talk.active?.isUnsent ? "unsent" : mode);
     this.showEmpty();
     const accepted = talk.answers.filter(({ run }) => run.acceptedAt).length;
     if (accepted !== this.accepted) this.listSessions();
@@ -174,7 +182,7 @@ class Chat {
     // A field elsewhere has its own use for it; a button or a link has none.
     if (!this.place.contains(activeElement) && activeElement.matches("input, textarea, select")) return;
     if (this.sessions.dataset.open !== undefined) this.openDrawer();
-    else if (!event.repeat && this.talk.active) this.talk.press();
+    else if (!event.repeat && this.talk.active && may("run:cancel")) this.talk.press();
     else return;
     event.preventDefault();
   }
@@ -186,9 +194,9 @@ class Chat {
     this.empty.hidden = !isEmpty;
     if (!isEmpty || this.empty.childNodes.length || !this.agent) return;
     const about = this.session
-      ? h("p", null, `There is no session named ${this.session} yet. It begins with what you send.`)
+      ? h("p", null, `There is no session named ${this.session} yet. Your first message starts it.`)
       : h("p", null, this.agent.description ?? `Say something to ${this.app}.`);
-    const tries = examples(this.agent).map((text) => h("button", { type: "button", onclick: () => this.send(text) }, text));
+    const tries = (may("run:create") ? examples(this.agent) : []).map((text) => h("button", { type: "button", onclick: () => this.send(text) }, text));
     fill(this.empty, about, tries.length > 0 && h("div", { class: "examples" }, tries));
   }
 

@@ -6,6 +6,7 @@
 //    does nothing. Escape is never taken for haste.
 // 4. What was typed is never lost: it is kept for this tab until it has been taken.
 
+import { may, serverIsGone } from "../api.js";
 import { fill, h, write } from "../dom.js";
 import { store, stored } from "./store.js";
 import { number } from "../words.js";
@@ -20,7 +21,11 @@ const MODES = {
   stop: ["Stop", "Escape"],
   stopping: ["Stopping…", "press again to stop now"],
   now: ["Stopping now…", ""],
+  unsent: ["Stop not sent", "the server does not answer"],
 };
+const IN_PROGRESS = "An answer is in progress. Stop it with Escape, or send this after it.";
+const NOT_YOURS = "An answer is in progress, and your key may not stop it. You can send this after it.";
+const GONE = "The server does not answer. Your text is kept here; “Send after this” sends it when the server is back.";
 
 export class Composer {
   /** @param {{draftKey: () => string, onSend: (text: string, next?: boolean) => void, onStop: () => void}} how */
@@ -58,12 +63,13 @@ export class Composer {
     write(this.hint, hint);
     button.dataset.mode = mode;
     button.disabled = mode === "send" && this.isClosed;
+    button.hidden = mode !== "send" && !may("run:cancel");
     button.classList.toggle("strong", mode === "send");
     button.classList.toggle("stop", mode !== "send");
-    if (mode === "stopping" || mode === "now") button.dataset.pressed = "";
+    if (mode !== "send" && mode !== "stop") button.dataset.pressed = "";
     else delete button.dataset.pressed;
     this.next.hidden = mode === "send" || this.isClosed || !this.input.value.trim();
-    write(this.next, mode === "stop" ? "Send after this" : "Send");
+    write(this.next, mode === "stop" || serverIsGone() ? "Send after this" : "Send");
   }
 
   press() {
@@ -76,8 +82,8 @@ export class Composer {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     if (event.repeat) return;
-    if (this.mode === "stop" && this.input.value.trim()) {
-      this.complain("An answer is in progress. Stop it with Escape, or send this after it.");
+    if (this.mode !== "send" && this.input.value.trim() && (this.mode === "stop" || serverIsGone())) {
+      this.complain(serverIsGone() ? GONE : may("run:cancel") ? IN_PROGRESS : NOT_YOURS);
       return;
     }
     this.send();

@@ -8,7 +8,7 @@
 // 4. A press on Stop is for the run that it was shown for: one that comes right behind that run's end is not the next one's.
 // 5. What is refused is given back to who typed it.
 
-import { get, link, part, post, Problem, stopRun } from "../api.js";
+import { get, link, may, part, post, Problem, serverIsGone, stopRun } from "../api.js";
 import { Answer } from "./answer.js";
 import { isBack } from "../back.js";
 import { announce, h } from "../dom.js";
@@ -170,7 +170,7 @@ export class Talk {
       if (type === "run_started") announce(`${this.app} answers.`);
       if (type === "approval_requested") {
         const tool = callsOf(answer.run).find(({ id }) => id === call)?.tool ?? "A tool";
-        announce(`${tool} waits for your yes.`);
+        announce(`${tool} needs your approval.`);
       }
       if (type === "run_settled") announce(ENDED[outcome.kind] ?? "The answer has ended.");
     }
@@ -275,6 +275,7 @@ export class Talk {
 
   /** The one Stop beside the input was pressed, or Escape. */
   press() {
+    if (!may("run:cancel")) return;
     if (this.active && performance.now() < this.lateUntil) {
       this.onProblem(NEXT);
       return;
@@ -287,10 +288,11 @@ export class Talk {
     if (!answer || answer.isOver) return;
     const { id } = answer;
     answer.pressed = force;
+    answer.isUnsent = serverIsGone();
     this.kept.stop(id, force);
     answer.draw();
     this.onChange();
-    announce(force === "now" ? "Stopping now." : "Stopping.");
+    announce(answer.isUnsent ? NOT_STOPPED : force === "now" ? "Stopping now." : "Stopping.");
     const isHeard = await this.sendStop(answer, force);
     // A harder press has taken its place, or the prompt takes it along.
     if (isHeard && (force === "now" || answer.pressed !== "now")) this.kept.stop(id, null);
@@ -302,30 +304,37 @@ export class Talk {
       const wasSending = this.sending.has(answer);
       try {
         await stopRun(answer.id, { force });
+        this.sent(answer, true);
         return true;
       } catch (error) {
         if (answer.isOver || answer.isRefused || answer.pressed !== force) return true;
         // The prompt has not arrived: the server remembers the stop, and the run is born stopped.
         if (error.body?.remembered_for_ms && wasSending) {
           answer.isAhead = true;
+          this.sent(answer, true);
           return !this.sending.has(answer);
         }
         this.onProblem(error.isGone ? NOT_STOPPED : sentence(error.message));
-        if (!error.isGone) {
-          if (!error.body?.pulled) answer.pressed = null;
-          answer.draw();
-          this.onChange();
-          return true;
-        }
+        if (!error.isGone && !error.body?.pulled) answer.pressed = null;
+        this.sent(answer, !error.isGone);
+        if (!error.isGone) return true;
         await isBack();
       }
     }
+  }
+
+  /** A stop has reached the server, or has not. */
+  sent(answer, isSent) {
+    if (isSent && answer.isUnsent) this.onProblem("");
+    answer.isUnsent = !isSent;
+    answer.draw();
+    this.onChange();
   }
 }
 
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
 const NOT_STOPPED = "The stop did not reach the server. It is sent again when the server is back.";
-const NEXT = "That one was over already, and nothing else was stopped. Press again to stop the next.";
+const NEXT = "That answer had already ended, and nothing else was stopped. Press again to stop the next one.";
 const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
 
 /** What the server says, as a sentence of its own. */

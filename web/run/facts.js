@@ -10,7 +10,7 @@ const LINE = 240;
 export const KIND = {
   run_accepted: "run accepted", run_started: "run started", hook_started: "hook began", hook_finished: "hook ended",
   model_started: "model called", message: "message", usage: "usage", model_finished: "model call ended",
-  backoff_started: "waits to try again", backoff_finished: "wait over", approval_requested: "asks for a yes",
+  backoff_started: "waits to retry", backoff_finished: "wait over", approval_requested: "asks for approval",
   approval_resolved: "decided", tool_started: "tool started", tool_finished: "tool ended", tool_refused: "tool not started",
   call_cancel_requested: "stop of one call", cancel_requested: "stop requested", run_quieted: "quiet", grace_ended: "grace over",
   run_settled: "settled", text_lost: "text lost", streamed: "streamed",

@@ -3,10 +3,10 @@
 // 1. A pressed Stop says so at once. That the run is stopped is said when it is settled, and not before.
 // 2. The first press is graceful, the second one `now`; on a run that is being stopped, by whomever, the first one is `now`. What
 //    the button says is what its press does.
-// 3. A press that did not reach the server is sent again when that is back.
+// 3. A press that did not reach the server is sent again when that is back. Until then it says so, and nothing else.
 // 4. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
 
-import { may, part, stopRun } from "../api.js";
+import { may, part, serverIsGone, stopRun } from "../api.js";
 import { isBack } from "../back.js";
 import { announce, fill, h, set, write } from "../dom.js";
 import { doing, span, timeOfDay, dayAndTime } from "../words.js";
@@ -48,7 +48,7 @@ export function runHead(run, { now, signal }) {
     stop.changed(view.run);
   };
   show();
-  const ticking = setInterval(() => { if (view.run.state !== "settled") write(took, span(now())); }, 100);
+  const ticking = setInterval(() => { if (view.run.state !== "settled" && !serverIsGone()) write(took, span(now())); }, 100);
   signal.addEventListener("abort", () => clearInterval(ticking), { once: true });
   return {
     element,
@@ -80,10 +80,12 @@ function stopButton(run, after) {
   let told = { state: "running" };
   /** What the next press does, as the button says. */
   let next = "graceful";
+  let isUnsent = false;
   const show = () => {
     const isStopping = pressed !== null || told.state === "cancelling";
     next = pressed === "now" || told.force === "now" ? "none" : isStopping ? "now" : "graceful";
-    write(element, { graceful: "Stop", now: "Stopping… press again: now", none: "Stopping now…" }[next]);
+    const words = { graceful: "Stop", now: "Stopping… press again: now", none: "Stopping now…" };
+    write(element, isUnsent ? "Stop not sent" : words[next]);
     set(element, "data-pressed", isStopping || null);
     // It stays where it is, for who is at it: a disabled one would lose the focus.
     set(element, "aria-disabled", next === "none" ? "true" : null);
@@ -92,20 +94,24 @@ function stopButton(run, after) {
     if (next === "none") return;
     const [before, force] = [pressed, next];
     pressed = force;
+    isUnsent = serverIsGone();
     show();
-    write(said, "");
+    write(said, isUnsent ? NOT_YET : "");
     while (await isUnheard(force, before)) await isBack();
   });
   /** Sends a stop; gives whether that has to be done again. */
   const isUnheard = async (force, before) => {
     try {
       const { reply } = (await stopRun(run, { force })) ?? {};
-      write(said, reply === "too_late" ? "It was too late: the run had come to its end." : "");
+      write(said, reply === "too_late" ? "It was too late: the run had already ended." : "");
+      isUnsent = false;
+      show();
       return false;
     } catch (error) {
       // A harder press has taken its place, or the run is over.
       if (pressed !== force || told.state === "settled") return false;
-      write(said, error.isGone ? NOT_YET : error.message);
+      isUnsent = error.isGone;
+      write(said, isUnsent ? NOT_YET : error.message);
       // The cord may be pulled although it is not on record yet; otherwise the press did nothing.
       if (!error.body?.pulled && !error.isGone) pressed = before;
       show();

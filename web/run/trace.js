@@ -113,7 +113,7 @@ const FOLD = {
   backoff_started: (trace, record, at) => trace.begin("waits", "backoff", "waits to try again", record, at),
   backoff_finished: (trace, record, at) => trace.end("backoff", at, "over"),
   approval_requested: (trace, record, at) => {
-    trace.begin("waits", `yes ${record.call}`, `waits for a yes to ${trace.toolOf(record.call)}`, record, at, { detail: record.call });
+    trace.begin("waits", `yes ${record.call}`, `waits for approval of ${trace.toolOf(record.call)}`, record, at, { detail: record.call });
   },
   approval_resolved: (trace, record, at) => trace.end(`yes ${record.call}`, at, record.verdict.verdict),
   tool_started: (trace, record, at) => {

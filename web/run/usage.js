@@ -23,13 +23,13 @@ export function usageTable(receipt) {
   total?.classList.add("total");
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tokens of each model call" },
     h("table", { class: "lines usage" }, h("caption", { class: "unseen" }, "Tokens, delivered and billed"),
-      h("thead", null, h("tr", null, head.map(headCell))),
+      h("thead", null, h("tr", null, head.map((name, at) => headCell(name, at > 1 && at < head.length - 1)))),
       bodies, total));
 }
 
 /** The name of a column; the second one needs none to be seen. */
-function headCell(name, at) {
-  return h("th", { scope: "col", class: at > 1 && at < 7 ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"));
+function headCell(name, isFigure) {
+  return h("th", { scope: "col", class: isFigure ? "right" : null }, name || h("span", { class: "unseen" }, "Delivered or billed"));
 }
 
 function timesOf({ first_piece_us: first, took_us: took, pending }) {

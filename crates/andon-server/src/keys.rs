@@ -151,6 +151,10 @@ impl Key {
         Ok(Self { info, trace, revoked, principal })
     }
 
+    pub(crate) fn id(&self) -> &str {
+        &self.info.id
+    }
+
     /// Whether it opens anything now.
     pub(crate) fn is_valid(&self, now: Wall) -> bool {
         self.revoked.load(Ordering::Acquire) == NEVER && self.info.expires_at.is_none_or(|end| now < end)

@@ -39,6 +39,7 @@ mod json;
 mod keys;
 mod limiter;
 mod line;
+mod near;
 mod oidc;
 mod options;
 mod page;

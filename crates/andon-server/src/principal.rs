@@ -130,6 +130,14 @@ impl Principal {
         OWNER.clone()
     }
 
+    /// The id of the key that was shown, if it was one of those that are kept.
+    pub(crate) fn key_id(&self) -> Option<&str> {
+        match &self.pass {
+            Pass::Key(key) => Some(key.id()),
+            Pass::Always | Pass::Until(_) => None,
+        }
+    }
+
     pub(crate) fn who(&self) -> Who {
         Who { tenant: Arc::clone(&self.tenant), name: Arc::clone(&self.name), user: self.user.clone() }
     }

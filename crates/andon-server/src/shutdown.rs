@@ -92,7 +92,7 @@ impl Server {
         }
         let left = core.settled().await;
         core.end().await;
-        let unsettled = runs.iter().filter(|run| run.try_outcome().is_none()).count();
+        let unsettled = runs.iter().filter(|run| run.try_outcome().is_none() || run.stalled().is_some()).count();
         let cancelled = runs.iter().filter(|run| was_cancelled(run)).count();
         let finished = runs.len().saturating_sub(cancelled + unsettled);
         ShutDown { finished, cancelled, unsettled, left, hardened: *core.hurry.borrow() >= Hurry::Hard }

@@ -22,6 +22,7 @@ use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
 use crate::reader::Readers;
 use crate::rows;
 use crate::transaction::{Failed, Store};
+use crate::trouble::Trouble;
 use crate::writer::{Job, Work, Writer};
 
 /// A journal in an SQLite database: embedded, durable, and one process's alone.
@@ -37,6 +38,7 @@ pub struct SqliteJournal {
 
 struct Writing {
     line: Arc<Line<Job>>,
+    trouble: Arc<Trouble>,
     thread: Option<JoinHandle<()>>,
     lock: Mutex<Lock>,
 }
@@ -53,12 +55,21 @@ impl SqliteJournal {
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
         let line = Arc::new(Line::new());
-        let (probe, planted) = (options.probe.clone(), options.planted);
-        let writer = Writer { store, line: Arc::clone(&line), probe, planted, checkpointed: 0, erasing: false };
+        let trouble = Arc::new(Trouble::default());
+        let writer = Writer {
+            store,
+            line: Arc::clone(&line),
+            trouble: Arc::clone(&trouble),
+            probe: options.probe.clone(),
+            planted: options.planted,
+            checkpointed: 0,
+            erasing: false,
+        };
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { path, readers, writing: Some(Writing { line, thread, lock: Mutex::new(lock) }), _reads: None })
+        let writing = Writing { line, trouble, thread, lock: Mutex::new(lock) };
+        Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
 
     /// Opens a database that is there, to look and nothing else. It may be in use by another process.
@@ -240,6 +251,10 @@ impl Journal for SqliteJournal {
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
         self.readers.ask(rows::unsettled)
+    }
+
+    fn trouble(&self) -> Option<JournalError> {
+        self.writing.as_ref().and_then(|writing| writing.trouble.get())
     }
 
     fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {

@@ -30,6 +30,7 @@ mod rows;
 mod schema;
 mod sessions;
 mod transaction;
+mod trouble;
 mod writer;
 
 pub use journal::SqliteJournal;

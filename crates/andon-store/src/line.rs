@@ -83,6 +83,11 @@ impl<T> Line<T> {
         Taken::Jobs(state.jobs.drain(..count).collect())
     }
 
+    /// Whether it takes no more jobs.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
     /// Takes no more jobs.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;

@@ -12,6 +12,7 @@ use andon::core::time::Wall;
 use andon::{
     Earlier, Gathering, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored,
 };
+use rusqlite::types::Value as Bound;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -274,6 +275,31 @@ pub(crate) fn sessions(connection: &Connection, which: &SessionFilter) -> Read<V
 }
 
 pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunInfo>> {
+    let (sql, values) = runs_asked_for(which);
+    let mut query = connection.prepare_cached(&sql)?;
+    let mut rows = query.query(params_from_iter(values))?;
+    let most = which.limit.unwrap_or(usize::MAX);
+    let mut runs = Vec::new();
+    while let Some(row) = if runs.len() < most { rows.next()? } else { None } {
+        let (run, session, title) = (run_id(row, 5)?, session_key(row, 0)?, row.get::<_, String>(9)?);
+        // SQLite knows capitals of English alone.
+        if !which.finds([&title, run.as_str(), &session.user, session.session.as_str()]) {
+            continue;
+        }
+        let settled_at: Option<i64> = row.get(7)?;
+        let ending: Option<Ending> = if settled_at.is_some() { Some(parse(row, 8)?) } else { None };
+        let state = match ending {
+            Some(_) => State::Settled,
+            None => state_of(connection, row.get(4)?)?,
+        };
+        let settled_at = settled_at.map(|at| Wall(at.unsigned_abs()));
+        runs.push(RunInfo { run, session, state, accepted_at: wall(row, 6)?, settled_at, ending, title });
+    }
+    Ok(runs)
+}
+
+/// The question for runs, the newest first, and its values.
+fn runs_asked_for(which: &RunFilter) -> (String, Vec<Bound>) {
     // Only what is asked for stands in the question, so that an index can answer it.
     let mut sql =
         "SELECT s.tenant, s.app, s.user, s.session, r.id, r.run, r.accepted_at, r.settled_at, r.ending, r.title
@@ -284,43 +310,33 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
         Some(false) => sql.push_str(" AND r.settled = 0"),
         None => {}
     }
-    let named = [("tenant", &which.tenant), ("app", &which.app), ("user", &which.user), ("session", &which.session)];
-    let named = named.into_iter().filter_map(|(column, value)| value.as_ref().map(|value| (column, value)));
+    let text = |value: &Option<String>| value.clone().map(Bound::Text);
+    let time = |value: Option<Wall>| value.map(|wall| Bound::Integer(int(wall.0)));
+    let conditions = [
+        (" AND s.tenant = ?", text(&which.tenant)),
+        (" AND s.app = ?", text(&which.app)),
+        (" AND s.user = ?", text(&which.user)),
+        (" AND s.session = ?", text(&which.session)),
+        (" AND r.accepted_at >= ?", time(which.since)),
+        (" AND r.accepted_at < ?", time(which.until)),
+        (
+            " AND r.id < (SELECT id FROM runs WHERE run = ?)",
+            which.before.as_ref().map(|run| Bound::Text(run.as_str().to_owned())),
+        ),
+    ];
     let mut values = Vec::new();
-    for (column, value) in named {
-        sql.push_str(" AND s.");
-        sql.push_str(column);
-        sql.push_str(" = ?");
+    for (condition, value) in conditions {
+        let Some(value) = value else { continue };
+        sql.push_str(condition);
         values.push(value);
     }
-    let before = which.before.as_ref().map(|run| run.as_str().to_owned());
-    if let Some(before) = &before {
-        sql.push_str(" AND r.id < (SELECT id FROM runs WHERE run = ?)");
-        values.push(before);
+    sql.push_str(" ORDER BY r.id DESC");
+    // Where words are looked for, how many rows that takes is not known before.
+    if which.text.is_none() {
+        sql.push_str(" LIMIT ");
+        sql.push_str(&limit(which.limit).to_string());
     }
-    sql.push_str(" ORDER BY r.id DESC LIMIT ");
-    sql.push_str(&limit(which.limit).to_string());
-    let mut query = connection.prepare_cached(&sql)?;
-    let mut rows = query.query(params_from_iter(values))?;
-    let mut runs = Vec::new();
-    while let Some(row) = rows.next()? {
-        let settled_at: Option<i64> = row.get(7)?;
-        let ending: Option<Ending> = if settled_at.is_some() { Some(parse(row, 8)?) } else { None };
-        let state = match ending {
-            Some(_) => State::Settled,
-            None => state_of(connection, row.get(4)?)?,
-        };
-        runs.push(RunInfo {
-            run: run_id(row, 5)?,
-            session: session_key(row, 0)?,
-            state,
-            accepted_at: wall(row, 6)?,
-            settled_at: settled_at.map(|at| Wall(at.unsigned_abs())),
-            ending,
-            title: row.get(9)?,
-        });
-    }
-    Ok(runs)
+    (sql, values)
 }
 
 /// The state of a run that has not settled, as its record tells it. One whose record makes no sense hides no other: all

@@ -11,8 +11,8 @@ use rusqlite::ErrorCode;
 use crate::encode::Encoded;
 use crate::fault::{Fault, Planted};
 use crate::line::{Line, Taken};
-use crate::open::PATIENCE;
 use crate::transaction::{Failed, Store};
+use crate::trouble::Trouble;
 
 /// How many facts one commit carries at most: more would make the first of them wait for the last.
 const MOST: usize = 256;
@@ -28,6 +28,12 @@ const SMALL: i64 = 16 << 20;
 
 /// When to try again.
 const ERASE_AGAIN: Duration = Duration::from_millis(250);
+
+/// How long another program may hold the database before that is told as trouble. The commit is tried again all the same.
+const STALL: Duration = Duration::from_secs(1);
+
+/// How often it is tried whether the disk takes writes again, if nobody wants to write.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Something to be done in a transaction.
 pub(crate) enum Job {
@@ -120,6 +126,7 @@ fn begins(entries: &[Entry]) -> bool {
 pub(crate) struct Writer {
     pub(crate) store: Store,
     pub(crate) line: Arc<Line<Job>>,
+    pub(crate) trouble: Arc<Trouble>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
     pub(crate) planted: Planted,
     /// How many pages the file of what was written last had when room was made.
@@ -132,13 +139,17 @@ impl Writer {
     /// Writes until the line is closed and empty.
     pub(crate) fn run(mut self) {
         let _guard = Guard(Arc::clone(&self.line));
+        // A patience that cannot be set is the one before it.
+        let _ = self.store.connection.busy_timeout(STALL);
         loop {
-            let patience = self.erasing.then_some(ERASE_AGAIN);
+            let in_trouble = self.trouble.get().map(|_| LOOK_AGAIN);
+            let patience = self.erasing.then_some(ERASE_AGAIN).or(in_trouble);
             match self.line.take(MOST, Job::weight, patience) {
                 Taken::Jobs(jobs) => {
                     self.commit(jobs);
                     self.make_room();
                 }
+                Taken::Nothing if in_trouble.is_some() => self.look_again(),
                 Taken::Nothing => {}
                 Taken::Closed => break,
             }
@@ -149,11 +160,12 @@ impl Writer {
         self.checkpoint("TRUNCATE");
     }
 
-    /// All jobs in one transaction. If one of them breaks a rule of the database, each is tried in a transaction of its own:
-    /// what one must not have is not to take the others with it.
+    /// All jobs in one transaction. If one of them breaks a rule of the database, or there is no room for all, each is tried
+    /// in a transaction of its own: what one must not have is not to take the others with it.
     fn commit(&mut self, mut jobs: Vec<Job>) {
-        match self.try_commit(&mut jobs) {
+        match self.commit_when_free(&mut jobs) {
             Ok(results) => {
+                self.trouble.clear();
                 if jobs.iter().any(|job| matches!(job, Job::Other(work) if work.erases())) {
                     // What is said to be gone is gone from the disk, unless a reader is in the way: then it is tried again.
                     self.erase(ERASE);
@@ -164,6 +176,9 @@ impl Writer {
                 self.hit("store: acknowledged");
             }
             Err(error) if jobs.len() == 1 || is_disks(&error) => {
+                if is_disks(&error) || is_full(&error) {
+                    self.trouble.set(explain(&error));
+                }
                 for job in jobs {
                     if let Some((run, epoch)) = job.goes_on_with() {
                         self.store.has_failed(run, epoch);
@@ -176,6 +191,30 @@ impl Writer {
                     self.commit(vec![job]);
                 }
             }
+        }
+    }
+
+    /// While another program holds the database the jobs wait: that is a stall and no failure. Only a journal that is being
+    /// closed does not wait.
+    fn commit_when_free(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+        loop {
+            match self.try_commit(jobs) {
+                Err(error) if is_busy(&error) && !self.line.is_closed() => self.trouble.set(explain(&error)),
+                done => return done,
+            }
+        }
+    }
+
+    /// Writes something that changes nothing, to see whether the disk takes it.
+    fn look_again(&self) {
+        let version = |row: &rusqlite::Row<'_>| row.get::<_, i32>(0);
+        let connection = &self.store.connection;
+        let written = connection
+            .pragma_query_value(None, "user_version", version)
+            .and_then(|version| connection.pragma_update(None, "user_version", version));
+        match written {
+            Ok(()) => self.trouble.clear(),
+            Err(error) => self.trouble.set(explain(&error)),
         }
     }
 
@@ -253,7 +292,7 @@ impl Writer {
             let _ = self.store.connection.execute_batch("VACUUM");
         }
         self.erasing = !self.checkpoint("TRUNCATE");
-        let _ = self.store.connection.busy_timeout(PATIENCE);
+        let _ = self.store.connection.busy_timeout(STALL);
     }
 
     /// Brings what was written into the file itself; says whether nothing was in the way.
@@ -272,7 +311,18 @@ impl Writer {
 
 /// Whether nobody could have written.
 fn is_disks(error: &rusqlite::Error) -> bool {
-    !matches!(error.sqlite_error_code(), None | Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig))
+    let code = error.sqlite_error_code();
+    !matches!(code, None | Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig)) && !is_full(error)
+}
+
+/// Whether there was no room, which there may be for less.
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+/// Whether another program holds the database.
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// What an error of the database means for whoever wanted to write.

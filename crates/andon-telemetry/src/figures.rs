@@ -73,9 +73,10 @@ impl Figures {
     pub fn render(&self, runtime: &Runtime) -> String {
         let mut states =
             [(State::Queued, "queued", 0_u32), (State::Running, "running", 0), (State::Waiting, "waiting", 0)];
-        let mut cancelling = 0_u32;
+        let (mut cancelling, mut stalled) = (0_u32, 0_u32);
         for run in runtime.in_progress() {
             let state = run.state();
+            stalled += u32::from(run.stalled().is_some());
             match states.iter_mut().find(|(of, ..)| *of == state) {
                 Some((.., count)) => *count += 1,
                 None if state == State::Cancelling => cancelling += 1,
@@ -89,6 +90,9 @@ impl Figures {
         self.recorder.gauge("andon_runs", &[("state", "cancelling")]).set(f64::from(cancelling));
         let all = states.iter().map(|(.., count)| count).sum::<u32>() + cancelling;
         self.recorder.gauge("andon_runs_in_progress", &[]).set(f64::from(all));
+        self.recorder.gauge("andon_runs_stalled", &[]).set(f64::from(stalled));
+        let is_failing = runtime.journal_trouble().is_some();
+        self.recorder.gauge("andon_journal_failing", &[]).set(f64::from(u8::from(is_failing)));
         self.recorder.counter("andon_observer_panics_total", &[]).absolute(runtime.observer_panics());
         self.recorder.render()
     }

@@ -59,6 +59,10 @@ impl Observer for Logs {
         }
     }
 
+    fn stalled(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
+        error!(run = run.as_str(), app = &*session.app, %why, "the journal does not take the end of a run: trying again");
+    }
+
     fn broken_off(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
         error!(run = run.as_str(), app = &*session.app, %why, "the journal failed under a run");
     }

@@ -1,5 +1,6 @@
 //! A journal for tests: in memory, with seams before and after each append, that can be slow, fail, or die.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,11 @@ pub struct TestJournal {
 }
 
 /// Something that the disk is to take.
-type Write = Box<dyn FnOnce(&MemoryJournal) -> Append + Send>;
+struct Write {
+    /// The run and epoch that it goes on with, if it is a batch of a run that has begun and does not take it over.
+    goes_on_with: Option<(RunId, Epoch)>,
+    write: Box<dyn FnOnce(&MemoryJournal) -> Append + Send>,
+}
 
 struct Inner {
     memory: MemoryJournal,
@@ -36,8 +41,10 @@ struct Inner {
 struct State {
     /// What had been durable when the process died.
     crashed: Option<Arc<MemoryJournal>>,
-    /// Every further append fails.
+    /// Every further write fails.
     failing: Option<JournalError>,
+    /// Runs of which a batch failed, and in which epoch: what comes behind it would leave a gap.
+    failed: HashMap<RunId, Epoch>,
     /// Writes that wait for the slow disk, and when each is due.
     waiting: std::collections::VecDeque<(Instant, Write, AppendDone)>,
     busy: bool,
@@ -73,12 +80,12 @@ impl TestJournal {
         }
     }
 
-    /// Every append from now on fails.
+    /// Every write from now on fails.
     pub fn fail(&self, error: JournalError) {
         self.inner.state.lock().failing = Some(error);
     }
 
-    /// Appends succeed again.
+    /// Writes succeed again.
     pub fn heal(&self) {
         self.inner.state.lock().failing = None;
     }
@@ -115,20 +122,43 @@ impl TestJournal {
         }
     }
 
+    /// An error while nothing can be written.
+    fn check(&self) -> Result<(), JournalError> {
+        self.inner.state.lock().failing.clone().map_or(Ok(()), Err)
+    }
+
     /// Takes a write: at once, or when the slow disk is ready.
-    fn take(&self, write: impl FnOnce(&MemoryJournal) -> Append + Send + 'static) -> Append {
+    fn take(
+        &self,
+        goes_on_with: Option<(RunId, Epoch)>,
+        write: impl FnOnce(&MemoryJournal) -> Append + Send + 'static,
+    ) -> Append {
+        let write = Write { goes_on_with, write: Box::new(write) };
         match self.inner.delay {
-            None => Append::ready(self.write_now(Box::new(write))),
-            Some(delay) => self.write_later(Box::new(write), delay),
+            None => Append::ready(self.write_now(write)),
+            Some(delay) => self.write_later(write, delay),
         }
     }
 
-    fn write_now(&self, write: Write) -> Result<(), JournalError> {
-        if let Some(error) = self.inner.state.lock().failing.clone() {
-            return Err(error);
+    fn write_now(&self, Write { goes_on_with, write }: Write) -> Result<(), JournalError> {
+        if let Some((run, epoch)) = &goes_on_with {
+            self.check_batch(run, *epoch)?;
         }
+        self.check()?;
         // A journal in memory is never pending.
         write(&self.inner.memory).now().unwrap_or(Err(JournalError::Closed))
+    }
+
+    /// Behind a batch that failed nothing of its epoch is taken.
+    fn check_batch(&self, run: &RunId, epoch: Epoch) -> Result<(), JournalError> {
+        let mut state = self.inner.state.lock();
+        if state.failing.is_some() {
+            let failed = state.failed.entry(run.clone()).or_default();
+            *failed = epoch.max(*failed);
+        } else if state.failed.get(run).is_some_and(|failed| *failed >= epoch) {
+            return Err(JournalError::Storage(format!("a batch of run {run} before this one failed")));
+        }
+        Ok(())
     }
 
     fn write_later(&self, write: Write, delay: Duration) -> Append {
@@ -165,7 +195,10 @@ impl TestJournal {
 impl Journal for TestJournal {
     fn append(&self, batch: Batch) -> Append {
         self.hit("journal: before append");
-        let append = self.take(move |memory| memory.append(batch));
+        let begins = batch.entries.first().and_then(Entry::fact).is_some_and(|record| record.seq == 1);
+        let goes_on = !begins && batch.takes_over.is_none();
+        let goes_on_with = goes_on.then(|| (batch.run.clone(), batch.epoch));
+        let append = self.take(goes_on_with, move |memory| memory.append(batch));
         self.hit("journal: after append");
         append
     }
@@ -197,12 +230,17 @@ impl Journal for TestJournal {
             while journal.inner.state.lock().busy {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
+            journal.hit("journal: before claim");
+            journal.check()?;
             journal.inner.memory.claim(&run).await
         })
     }
 
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
-        self.inner.memory.request_cancel(run, request)
+        match self.check() {
+            Ok(()) => self.inner.memory.request_cancel(run, request),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 
     fn sessions(&self) -> &dyn Sessions {
@@ -217,12 +255,12 @@ impl Journal for TestJournal {
 impl Shelf for TestJournal {
     fn keep(&self, kind: &str, name: &str, value: Value) -> Append {
         let (kind, name) = (kind.to_owned(), name.to_owned());
-        self.take(move |memory| memory.keep(&kind, &name, value))
+        self.take(None, move |memory| memory.keep(&kind, &name, value))
     }
 
     fn discard(&self, kind: &str, name: &str) -> Append {
         let (kind, name) = (kind.to_owned(), name.to_owned());
-        self.take(move |memory| memory.discard(&kind, &name))
+        self.take(None, move |memory| memory.discard(&kind, &name))
     }
 
     fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {

@@ -223,7 +223,7 @@ impl Reply {
             ReplyKind::Accepted | ReplyKind::Hardened | ReplyKind::AlreadyCancelling => {
                 poll_fn(|cx| live.poll_recorded(*number, reader.key, cx)).await
             }
-            ReplyKind::TooLate { .. } => poll_fn(|cx| live.poll_settled(reader.key, cx)).await,
+            ReplyKind::TooLate { .. } => poll_fn(|cx| live.poll_settled(reader.key, cx)).await.map(drop),
             ReplyKind::NotRunning | ReplyKind::Armed | ReplyKind::NotFound => Ok(()),
         }
     }

@@ -57,6 +57,8 @@ pub enum Fault {
     ApprovalAfterPull,
     /// Every pull is answered with `already_cancelling`.
     ReplyIsWrong,
+    /// A run whose end the journal does not take is given up.
+    StalledRunLeft,
     /// The end of a grace is not recorded.
     GraceEndNotRecorded,
     /// A call is closed before its cleanup is done.

@@ -54,6 +54,11 @@ pub trait Journal: Send + Sync + 'static {
     /// before the run has settled, and whoever drives or recovers the run carries it out, or it comes too late.
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>>;
 
+    /// Why nothing can be written now, if nothing can. Not asked before a write: an append says for itself what becomes of it.
+    fn trouble(&self) -> Option<JournalError> {
+        None
+    }
+
     /// What is kept of sessions beside the facts of their runs.
     fn sessions(&self) -> &dyn Sessions;
 
@@ -213,6 +218,13 @@ pub enum JournalError {
     /// The journal's writer is gone.
     #[error("the journal is closed")]
     Closed,
+}
+
+impl JournalError {
+    /// Whether what failed may succeed later, when the storage is well again.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Storage(_))
+    }
 }
 
 /// Waits for an append to be durable.

@@ -39,6 +39,7 @@ mod limits;
 mod live;
 mod log;
 mod memory;
+mod mender;
 mod metering;
 mod model;
 mod observe;

@@ -31,7 +31,12 @@ pub trait Observer: Any + Send + Sync {
         let _ = learnt;
     }
 
-    /// The journal failed under a run: its feed ends here, without a last event.
+    /// The journal does not take a run's end: its work is over, and it settles when the journal takes writes again.
+    fn stalled(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
+        let _ = (run, session, why);
+    }
+
+    /// The journal failed under a run for good: its feed ends here, without a last event.
     fn broken_off(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
         let _ = (run, session, why);
     }
@@ -124,6 +129,10 @@ impl Observers {
 
     pub(crate) fn addendum(&self, learnt: &SeenLater<'_>) {
         self.each(|observer| observer.addendum(learnt));
+    }
+
+    pub(crate) fn stalled(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
+        self.each(|observer| observer.stalled(run, session, why));
     }
 
     pub(crate) fn broken_off(&self, run: &RunId, session: &SessionKey, why: &JournalError) {

@@ -1,5 +1,13 @@
-//! Settling a live run whose driver is gone: it panicked, or was dropped with the tokio runtime that it ran in. The
-//! process is still alive, so the text that was shown and the results that tools have returned are kept.
+//! Settling a live run that has no driver any more: it panicked, was dropped with the tokio runtime that it ran in, or could
+//! not write the run's journal. The process is still alive, so the text that was shown and the results that tools have
+//! returned are kept.
+//!
+//! # Invariants
+//!
+//! 1. The run stays in the registry and in its session's seat until its end is durable: it can be found, followed and
+//!    cancelled, and no prompt goes on without what it has said.
+//! 2. How it ends is decided once, and only when the journal takes writes: until then a pull still makes it `cancelled`.
+//! 3. What has happened is kept until it is durable, however often writing it fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +20,7 @@ use andon_core::receipt::Receipt;
 
 use crate::aside::{ToolDone, clean_up};
 use crate::driver::{box_remains, judge};
+use crate::fault::{Fault, planted};
 use crate::journal::{Batch, JournalError, Stored};
 use crate::live::{Live, News};
 use crate::recovery::{append, conclude, fold, number, outcome_of, unreadable};
@@ -20,6 +29,16 @@ use crate::session::SessionCore;
 /// How long what a tool has started may take to be ended when nobody else does it.
 const CLEANUP: Duration = Duration::from_secs(10);
 
+/// A live run that has no driver any more.
+pub(crate) struct Orphan {
+    pub(crate) live: Arc<Live>,
+    pub(crate) session: Arc<SessionCore>,
+    pub(crate) accepted: Arc<Accepted>,
+    /// What has happened and is not in the journal (invariant 3).
+    pub(crate) unwritten: Vec<Event>,
+    pub(crate) gone: Gone,
+}
+
 /// Why a live run has no driver.
 #[derive(Debug)]
 pub(crate) enum Gone {
@@ -27,36 +46,48 @@ pub(crate) enum Gone {
     Panicked(String),
     /// It was dropped with the tokio runtime that it ran in.
     Dropped,
+    /// It could not write the run's journal.
+    Unwritable(JournalError),
 }
 
-/// Settles a live run that has no driver any more.
-pub(crate) async fn settle(
-    live: &Arc<Live>,
-    session: &Arc<SessionCore>,
-    accepted: &Arc<Accepted>,
-    unwritten: Vec<Event>,
-    gone: Gone,
-) {
+/// Settles a live run that has no driver any more. If the journal does not take its end, that is tried again until it does.
+pub(crate) async fn settle(mut orphan: Orphan) {
+    let live = Arc::clone(&orphan.live);
+    if let Gone::Unwritable(error) = &orphan.gone
+        && live.with_log(|log| log.seq()) == 0
+    {
+        // Nothing of it is on record, and nothing of it has begun.
+        let (error, message) = (error.clone(), format!("{error}; the run was not started"));
+        return orphan.break_off(error, message);
+    }
     live.stop_asides();
     live.asides_over().await;
     for cleanup in live.unreported_cleanups() {
         live.runtime.door.spawn_keeper(async move { drop(clean_up(cleanup, CLEANUP).await) });
     }
-    if matches!(gone, Gone::Dropped) && is_waiting(live) {
-        leave_waiting(live, session);
-        return;
+    if matches!(orphan.gone, Gone::Dropped) && is_waiting(&live) {
+        return leave_waiting(&live, &orphan.session);
     }
-    let mut settled = try_settle(live, session, accepted, unwritten.clone(), &gone).await;
+    if let Gone::Unwritable(error) = &orphan.gone
+        && !error.may_pass()
+    {
+        // It is somebody else's by now, or the journal is closed: nothing of ours may be written any more.
+        let error = error.clone();
+        return orphan.leave(error);
+    }
+    live.hit("orphan: before settling");
+    let mut settled = orphan.try_settle().await;
     if let Err(JournalError::RunExists(_)) = settled {
         // Its first batch was on its way when we looked, and is there now.
-        settled = try_settle(live, session, accepted, unwritten, &gone).await;
+        settled = orphan.try_settle().await;
     }
-    if let Err(error) = settled {
-        let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message: error.to_string() }));
-        let receipt = live.with_log(|log| Receipt::fold(log.facts(), []));
-        conclude(live, session, &[]);
-        let receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
-        live.break_off(error, Outcome { ending, message: None, usage: receipt.usage, receipt });
+    match settled {
+        Ok(()) => {}
+        Err(error) if error.may_pass() && !planted(Fault::StalledRunLeft) => {
+            live.stall(error);
+            live.runtime.mender.add(orphan);
+        }
+        Err(error) => orphan.leave(error),
     }
 }
 
@@ -74,35 +105,97 @@ fn leave_waiting(live: &Arc<Live>, session: &Arc<SessionCore>) {
                    on when Runtime::recover is called"
             .to_owned();
     let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message }));
-    let receipt = live.with_log(|log| Receipt::fold(log.facts(), []));
-    let receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
     conclude(live, session, &[]);
     live.runtime.park(&live.id);
-    live.break_off(JournalError::Closed, Outcome { ending, message: None, usage: receipt.usage, receipt });
+    live.break_off(JournalError::Closed, in_memory(live, ending));
 }
 
-async fn try_settle(
-    live: &Arc<Live>,
-    session: &Arc<SessionCore>,
-    accepted: &Arc<Accepted>,
-    unwritten: Vec<Event>,
-    gone: &Gone,
-) -> Result<(), JournalError> {
-    let (epoch, stored) = take_over(live, accepted).await?;
-    let mut progress = fold(&stored)?;
-    let mut unseen = unseen(live, &stored);
-    // The last commit may have become durable before the driver was gone: then only the end has to be shown.
-    if progress.ending().is_none() {
-        let events = what_is_left(live, &progress, unwritten, gone)?;
-        let records = number(&live.runtime, &mut progress, epoch, events)?;
-        append(&*live.runtime.journal, &live.id, epoch, &records).await?;
-        unseen.extend(records);
+impl Orphan {
+    /// Brings the run to its end in the journal, and shows it.
+    pub(crate) async fn try_settle(&mut self) -> Result<(), JournalError> {
+        let (epoch, stored) = take_over(&self.live, &self.accepted).await?;
+        let mut progress = fold(&stored)?;
+        let mut unseen = unseen(&self.live, &stored);
+        // The last commit may have become durable before the driver was gone: then only the end has to be shown.
+        if progress.ending().is_none() {
+            self.unwritten = self.what_is_left(&progress, unseen.len())?;
+            let records = number(&self.live.runtime, &mut progress, epoch, self.unwritten.clone())?;
+            append(&*self.live.runtime.journal, &self.live.id, epoch, &records).await?;
+            unseen.extend(records);
+        }
+        let seen = self.live.with_log(|log| log.facts().to_vec());
+        let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda());
+        conclude(&self.live, &self.session, progress.messages());
+        self.live.close(unseen, outcome);
+        Ok(())
     }
-    let seen = live.with_log(|log| log.facts().to_vec());
-    let outcome = outcome_of(&progress, seen.iter().chain(&unseen), live.addenda());
-    conclude(live, session, progress.messages());
-    live.close(unseen, outcome);
-    Ok(())
+
+    /// What has happened and is not in the journal, and what closes everything that is open. Of what was to be written,
+    /// the first `written` events are there already: the write was said to have failed, and had not.
+    fn what_is_left(&mut self, progress: &Progress, written: usize) -> Result<Vec<Event>, JournalError> {
+        let mut left = Left { progress: progress.clone(), events: Vec::new() };
+        let unwritten = std::mem::take(&mut self.unwritten);
+        let begun = unwritten.len() - self.intents(&unwritten);
+        for event in unwritten.into_iter().take(begun).skip(written) {
+            // The first event is there already.
+            if !matches!(event, Event::RunAccepted { .. }) {
+                left.add(event)?;
+            }
+        }
+        if left.progress.ending().is_some() {
+            return Ok(left.events);
+        }
+        let ending = loop {
+            left.hear(&self.live)?;
+            let ending = Arc::new(ending(&left.progress, &self.gone));
+            if self.live.seal_orphan(&ending).is_ok() {
+                break ending;
+            }
+        };
+        for event in close_lost(&left.progress) {
+            left.add(event)?;
+        }
+        left.add(Event::RunSettled { outcome: ending })?;
+        Ok(left.events)
+    }
+
+    /// How many intents stand at the end of what was not written. What is not on record has not begun, so they are not
+    /// true. A driver that panicked may have come further than its journal.
+    fn intents(&self, unwritten: &[Event]) -> usize {
+        let is_intent = |event: &&Event| {
+            matches!(event, Event::ModelStarted { .. } | Event::ToolStarted { .. } | Event::HookStarted { .. })
+        };
+        match self.gone {
+            Gone::Unwritable(_) => unwritten.iter().rev().take_while(is_intent).count(),
+            Gone::Panicked(_) | Gone::Dropped => 0,
+        }
+    }
+
+    /// Leaves the run to recovery: it cannot be settled here and now. If it is still ours it can be cancelled meanwhile.
+    pub(crate) fn leave(self, error: JournalError) {
+        if error.may_pass() {
+            self.live.runtime.park(&self.live.id);
+        }
+        let message = format!("{error}; the run was stopped, and its record will be completed by recovery");
+        self.break_off(error, message);
+    }
+
+    fn break_off(self, error: JournalError, message: String) {
+        let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
+        conclude(&self.live, &self.session, &[]);
+        // What it has said is in the journal, or nowhere.
+        self.session.forget_history();
+        let outcome = in_memory(&self.live, ending);
+        self.live.break_off(error, outcome);
+    }
+}
+
+/// The outcome of a run that is not settled in the journal, as far as it is known.
+fn in_memory(live: &Live, ending: Arc<Ending>) -> Outcome {
+    let receipt = live.with_log(|log| Receipt::fold(log.facts(), []));
+    let mut receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
+    receipt.outcome = Some(Arc::clone(&ending));
+    Outcome { ending, message: None, usage: receipt.usage, receipt }
 }
 
 /// Makes what is left of a run our own: its journal, with what was shown and had not been handed over.
@@ -139,41 +232,14 @@ fn is_ours(live: &Arc<Live>, accepted: &Arc<Accepted>, stored: &Stored) -> bool 
     has_shown || matches!(first, Some(Event::RunAccepted { accepted: told }) if told == accepted)
 }
 
-/// What had happened and is not in the journal, and what closes everything that is open.
-fn what_is_left(
-    live: &Arc<Live>,
-    progress: &Progress,
-    unwritten: Vec<Event>,
-    gone: &Gone,
-) -> Result<Vec<Event>, JournalError> {
-    let mut left = Left { progress: progress.clone(), events: Vec::new() };
-    for event in unwritten {
-        // The first event is there already.
-        if !matches!(event, Event::RunAccepted { .. }) {
-            left.add(event)?;
-        }
-    }
-    if left.progress.ending().is_some() {
-        return Ok(left.events);
-    }
-    let ending = loop {
-        left.hear(live)?;
-        let ending = Arc::new(ending(&left.progress, gone));
-        if live.seal_orphan(&ending).is_ok() {
-            break ending;
-        }
-    };
-    for event in close_lost(&left.progress) {
-        left.add(event)?;
-    }
-    left.add(Event::RunSettled { outcome: ending })?;
-    Ok(left.events)
-}
-
 fn ending(progress: &Progress, gone: &Gone) -> Ending {
     match (progress.cancel(), gone) {
         (Some((reason, _)), _) => Ending::Cancelled { reason },
         (None, Gone::Dropped) => Ending::Lost,
+        (None, Gone::Unwritable(error)) => {
+            let message = format!("{error}; the run was stopped, and its record was completed later");
+            Ending::Failed(Failure { error: FailureKind::Journal, message })
+        }
         (None, Gone::Panicked(text)) => {
             let message =
                 format!("the run's driver panicked: {text}; this is a defect in the model adapter or in Andon");

@@ -117,11 +117,10 @@ pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recove
     // One at a time: two would take the same runs up.
     let _alone = runtime.recovering.lock().await;
     let mut recovery = Recovery::default();
-    let is_live = |run: &RunId| runtime.registry.find_taken(run).is_some();
-    for run in runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)) {
-        recovery.look_at(runtime, run).await?;
-    }
-    recovery.until_settled(runtime, 0).await?;
+    let looked = recovery.look_at_all(runtime).await;
+    // What is on its way to the journal is told when it is durable, whatever else has failed.
+    let settled = recovery.until_settled(runtime, 0).await;
+    looked.and(settled)?;
     recovery.resume(runtime).await?;
     Ok(recovery.recovered)
 }
@@ -153,6 +152,14 @@ struct Recovery {
 }
 
 impl Recovery {
+    async fn look_at_all(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
+        let is_live = |run: &RunId| runtime.registry.find_taken(run).is_some();
+        for run in runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)) {
+            self.look_at(runtime, run).await?;
+        }
+        Ok(())
+    }
+
     async fn look_at(&mut self, runtime: &Arc<RuntimeCore>, run: RunId) -> Result<(), JournalError> {
         let found = match find_left(runtime, &run).await {
             Ok(found) => found,
@@ -214,8 +221,9 @@ impl Recovery {
         Ok(())
     }
 
-    /// Waits until no more than this many are on their way.
+    /// Waits until no more than this many are on their way; says what went wrong first, if anything did.
     async fn until_settled(&mut self, runtime: &RuntimeCore, left: usize) -> Result<(), JournalError> {
+        let mut all = Ok(());
         while self.settling.len() > left {
             let Some((recovered, settling)) = self.settling.pop_front() else { break };
             match settling.finish(runtime).await {
@@ -228,10 +236,10 @@ impl Recovery {
                 }
                 // Somebody else was quicker, and it is theirs now.
                 Err(JournalError::Fenced { .. }) => {}
-                Err(error) => return Err(error),
+                Err(error) => all = all.and(Err(error)),
             }
         }
-        Ok(())
+        all
     }
 }
 

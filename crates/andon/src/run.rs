@@ -99,7 +99,8 @@ impl Run {
         self.live.decide_all(answers, by)
     }
 
-    /// Waits until the run has settled, and says how.
+    /// Waits until the run has settled, and says how. Settled means on disk: while the journal
+    /// [does not take the run's end](Self::stalled), this waits. [`settled`](Self::settled) does not.
     ///
     /// # Cancel safety
     ///
@@ -107,6 +108,24 @@ impl Run {
     pub async fn outcome(&self) -> Arc<Outcome> {
         let reader = Reader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_outcome(reader.key, cx)).await
+    }
+
+    /// Waits until the run has settled, and says how; or says at once why the journal does not take its end. Then the run's
+    /// work is over and its record is not: it is completed as soon as the journal takes writes, here or in the next
+    /// process.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub async fn settled(&self) -> Result<Arc<Outcome>, JournalError> {
+        let reader = Reader { live: &self.live, key: self.live.next_reader() };
+        poll_fn(|cx| self.live.poll_settled(reader.key, cx)).await
+    }
+
+    /// Why the journal does not take the run's end, if it does not. The run's work is over, and it has not settled: it can
+    /// still be cancelled, and settles as soon as the journal takes writes again.
+    pub fn stalled(&self) -> Option<JournalError> {
+        self.live.stalled()
     }
 
     /// The outcome, if the run has settled.

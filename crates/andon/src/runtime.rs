@@ -24,6 +24,7 @@ use crate::journal::{Earlier, Journal, JournalError, Requested};
 use crate::live::Live;
 use crate::log::Log;
 use crate::memory::MemoryJournal;
+use crate::mender::Mender;
 use crate::metering::patience_at_shutdown;
 use crate::observe::{Observer, Observers};
 use crate::probe::{Probe, Probes};
@@ -51,6 +52,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) door: Door,
     pub(crate) registry: Registry,
     pub(crate) flusher: Flusher,
+    pub(crate) mender: Mender,
     pub(crate) blocking: BlockingPool,
     sessions: Mutex<HashMap<SessionKey, Weak<SessionCore>>>,
     ids: Ids,
@@ -130,6 +132,13 @@ impl Runtime {
     /// Whether a run waits for an agent of its name to be there.
     pub fn is_parked(&self, run: &RunId) -> bool {
         self.core.is_parked(run)
+    }
+
+    /// Why the journal does not take writes, if it does not: as it says itself, or as the first run says that has
+    /// [stalled](Run::stalled) over it.
+    pub fn journal_trouble(&self) -> Option<JournalError> {
+        let stalled = || self.core.registry.all().iter().find_map(|live| live.stalled());
+        self.core.journal.trouble().or_else(stalled)
     }
 
     /// What is kept beside runs and sessions.
@@ -300,7 +309,7 @@ impl Runtime {
             live.pull(cancel.clone().at(live.now()));
         }
         for live in inside {
-            Run::new(live).outcome().await;
+            Run::new(live).settled().await?;
         }
         let unsettled = RunFilter {
             tenant: Some(session.tenant.to_string()),
@@ -308,8 +317,7 @@ impl Runtime {
             user: Some(session.user.to_string()),
             session: Some(session.session.to_string()),
             settled: Some(false),
-            before: None,
-            limit: None,
+            ..RunFilter::default()
         };
         for left in self.list_runs(unsettled).await? {
             // A dead process left it, or the journal failed under it.
@@ -545,6 +553,7 @@ impl RuntimeBuilder {
             observers: Observers::new(self.observers),
             registry: Registry::default(),
             flusher: Flusher::default(),
+            mender: Mender::default(),
             blocking: self.blocking.unwrap_or_default(),
             sessions: Mutex::default(),
             ids: self.seed.map_or(Ids::Unique, |seed| Ids::Counted(seed, AtomicU64::new(1))),

@@ -111,10 +111,25 @@ pub struct RunFilter {
     pub session: Option<String>,
     /// Only those that have settled, or only those that have not.
     pub settled: Option<bool>,
+    /// With these words in its title, its id, its user or its session, in capitals or not.
+    pub text: Option<String>,
+    /// Accepted at this time or later.
+    pub since: Option<Wall>,
+    /// Accepted before this time.
+    pub until: Option<Wall>,
     /// Only those that are older than this one. If it is not known there are none.
     pub before: Option<RunId>,
     /// No more than this many.
     pub limit: Option<usize>,
+}
+
+impl RunFilter {
+    /// Whether the words that are looked for are in one of these texts. A store that cannot compare letters of every script
+    /// asks this of each run.
+    pub fn finds(&self, texts: [&str; 4]) -> bool {
+        let Some(wanted) = self.text.as_ref().map(|text| text.to_lowercase()) else { return true };
+        texts.iter().any(|text| text.to_lowercase().contains(&wanted))
+    }
 }
 
 /// A session, in a list.

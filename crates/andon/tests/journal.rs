@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use andon::core::cancel::CancelRequest;
-use andon::core::event::{Entry, Epoch, Learnt};
-use andon::core::message::Message;
+use andon::core::event::{Entry, Epoch, Event, Learnt};
+use andon::core::message::{Message, ResultStatus};
+use andon::core::receipt::Verdict;
 use andon::core::time::Stamp;
 use andon::{
-    Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, Journal, JournalError, Requested, Run,
-    RunId, Runtime, SessionKey, Sessions, Shelf, Stored, TestClock,
+    Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, FeedItem, Journal, JournalError, Outcome,
+    Requested, Run, RunId, Runtime, SessionKey, Sessions, Shelf, State, Stored, TestClock,
 };
 use andon_testkit::check::read_all;
 use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::wire::check_history;
 use andon_testkit::{Act, ScriptedModel, TestJournal};
 use tokio::time::Instant;
 
@@ -28,16 +28,32 @@ fn disk_full() -> JournalError {
     JournalError::Storage("disk full".to_owned())
 }
 
-async fn assert_failed_by_the_journal(run: &Run) {
-    let outcome = run.outcome().await;
-    let what_then = if run.seq() == 0 {
-        "the run was not started"
-    } else {
-        "the run was stopped, and its record will be completed by recovery"
-    };
-    let message = format!("the journal could not be written: disk full; {what_then}");
-    let failure = Failure { error: FailureKind::Journal, message };
-    assert_eq!(*outcome.ending, Ending::Failed(failure));
+/// The run was not started, and nothing of it is on record.
+async fn assert_not_started(run: &Run) {
+    let message = "the journal could not be written: disk full; the run was not started".to_owned();
+    assert_eq!(*run.outcome().await.ending, Ending::Failed(Failure { error: FailureKind::Journal, message }));
+    assert_eq!(run.seq(), 0);
+}
+
+/// The journal does not take the run's end: that is said at once, and the run has not settled.
+async fn assert_stalled(run: &Run) {
+    assert_eq!(run.settled().await, Err(disk_full()));
+    assert_eq!((run.stalled(), run.try_outcome()), (Some(disk_full()), None));
+    assert_ne!(run.state(), State::Settled);
+}
+
+fn failed_by_the_journal() -> Ending {
+    let message =
+        "the journal could not be written: disk full; the run was stopped, and its record was completed later";
+    Ending::Failed(Failure { error: FailureKind::Journal, message: message.to_owned() })
+}
+
+/// The run has settled on disk, as failed by the journal, with one end that its feed tells; and nothing is left of it.
+async fn assert_failed_later(agent: &Agent, run: &Run) -> Arc<Outcome> {
+    let outcome = settled(agent, run).await;
+    assert_eq!(*outcome.ending, failed_by_the_journal());
+    assert_eq!((run.stalled(), agent.runtime().journal_trouble()), (None, None));
+    outcome
 }
 
 /// A journal that refuses one batch with such an entry, once, and is well again.
@@ -119,13 +135,13 @@ async fn a_journal_that_fails_from_the_beginning_fails_the_run_before_any_model_
     let model = ScriptedModel::new([]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
     let run = agent.start("Go.").unwrap();
-    assert_failed_by_the_journal(&run).await;
+    assert_not_started(&run).await;
     assert_eq!(model.calls(), 0);
     assert!(agent.current().is_none(), "the session is free");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_journal_that_fails_while_tools_run_tells_them_to_end() {
+async fn a_journal_that_fails_while_tools_run_tells_them_to_end_and_keeps_what_they_returned() {
     let journal = memory();
     let log = ToolLog::new();
     let model = ScriptedModel::new([calls(&[("k", "kind"), ("q", "slow")])]);
@@ -139,15 +155,18 @@ async fn a_journal_that_fails_while_tools_run_tells_them_to_end() {
     let run = agent.start("Go.").unwrap();
     until_tool_started(&run, "q").await;
     journal.fail(disk_full());
-    assert_failed_by_the_journal(&run).await;
-    settle_down().await;
+    assert_stalled(&run).await;
     assert_eq!((log.running(), model.open(), model.calls()), (0, 0, 1));
+    journal.heal();
+    assert_failed_later(&agent, &run).await;
+    let history = agent.history().await.unwrap();
+    assert_eq!(result_of(&history, "q").status, ResultStatus::Ok, "it had finished, and its result is kept");
     agent.runtime().idle().await;
     assert_eq!(agent.runtime().tasks(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_that_cannot_be_recorded_says_so_and_stops_the_spending_all_the_same() {
+async fn a_cancel_that_cannot_be_recorded_says_so_and_is_carried_out_when_the_disk_is_well_again() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
@@ -158,12 +177,43 @@ async fn a_cancel_that_cannot_be_recorded_says_so_and_stops_the_spending_all_the
     assert_eq!(reply.kind().as_str(), "accepted");
     assert_eq!(reply.recorded().await, Err(disk_full()));
     assert_eq!(model.open(), 0);
-    run.outcome().await;
+    assert_stalled(&run).await;
+    journal.heal();
+    assert_eq!(cancelled(&agent, &run).await.text(), "Shown");
+    assert_eq!(reply.recorded().await, Ok(()));
     assert!(agent.current().is_none(), "the session is free");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_end_cannot_be_recorded_has_failed_and_is_neither_completed_nor_cancelled() {
+async fn a_run_whose_end_the_journal_does_not_take_can_be_cancelled_until_it_does() {
+    let journal = memory();
+    let model = ScriptedModel::new([calls(&[("a", "look")])]);
+    let log = ToolLog::new();
+    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    let agent = builder.tool(tools::slow("look", secs(1), &log)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_tool_started(&run, "a").await;
+    journal.fail(disk_full());
+    assert_stalled(&run).await;
+    let runtime = agent.runtime();
+    assert_eq!(runtime.runs(), [run.id().clone()], "it is in progress");
+    assert_eq!(runtime.journal_trouble(), Some(disk_full()));
+
+    let reply = runtime.cancel(run.id(), Cancel::graceful().by("ada")).await.unwrap();
+    assert_eq!((reply.kind().as_str(), reply.recorded().await), ("accepted", Err(disk_full())));
+    let again = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
+    assert_eq!(again.kind().as_str(), "already_cancelling");
+    assert_eq!(run.try_outcome(), None, "nothing that is undriven counts as settled");
+
+    journal.heal();
+    let outcome = cancelled(&agent, &run).await;
+    assert_eq!(outcome.receipt.by.as_deref(), Some("ada"));
+    assert_eq!(runtime.cancel(run.id(), Cancel::now()).await.unwrap().kind().as_str(), "too_late");
+    assert_usable(&agent).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_had_come_to_its_end_ends_as_it_was_to_when_the_disk_is_well_again() {
     let journal = memory();
     let model =
         ScriptedModel::new([vec![Act::text("Shown"), Act::Pause(secs(1)), Act::end()], says_and_hangs("Again")]);
@@ -174,12 +224,17 @@ async fn a_run_whose_end_cannot_be_recorded_has_failed_and_is_neither_completed_
     until_shown(&stops, "Again").await;
     journal.fail(disk_full());
     stops.cancel(Cancel::graceful());
-    assert_failed_by_the_journal(&stops).await;
-    assert_failed_by_the_journal(&completes).await;
+    assert_stalled(&stops).await;
+    assert_stalled(&completes).await;
+    journal.heal();
+    cancelled(&elsewhere, &stops).await;
+    // Its answer was whole, and no model is called for an answer twice.
+    let outcome = settled(&agent, &completes).await;
+    assert_eq!((outcome.text(), model.calls()), ("Shown".to_owned(), 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_feed_of_a_run_that_cannot_be_recorded_ends() {
+async fn the_feed_of_a_run_that_cannot_be_recorded_ends_with_its_end_and_not_before() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
@@ -187,12 +242,18 @@ async fn the_feed_of_a_run_that_cannot_be_recorded_ends() {
     until_shown(&run, "Shown").await;
     journal.fail(disk_full());
     run.cancel(Cancel::graceful());
+    let mut feed = run.feed();
+    let whole = tokio::time::timeout(secs(60), read_all(&mut feed)).await;
+    assert!(whole.is_err(), "it waits for the end");
+    journal.heal();
     let items = read_all(&mut run.feed()).await;
-    assert!(!items.is_empty());
+    let ends =
+        |item: &FeedItem| matches!(item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
+    assert!(items.last().is_some_and(ends));
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_was_shown_is_in_the_outcome_also_if_it_could_not_be_recorded() {
+async fn text_that_was_shown_is_kept_also_if_the_disk_was_full_when_it_was_shown() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
@@ -201,9 +262,10 @@ async fn text_that_was_shown_is_in_the_outcome_also_if_it_could_not_be_recorded(
     journal.fail(disk_full());
     // A fact in the middle of the answer, which cannot be recorded.
     run.cancel(Cancel::after_turn());
-    assert_failed_by_the_journal(&run).await;
+    assert_stalled(&run).await;
     assert_eq!(model.open(), 0);
-    assert_eq!(run.outcome().await.text(), "Shown");
+    journal.heal();
+    assert_eq!(cancelled(&agent, &run).await.text(), "Shown");
     assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Shown [cut]"]);
 }
 
@@ -217,8 +279,50 @@ async fn a_journal_that_fails_while_text_streams_stops_the_run_and_not_only_at_i
     until_shown(&run, "drip").await;
     journal.fail(disk_full());
     let failed = Instant::now();
-    assert_failed_by_the_journal(&run).await;
+    assert_stalled(&run).await;
     assert!(failed.elapsed() <= millis(200), "{:?} of text were shown that nobody can keep", failed.elapsed());
+    journal.heal();
+    assert_failed_later(&agent, &run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_what_it_said() {
+    let journal = memory();
+    let model = ScriptedModel::new([calls(&[("p", "pay")]), says("Paid once.")]);
+    let log = ToolLog::new();
+    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    let agent = builder.tool(tools::slow("pay", secs(1), &log)).build().unwrap();
+    let run = agent.start("Pay.").unwrap();
+    until_tool_started(&run, "p").await;
+    journal.fail(disk_full());
+    assert_stalled(&run).await;
+    let refused = agent.run("Did you pay?").await.unwrap();
+    assert!(
+        matches!(&*refused.ending, Ending::Failed(failure) if failure.message.ends_with("the run was not started"))
+    );
+    assert_eq!(model.calls(), 1, "no model is asked that would not know");
+
+    journal.heal();
+    let next = agent.run("Did you pay?").await.unwrap();
+    assert_eq!(next.text(), "Paid once.");
+    assert_eq!(log.started(), 1);
+    let asked = model.requests().pop().unwrap();
+    assert_eq!(result_of(&asked.history, "p").status, ResultStatus::Ok, "the model is told of the payment");
+    assert_failed_later(&agent, &run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_whose_intent_could_not_be_recorded_was_never_started_and_is_not_called_unknown() {
+    let (_, runtime) =
+        Hiccup::on(|entry| entry.fact().is_some_and(|record| matches!(record.event, Event::ToolStarted { .. })));
+    let log = ToolLog::new();
+    let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&runtime);
+    let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let outcome = assert_failed_later(&agent, &run).await;
+    assert_eq!(log.started(), 0);
+    let verdicts: Vec<_> = outcome.receipt.calls.iter().map(|call| call.verdict).collect();
+    assert_eq!(verdicts, [Verdict::NeverStarted]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,17 +332,14 @@ async fn a_disk_that_fails_once_under_streamed_text_leaves_a_session_that_goes_o
     let model = ScriptedModel::new([answer([drip("One "), drip("two "), drip("three "), vec![Act::end()]])]);
     let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
     let run = agent.start("Count.").unwrap();
-    run.outcome().await;
+    let outcome = assert_failed_later(&agent, &run).await;
     assert!(hiccup.over.load(Ordering::SeqCst));
-
-    let (next, _) = next_process(&hiccup.journal, &agent).await;
-    let history = next.history().await.expect("the session can be read");
-    assert_eq!(check_history(&history), Vec::<String>::new());
-    assert_usable(&next).await;
+    assert_eq!(outcome.text(), "One ", "all that was shown");
+    assert_usable(&agent).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn streamed_text_that_fails_late_fails_the_run_and_leaves_a_session_that_can_be_read() {
+async fn streamed_text_that_fails_late_fails_the_run_and_keeps_what_was_shown() {
     let held = HeldJournal::new(is_lump);
     let shared = Arc::clone(&held) as Arc<dyn Journal>;
     let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
@@ -250,11 +351,56 @@ async fn streamed_text_that_fails_late_fails_the_run_and_leaves_a_session_that_c
     tokio::time::sleep(secs(1)).await;
     assert_eq!((run.try_outcome(), model.open()), (None, 0));
     held.refuse(&disk_full());
-    assert_failed_by_the_journal(&run).await;
+    let outcome = settled(&agent, &run).await;
+    assert_eq!(outcome.text(), "One two.");
+    assert_usable(&agent).await;
+}
 
-    let (next, _) = next_process(&held.durable, &agent).await;
-    assert_eq!(texts(&next.history().await.expect("the session can be read")), ["Count."]);
+#[tokio::test(start_paused = true)]
+async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_the_next_one() {
+    let journal = memory();
+    let model = ScriptedModel::new([says_and_hangs("Shown")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Shown").await;
+    journal.fail(disk_full());
+    agent.runtime().shutdown(secs(10)).await.expect("a full disk keeps no program from ending");
+    let ending = Arc::clone(&run.outcome().await.ending);
+    let message = "the journal could not be written: disk full; the run was stopped, and its record will be completed \
+                   by recovery";
+    assert_eq!(*ending, Ending::Failed(Failure { error: FailureKind::Journal, message: message.to_owned() }));
+
+    let (next, _) = next_process(&journal, &agent).await;
+    let found = next.runtime().find(run.id()).await.unwrap().unwrap();
+    assert_eq!(*found.try_outcome().unwrap().ending, Ending::Lost);
     assert_usable(&next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_runs_that_one_full_disk_stalled_all_settle_when_there_is_room() {
+    let journal = memory();
+    let model = ScriptedModel::new((0..100).map(|_| says_and_hangs("Shown")));
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let sessions: Vec<Agent> = (0..100).map(|number| agent.session(&format!("s{number}")).unwrap()).collect();
+    let runs: Vec<Run> = sessions.iter().map(|session| session.start("Go.").unwrap()).collect();
+    for run in &runs {
+        until_shown(run, "Shown").await;
+    }
+    journal.fail(disk_full());
+    for run in &runs {
+        run.cancel(Cancel::graceful());
+    }
+    for run in &runs {
+        assert_stalled(run).await;
+    }
+    journal.heal();
+    let healed = Instant::now();
+    for (session, run) in sessions.iter().zip(&runs) {
+        cancelled(session, run).await;
+    }
+    assert!(healed.elapsed() <= secs(2), "they follow the first at once: {:?}", healed.elapsed());
+    agent.runtime().idle().await;
+    assert_eq!(agent.runtime().tasks(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -284,13 +430,13 @@ async fn a_disk_that_fails_once_under_an_answer_fails_that_run_and_the_next_prom
     let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&runtime);
     let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
     let run = agent.start("First.").unwrap();
-    assert_failed_by_the_journal(&run).await;
+    assert_failed_later(&agent, &run).await;
     assert_eq!(log.started(), 0, "no effect without its intent on record");
     assert_usable(&agent).await;
 
     let (next, _) = next_process(&hiccup.journal, &agent).await;
     let found = next.runtime().find(run.id()).await.unwrap().unwrap();
-    assert_eq!(*found.try_outcome().unwrap().ending, Ending::Lost, "its record is completed by recovery");
+    assert_eq!(*found.try_outcome().unwrap().ending, failed_by_the_journal(), "what was told is what is on record");
     assert_usable(&next).await;
 }
 

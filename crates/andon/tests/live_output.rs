@@ -422,11 +422,13 @@ async fn a_journal_that_fails_while_a_tool_shows_ends_the_run_and_the_tool() {
     until_shown(&run, "on and on").await;
     journal.fail(JournalError::Storage("disk full".into()));
     let failed = Instant::now();
+    run.settled().await.unwrap_err();
+    assert!(failed.elapsed() <= millis(100), "{:?}", failed.elapsed());
+    assert!(gone.load(Ordering::SeqCst), "the tool is stopped");
+    journal.heal();
     let outcome = run.outcome().await;
     assert!(matches!(&*outcome.ending, Ending::Failed(failure) if failure.message.contains("disk full")));
-    assert!(failed.elapsed() <= millis(100), "{:?}", failed.elapsed());
     agent.runtime().idle().await;
-    assert!(gone.load(Ordering::SeqCst), "the tool is stopped");
     assert_nothing_behind_the_end(&read_all(&mut run.feed()).await);
 }
 

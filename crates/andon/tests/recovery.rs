@@ -9,7 +9,7 @@ use andon::core::event::{Event, ModelEnd, Refusal};
 use andon::core::message::{Cut, Message, Part, ResultStatus, Role};
 use andon::{
     Agent, AgentBuilder, Cancel, Cursor, Ending, FeedItem, JournalError, ModelStop, Reason, Recovered, ReplyKind, Run,
-    Runtime, State, Verdict,
+    Runtime, Verdict,
 };
 use andon_testkit::check::{check_stored, read_all};
 use andon_testkit::tools::{self, ToolLog};
@@ -251,23 +251,23 @@ async fn recover_leaves_the_runs_alone_that_this_process_drives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_the_journal_failed_is_not_running_until_it_is_recovered_and_nobody_waits_for_its_record() {
+async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_once_the_journal_is_well_again() {
     let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half")]));
     let agent = builder.build().unwrap();
     let run = agent.start("Go.").unwrap();
     until_shown(&run, "Half").await;
     journal.fail(JournalError::Storage("disk full".to_owned()));
-    run.cancel(Cancel::graceful());
-    assert_eq!((run.outcome().await.stop_reason(), run.state()), ("failed", State::Settled));
+    agent.runtime().shutdown(secs(10)).await.unwrap();
     assert_eq!(run.receipt(), Some(run.outcome().await.receipt.clone()));
 
-    let found = agent.runtime().find(run.id()).await.unwrap().unwrap();
-    let by_id = agent.runtime().cancel(run.id(), Cancel::graceful()).await.unwrap();
-    for reply in [found.cancel(Cancel::graceful()), by_id] {
-        assert_eq!((reply.kind(), reply.is_stopping()), (&ReplyKind::NotRunning, false));
-        assert_eq!(reply.recorded().await, Ok(()));
-    }
-    assert_eq!(crash(&journal, &agent).await.endings(), [Ending::Lost]);
+    let runtime = agent.runtime();
+    let refused = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap_err();
+    assert_eq!(refused, JournalError::Storage("disk full".to_owned()), "no answer says that it is over");
+    journal.heal();
+    let reply = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
+    assert_eq!((reply.kind(), reply.recorded().await), (&ReplyKind::Accepted, Ok(())));
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    assert_eq!(found.try_outcome().unwrap().stop_reason(), "cancelled");
 }
 
 #[tokio::test(start_paused = true)]

@@ -111,12 +111,13 @@ async fn recorded_of_a_reply_that_came_too_late_waits_for_the_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn recorded_of_a_reply_that_came_too_late_says_if_that_outcome_could_not_be_recorded() {
+async fn an_outcome_that_the_disk_refused_once_is_recorded_as_the_reply_that_came_too_late_said() {
     let (journal, run, reply) = too_late_and_not_durable().await;
     let disk_full = JournalError::Storage("disk full".to_owned());
     journal.refuse(&disk_full);
-    assert_eq!(reply.recorded().await, Err(disk_full));
-    assert_eq!(run.outcome().await.stop_reason(), "failed", "it was neither completed nor cancelled");
+    assert_eq!(reply.recorded().await, Ok(()));
+    assert_eq!(reply.too_late(), Some(&*run.outcome().await.ending));
+    assert!(journal.durable.has(run.id(), |event| matches!(event, Event::RunSettled { .. })));
 }
 
 #[tokio::test(start_paused = true)]

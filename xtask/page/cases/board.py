@@ -72,7 +72,7 @@ def the_board_lists_what_runs_live(world):
     second = house.start("worker", "Use a tool.", user="bob")
     third = house.start("careful", "Ask me.", user="bob")
     says(person, second, "tools")
-    says(person, third, "waits")
+    says(person, third, "needs approval")
     # And what ends is shown as ended, by whatever means.
     house.ask("POST", f"/v1/runs/{first}/cancel", {"wait": True})
     says(person, first, "stopped")
@@ -117,7 +117,7 @@ def a_stop_that_did_not_reach_the_server_is_sent_again(world):
     world.expect("^ERR_INTERNET_DISCONNECTED")
     stay = staying(world)
     runs = [house.start("teller", stay, user="ada"), house.start("teller", stay, user="bob")]
-    for run, route, said in ((runs[0], "#/", "when the server is back"), (runs[1], f"#/run/{runs[1]}", "It is sent again")):
+    for run, route, said in ((runs[0], "#/", "stop not sent"), (runs[1], f"#/run/{runs[1]}", "It is sent again")):
         place = person.visit(route, f"[data-run='{run}']")
         button = person.wait_for("button", "^Stop", place)
         offline(world, True)
@@ -261,3 +261,31 @@ def three_hundred_rows_are_a_windowful_of_elements(world):
     person.ask("scrollTo(0, document.documentElement.scrollHeight)")
     until("the last is there", lambda: runs[0] in rows(person))
     house.ask("POST", "/v1/cancel", {"all": True, "force": "now"})
+
+
+def count_of(person, name):
+    """The number on a filter of the board."""
+    return int(person.text(person.wait_for("button", f"^{name}")).split()[-1])
+
+
+@case
+def a_count_is_that_of_the_rows_it_stands_over(world):
+    # A house of its own: of what others have run here before nothing is left on its board.
+    person = world.person(world.new_house())
+    house = person.house
+    world.provider.plan("Say it.", ["Said."])
+    for _ in range(3):
+        house.settled(house.start("teller", "Say it."))
+    person.open()
+    until("all are there", lambda: len(rows(person)) == 3)
+    until("they are counted", lambda: count_of(person, "All") == 3)
+    staying(world)
+    house.start("teller", "Stay.")
+    until("the next one is there", lambda: len(rows(person)) == 4)
+    until("it is counted, and the others still are", lambda: count_of(person, "All") == 4)
+    person.shows("1 live.")
+    for name, many in (("Running", 1), ("Settled recently", 3)):
+        assert count_of(person, name) == many, (name, person.text())
+        person.press("button", f"^{name}")
+        look_away(person)
+        until(f"{name} has as many rows as it says", lambda: len(rows(person)) == many == count_of(person, name))

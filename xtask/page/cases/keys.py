@@ -28,7 +28,7 @@ def enter(world, person, key):
     person.open()
     dialog = person.wait_for("dialog")
     person.type(person.wait_for("field", "key", dialog), key)
-    person.press("button", "Go on")
+    person.press("button", "^Sign in$")
 
 
 def kept_nowhere(world, person, key):
@@ -48,13 +48,13 @@ def a_server_with_keys_asks_for_one(world):
     house = guarded(world)
     person = world.person(house)
     enter(world, person, "andon_" + "0" * 40)
-    person.shows("not good")
+    person.shows("not valid")
     assert person.find("dialog"), "a wrong key is let in"
     key = key_for(house, "ada")
     field = person.wait_for("field", "key", person.find("dialog"))
     person.ask("arguments[0].select()", field)
     person.type(field, key)
-    person.press("button", "Go on")
+    person.press("button", "^Sign in$")
     person.gone("dialog")
     person.shows("ada")
     # The feed, which can send no header, is there as well.
@@ -65,7 +65,7 @@ def a_server_with_keys_asks_for_one(world):
     person.wait_for(f"[data-run='{run}']")
     assert not person.find("dialog"), "a reload asks again"
     # Another tab is another place.
-    person.press("button", "Forget key")
+    person.press("button", "^Sign out$")
     person.wait_for("dialog")
     world.browser.reload()
     person.wait_for("dialog")
@@ -84,17 +84,17 @@ def the_question_for_a_key_stays_and_who_forgets_it_sees_nothing(world):
         person.keys(ESCAPE)
     field = person.wait_for("field", "key", person.wait_for("dialog"))
     person.type(field, "clé")
-    person.press("button", "Go on")
-    person.shows("no key")
+    person.press("button", "^Sign in$")
+    person.shows("not a key")
     assert not person.find("#banner"), "a key that cannot be sent is taken for a server that is gone"
     key = key_for(house, "gil")
     person.ask("arguments[0].select()", field)
     person.type(field, key)
-    person.press("button", "Go on")
+    person.press("button", "^Sign in$")
     person.gone("dialog")
     first = house.ask("POST", "/v1/runs", {"app": "practice", "input": "tell me a long story"}, key)["run_id"]
     person.wait_for(f"[data-run='{first}']")
-    person.press("button", "Forget key")
+    person.press("button", "^Sign out$")
     person.wait_for("dialog")
     assert not person.ask("return document.querySelector('[data-run]')"), "who forgot the key still sees runs"
 
@@ -137,7 +137,7 @@ def a_key_that_is_revoked_is_asked_for_again(world):
     until("a key is asked for", lambda: person.find("dialog"))
     again = key_for(house, "dora-again")
     person.type(person.wait_for("field", "key", person.find("dialog")), again)
-    person.press("button", "Go on")
+    person.press("button", "^Sign in$")
     person.gone("dialog")
     run = house.ask("POST", "/v1/runs", {"app": "practice", "input": "tell me a long story"}, again)["run_id"]
     person.wait_for(f"[data-run='{run}']")

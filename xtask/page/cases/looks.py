@@ -1,5 +1,6 @@
 """Dark and light, wide and narrow."""
 
+import base64
 import threading
 
 from browser import until
@@ -180,3 +181,125 @@ def the_style_of_one_view_does_not_touch_another(world):
         if changed:
             wrong.append(f"{name}: {len(changed)} elements, such as {changed[0]}")
     assert not wrong, "\n".join(wrong)
+
+
+# Where the words of an element begin and end.
+WORDS = """
+  const wordsOf = (e) => {
+    const range = document.createRange();
+    const walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT, (n) => (n.data.trim() ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_SKIP));
+    const first = walk.nextNode();
+    if (!first) return null;
+    range.selectNodeContents(first);
+    const box = range.getBoundingClientRect();
+    return [box.left, box.right];
+  };
+"""
+
+# Each column's name against what stands under it: how far they are apart at the side at which both stand.
+APART = WORDS + """
+  const wrong = [];
+  const look = (name, head, cell, isRight) => {
+    const [above, below] = [wordsOf(head), wordsOf(cell)];
+    if (!above || !below || !isShown(head)) return;
+    // A pill begins where its ground does.
+    const pill = cell.querySelector('.state')?.getBoundingClientRect();
+    const apart = isRight ? above[1] - below[1] : above[0] - (pill?.left ?? below[0]);
+    if (Math.abs(apart) > 1) wrong.push(`${name}: ${apart.toFixed(1)} px`);
+  };
+  for (const head of document.querySelectorAll('.grid .head [data-column]')) {
+    const cell = document.querySelector(`.grid [data-run] [data-column="${head.dataset.column}"]`);
+    look(head.dataset.column, head.querySelector('button'), cell, head.classList.contains('number'));
+  }
+  for (const table of document.querySelectorAll('main table')) {
+    const row = table.querySelector('tbody tr');
+    const right = (e) => ['right', 'end'].includes(getComputedStyle(e).textAlign);
+    [...table.querySelectorAll('thead th')].forEach((head, at) => {
+      const cell = row?.children[at];
+      if (!cell || !isShown(cell) || !isShown(head)) return;
+      if (right(head) !== right(cell)) wrong.push(`${head.innerText}: at another side`);
+      else look(head.innerText, head, cell, right(cell));
+    });
+  }
+  return wrong;
+"""
+
+
+@case
+def the_name_of_a_column_stands_over_what_it_names(world):
+    person = world.person()
+    views = furnished(world)
+    wrong = {}
+    for name in ("board", "runs"):
+        person.visit(*views[name])
+        until("its figures are there", lambda: name != "runs" or "…" not in person.text(person.find("tr[data-state=settled]")))
+        wrong[name] = person.ask(APART)
+    person.visit(*views["run"])
+    person.press("[role=tab]", "Usage")
+    person.wait_for("table.usage")
+    wrong["usage"] = person.ask(APART)
+    assert not any(wrong.values()), wrong
+
+
+@case
+def the_first_run_is_high_up_on_a_telephone(world):
+    world.browser.size(390, 844)
+    person = world.person()
+    views = furnished(world)
+    person.visit(*views["board"])
+    person.shows("live.")
+    top = lambda: person.ask("return Math.min(...all('[data-run]').map((e) => e.getBoundingClientRect().top))")
+    until("the first run is in the upper part", lambda: top() < 844 * 0.4)
+    # What was folded away is a press away, and folds again.
+    for name, part in (("^Filter", "field"), ("^Charts", "svg")):
+        assert not person.find(part, "", person.find("main")), f"{name} is not folded"
+        person.press("button", name)
+        person.wait_for(part, "", person.find("main"))
+        person.press("button", name)
+        person.gone(part, "", person.find("main"))
+    person.visit(*views["runs"])
+    until("what ran is high up too", lambda: top() < 844 * 0.4)
+
+
+@case
+def a_dialog_dims_the_page_to_its_edge(world):
+    world.browser.theme("light")
+    person = world.person()
+    person.visit(*furnished(world)["board"])
+    person.press("button", "^Pull the cord")
+    person.wait_for("dialog")
+    file = world.folder / "dialog.png"
+    world.browser.picture(file)
+    image = base64.b64encode(file.read_bytes()).decode()
+    width, *edge = world.browser.later(EDGE, image)
+    assert width > 1000 and max(edge) < 200, f"the edge is bright: {edge}"
+
+
+# How light a picture is at its right and its left edge, at some heights.
+EDGE = """
+  const done = arguments[arguments.length - 1];
+  const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
+  createImageBitmap(new Blob([bytes], {type: 'image/png'})).then((image) => {
+    const canvas = new OffscreenCanvas(image.width, image.height);
+    const brush = canvas.getContext('2d');
+    brush.drawImage(image, 0, 0);
+    const light = (x, y) => { const [r, g, b] = brush.getImageData(x, y, 1, 1).data; return Math.max(r, g, b); };
+    const heights = [0.2, 0.5, 0.9].map((part) => Math.floor(image.height * part));
+    done([image.width, ...heights.flatMap((y) => [light(1, y), light(image.width - 3, y)])]);
+  });
+"""
+
+
+@case
+def all_of_an_agents_card_leads_to_it(world):
+    person = world.person()
+    for part in ("p", ".soft"):
+        person.open("#/")
+        person.open("#/chat")
+        card = person.wait_for("li.card", "^teller")
+        # With the mouse, wherever on the card.
+        x, y = person.ask("const box = arguments[0].getBoundingClientRect(); return [box.left + 5, box.top + 5]", person.wait_for(part, "", card))
+        for kind in ("mousePressed", "mouseReleased"):
+            world.browser.cdp("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        until("the chat is there", lambda: person.ask("return location.hash").startswith("#/chat/teller"))
+        person.wait_for("textarea")

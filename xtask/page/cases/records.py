@@ -1,7 +1,9 @@
 """What ran: the page of a run, its timeline to scale, its events, its conversation, and its receipt."""
 
+import datetime
 import json
 import re
+import threading
 
 from browser import DIRECT, until
 from provider import Call
@@ -156,3 +158,67 @@ def what_ran_is_listed_and_leads_to_each_run(world):
     person.wait_for("[data-seq]")
     person.open("#/runs?app=teller")
     until("only the others are there", lambda: not person.find(f"a[href='#/run/{run}']") and person.find("main"))
+
+
+def listed(person):
+    return person.ask("return all('tr[data-run]').map((e) => e.dataset.run)")
+
+
+@case
+def what_ran_is_searched_by_words_and_days(world):
+    house, person = world.house(), world.person()
+    world.provider.plan("Find the Zwetschge.", ["Found."])
+    run = house.start("teller", "Find the Zwetschge.", user="orchard", session="plums")
+    house.settled(run)
+    other = house.start("teller", "Nothing to find.", user="elsewhere")
+    house.settled(other)
+    person.open("#/runs")
+    until("both are there", lambda: {run, other} <= set(listed(person)))
+    for words in ("zwetsch", "ORCHARD", "plums", run):
+        field = person.wait_for("field", "^Title, session, user or run id")
+        person.ask("arguments[0].value = ''", field)
+        person.type(field, words)
+        until(f"{words} finds it", lambda: listed(person) == [run])
+    # What is asked for stands in the address.
+    world.browser.reload()
+    until("it finds it again", lambda: listed(person) == [run])
+    for query, expected in (("from={0}", True), ("to={0}", True), ("from={1}", False), ("to={2}", False), ("from={0}&to={0}", True)):
+        today, tomorrow, yesterday = (datetime.date.today() + datetime.timedelta(days) for days in (0, 1, -1))
+        person.open("#/")
+        person.open(f"#/runs?text={run}&{query.format(today, tomorrow, yesterday)}")
+        person.shows("1 run in all." if expected else "No run matches.")
+        assert listed(person) == [run] * expected, query
+    assert person.find("field", "^From") and person.find("field", "^To")
+
+
+@case
+def what_ran_says_what_it_used_and_what_that_cost(world):
+    prices = world.folder / "prices.yaml"
+    prices.write_text('currency: USD\nmodels:\n  "openai/stand-in": {input: 1000, output: 2000}\n')
+    person = world.person(world.new_house("--prices", str(prices)))
+    world.provider.plan("What is it worth?", ["Little."])
+    run = person.house.start("teller", "What is it worth?")
+    person.house.settled(run)
+    # 20 tokens at 1000 and 10 at 2000 dollars a million.
+    person.open("#/runs")
+    row = person.wait_for(f"tr[data-run='{run}']")
+    person.shows("20 / 10", row)
+    person.shows("$0.04", row)
+    assert person.find("th", "^Cost$")
+    # A run that goes on has no figures yet, and no noughts.
+    world.provider.plan("Stay.", [threading.Event()])
+    live = person.house.start("teller", "Stay.", user="ada")
+    person.press("button", "^Refresh$")
+    row = person.wait_for(f"tr[data-run='{live}']")
+    person.shows("…", row)
+    assert "0" not in person.text(row).partition("not settled")[2], person.text(row)
+
+
+@case
+def what_ran_says_nothing_of_costs_where_nobody_knows_the_prices(world):
+    person = world.person()
+    run = stopped_in_a_tool(world, "Make a cheap record.")
+    person.open("#/runs")
+    row = person.wait_for(f"tr[data-run='{run}']")
+    person.shows("20 / 10", row)
+    assert not person.find("th", "^Cost$")

@@ -130,7 +130,7 @@ def a_stop_that_did_not_arrive_outlives_a_reload_as_its_prompt_does(world):
     person.keys(ENTER)
     person.shows("sent again when it is back")
     person.keys(ESCAPE)
-    person.wait_for("button", "^Stopping")
+    person.wait_for("button", "^Stop not sent")
     come_back_to_it(world, person)
     run = until("the prompt is sent", person.house.runs)[0]["run_id"]
     assert person.house.settled(run)["outcome"] == {"kind": "cancelled", "reason": "requested"}, person.house.run(run)

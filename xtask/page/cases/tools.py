@@ -1,5 +1,6 @@
 """Tool calls: live output, a stop of their own, and a person's yes or no."""
 
+import threading
 import time
 
 from browser import until
@@ -151,3 +152,53 @@ def a_run_that_waits_for_a_yes_can_be_stopped(world):
 def no_later_than(seconds, since):
     took = time.monotonic() - since
     assert took < seconds, f"it took {took:.1f} s"
+
+
+@case
+def the_model_is_not_said_to_be_asked_while_a_tool_runs(world):
+    go = place(world) / "go-on-quietly"
+    calls = [Call("shell", {"command": f"while [ ! -e {go} ]; do sleep 0.05; done"}), Call("read_file", {"path": "note.txt"})]
+    answers = threading.Event()
+    world.provider.plan("Use both.", [*calls], [answers, "Both are done."])
+    person = world.person()
+    person.chat("worker")
+    run = person.say("Use both.")
+    # The one that stands last has finished, and the other runs on.
+    until("the quick one is done", lambda: person.find("[data-call][data-verdict=finished]"))
+    person.shows("Running shell…")
+    assert "model" not in person.text(person.find("main")), person.text()
+    go.touch()
+    person.shows("Waiting for the model…")
+    answers.set()
+    person.shows("Both are done.")
+    person.house.settled(run)
+
+
+def copied(person, name, at=0):
+    """What a Copy button puts into the clipboard."""
+    person.ask("window.copied = null; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    person.browser.click(until(f"there is {name!r}", lambda: person.all("button", name)[at:])[0])
+    return until("something is copied", lambda: person.ask("return window.copied"))
+
+
+@case
+def what_is_in_the_chat_can_be_copied(world):
+    answer = "Some **words**, and\n\n- a list"
+    world.provider.plan("Say *it*.", [answer, Call("shell", {"command": "echo a result"})], ["And the rest."])
+    person = world.person()
+    person.chat("worker")
+    run = person.say("Say *it*.")
+    person.house.settled(run)
+    person.shows("And the rest.")
+    # As it was written, and not as it is shown.
+    assert copied(person, "^Copy prompt$") == "Say *it*."
+    assert copied(person, "^Copy answer$") == f"{answer}\n\nAnd the rest."
+    assert '"echo a result"' in copied(person, "^Copy arguments$")
+    assert copied(person, "^Copy result$").startswith("a result")
+    # And what somebody marks can be copied too.
+    marked = person.ask("""
+      const said = document.querySelector('.said p');
+      getSelection().selectAllChildren(said);
+      return [String(getSelection()), getComputedStyle(said).userSelect];
+    """)
+    assert marked[0].startswith("Some words") and marked[1] != "none", marked

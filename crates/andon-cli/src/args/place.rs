@@ -29,19 +29,28 @@ pub(crate) struct PlaceArgs {
 
 /// The variable with the key.
 const KEY: &str = "ANDON_KEY";
+/// The flag that names a file with the key.
+const KEY_FILE: &str = "--key-file";
+
+/// A key that somebody gave this command. It has no debug form: it is not shown by accident.
+pub(crate) struct GivenKey {
+    pub(crate) key: String,
+    /// Where it was found: the variable, or the flag.
+    pub(crate) place: &'static str,
+}
 
 impl PlaceArgs {
     /// The key to show: never on the command line, which everybody on a machine can read.
-    pub(crate) fn key(&self) -> anyhow::Result<Option<String>> {
+    pub(crate) fn key(&self) -> anyhow::Result<Option<GivenKey>> {
         let Some(file) = &self.key_file else {
-            let key = std::env::var(KEY).unwrap_or_default();
-            return Ok(Some(key.trim().to_owned()).filter(|key| !key.is_empty()));
+            let key = std::env::var(KEY).unwrap_or_default().trim().to_owned();
+            return Ok(Some(GivenKey { key, place: KEY }).filter(|given| !given.key.is_empty()));
         };
         let shown = file.display();
         let key = std::fs::read_to_string(file).with_context(|| format!("the key in {shown} cannot be read"))?;
-        let key = key.trim();
+        let key = key.trim().to_owned();
         anyhow::ensure!(!key.is_empty(), "{shown} is empty: put the key into it");
-        Ok(Some(key.to_owned()))
+        Ok(Some(GivenKey { key, place: KEY_FILE }))
     }
 
     /// The server that is named, and what a command needs on its line to find it again. What is on the line comes before what

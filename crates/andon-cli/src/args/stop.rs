@@ -36,9 +36,11 @@ Examples:
   andon cancel --user ada --wait
   andon cancel --all --json
 
+The answer says what was looked for, what was reached, and how many other runs go on.
+
 Exit codes:
-  0    it is stopping, or it has ended
-  1    there is no such run, or it could not be stopped
+  0    it is stopping, or it has ended, or none of it was running
+  1    there is no such run or agent, or it could not be stopped
   2    the command line is wrong")]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["run", "session", "user", "app", "all"]))]
 pub(crate) struct CancelArgs {
@@ -54,7 +56,8 @@ pub(crate) struct CancelArgs {
     /// All runs of this agent.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub(crate) app: Option<String>,
-    /// All runs.
+    /// All runs that you reach: with the key beside the server's database everything on the server, with one from ANDON_KEY or
+    /// --key-file what that key reaches.
     #[arg(long)]
     pub(crate) all: bool,
     /// Of this tenant, for operators of a server with several. Otherwise a session, user or agent is of your own tenant, and all

@@ -202,11 +202,59 @@ pub(crate) struct Cancelled {
 }
 
 /// What a cancel did to many.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 pub(crate) struct CancelledMany {
     pub(crate) cancelled: usize,
     pub(crate) settled: bool,
+    #[serde(flatten)]
+    pub(crate) aim: Aim,
     pub(crate) runs: Vec<Cancelled>,
+}
+
+impl CancelledMany {
+    /// All that was reached was waited for. Where nothing was, waiting has proved nothing.
+    pub(crate) fn waited(&mut self) {
+        self.settled |= !self.runs.is_empty();
+    }
+}
+
+/// What a stop or a hold was aimed at. A server that does not tell is not one that stopped nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Aim {
+    /// In words; empty if the server does not tell.
+    pub(crate) looked_for: String,
+    /// Whether any run of it is on record.
+    pub(crate) known: bool,
+    /// How many other runs are in progress, as far as we may know.
+    pub(crate) others: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) did_you_mean: Option<NearMiss>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_by: Option<Asker>,
+}
+
+/// What may have been meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct NearMiss {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) app: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
+}
+
+/// Whom a server took us for, and how far that reaches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Asker {
+    pub(crate) name: String,
+    /// The id of the key that was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    pub(crate) reach: String,
 }
 
 /// The line.
@@ -215,6 +263,9 @@ pub(crate) struct LineView {
     /// `open`, or `held` for all.
     pub(crate) state: String,
     pub(crate) holds: Vec<Hold>,
+    /// What a hold is on that was made without stopping anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) aim: Option<Aim>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stopped: Option<CancelledMany>,
 }

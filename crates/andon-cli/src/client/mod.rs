@@ -9,10 +9,12 @@
 pub(crate) mod calls;
 mod feed;
 pub(crate) mod forms;
+mod given;
 mod place;
 mod run;
 
 pub(crate) use feed::{RemoteFeed, Step};
+pub(crate) use given::Given;
 pub(crate) use place::Place;
 pub(crate) use run::{Order, OrderLimits, RemoteRun};
 
@@ -44,6 +46,8 @@ pub(crate) struct Client {
     shown: Arc<str>,
     /// What a command needs on its line to find the same server again.
     flag: String,
+    /// The key that somebody gave this command, if somebody did.
+    given: Option<Given>,
     http: reqwest::Client,
 }
 
@@ -102,12 +106,11 @@ impl Client {
         }
         let shown = without_secret(base.as_str()).trim_end_matches('/').into();
         let http = builder(&base).build()?;
-        Ok(Self { base, shown, flag: String::new(), http })
+        Ok(Self { base, shown, flag: String::new(), given: None, http })
     }
 
     /// The same, asked with a key.
-    pub(crate) fn with_key(self, key: Option<&str>) -> anyhow::Result<Self> {
-        let Some(key) = key else { return Ok(self) };
+    pub(crate) fn with_key(self, key: &str) -> anyhow::Result<Self> {
         let no_key = || anyhow::anyhow!("the key is none: a key is one line that begins with andon_, or a token");
         let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| no_key())?;
         // It is in no log.
@@ -115,6 +118,22 @@ impl Client {
         let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
         let http = builder(&self.base).default_headers(headers).build()?;
         Ok(Self { http, ..self })
+    }
+
+    /// The same, whose key is one that somebody gave this command.
+    fn given(self, place: &'static str, is_in_the_way: bool) -> Self {
+        Self { given: Some(Given { place, is_in_the_way }), ..self }
+    }
+
+    /// Where the key was found, if somebody gave this command one.
+    pub(crate) fn given_key(&self) -> Option<Given> {
+        self.given
+    }
+
+    /// What is said of a key that was refused, behind why it was.
+    fn way_out(&self) -> String {
+        let way_out = self.given.and_then(Given::way_out);
+        way_out.map_or_else(String::new, |way_out| format!(" ({way_out})"))
     }
 
     /// Its address, for people.
@@ -161,7 +180,8 @@ impl Client {
             // It is shown in a terminal, and who knows who wrote it.
             Ok(problem) => {
                 let detail = match status {
-                    StatusCode::UNAUTHORIZED => NO_KEY.to_owned(),
+                    StatusCode::UNAUTHORIZED => format!("{NO_KEY}{}", self.way_out()),
+                    StatusCode::FORBIDDEN => format!("{}{}", plain(&problem.detail), self.way_out()),
                     _ => plain(&problem.detail),
                 };
                 Err(ClientError::Refused(Box::new(Problem { detail, ..problem })))

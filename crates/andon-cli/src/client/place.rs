@@ -21,8 +21,11 @@ impl Place {
     pub(crate) fn named(args: &PlaceArgs) -> anyhow::Result<Self> {
         match args.server() {
             Some((address, flag)) => {
-                let key = args.key()?;
-                Ok(Self::There(Client::at(address)?.with_flag(flag).with_key(key.as_deref())?))
+                let client = Client::at(address)?.with_flag(flag);
+                Ok(Self::There(match args.key()? {
+                    Some(given) => client.with_key(&given.key)?.given(given.place, false),
+                    None => client,
+                }))
             }
             None => Ok(Self::Here(Db::named(&args.db)?)),
         }
@@ -36,9 +39,13 @@ impl Place {
         };
         let Some(owner) = db.owner() else { return Ok(Self::Here(db)) };
         let Some(address) = &owner.address else { return Ok(Self::Here(db)) };
-        // Who may read the database may do everything; who was given another key uses that.
-        let key = args.key()?.or_else(|| owner.key.as_ref().map(|key| key.show().to_owned()));
-        let client = Client::at(address)?.with_flag(db.flag().to_owned()).with_key(key.as_deref())?;
+        let client = Client::at(address)?.with_flag(db.flag().to_owned());
+        // Who may read the database may do everything; who was given another key uses that, and is told so.
+        let client = match (args.key()?, &owner.key) {
+            (Some(given), owner) => client.with_key(&given.key)?.given(given.place, owner.is_some()),
+            (None, Some(key)) => client.with_key(key.show())?,
+            (None, None) => client,
+        };
         match client.is_there().await {
             Ok(()) => Ok(Self::There(client)),
             // It has ended since.

@@ -57,9 +57,7 @@ pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
         app: Some(key.app.to_string()),
         user: Some(key.user.to_string()),
         session: Some(key.session.to_string()),
-        settled: None,
-        before: None,
-        limit: None,
+        ..RunFilter::default()
     }
 }
 

@@ -51,7 +51,7 @@ fn filter(args: &RunsArgs) -> RunFilter {
     let settled = if args.open { Some(false) } else { args.settled.then_some(true) };
     // One more, to know whether there are more.
     let limit = args.form.limit().map(|limit| limit.saturating_add(1));
-    RunFilter { tenant: None, app, user, session, settled, before: None, limit }
+    RunFilter { app, user, session, settled, limit, ..RunFilter::default() }
 }
 
 /// The runs, and which of them a dead program left in the middle of something; nothing if nothing was ever recorded.

@@ -10,8 +10,8 @@ use crate::db::{Db, quoted};
 use crate::names;
 use crate::show::Style;
 
-/// The first key that somebody makes.
-const KEYS: &str = "keys create me --scope run:create --scope run:read --scope run:cancel";
+/// The first key that somebody makes: all that stands below it can be done with it, and it stops what anybody runs.
+const KEYS: &str = "keys create me --scope admin";
 
 /// The greeting. Every line that is indented can be pasted into a shell.
 pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String {
@@ -31,8 +31,10 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
     let command = |words: &str| format!("  {}", db.client_command(words, &url));
     if asks {
         lines.extend([
-            "It asks for a key. Make one, and keep it: it is shown once.".to_owned(),
+            "It asks for a key. This one can do everything, and stop whatever runs; it is shown once:".to_owned(),
             format!("  export ANDON_KEY=$({})", command(KEYS).trim()),
+            "Others get a key with the scopes run:create, run:read and run:cancel: it reaches their own runs."
+                .to_owned(),
             String::new(),
         ]);
     }

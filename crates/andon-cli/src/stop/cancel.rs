@@ -1,23 +1,19 @@
 //! `andon cancel`.
-//!
-//! Where no server is, nothing runs: what a dead program left open is settled, and what waits is cancelled.
 
-use andon::core::id::LOCAL;
-use andon::{Recovered, ReplyKind, RunFilter, RunId, Runtime, SessionKey, State};
-use anyhow::{anyhow, bail};
-use serde_json::json;
+use andon::RunId;
+use anyhow::anyhow;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{told, waiting};
+use super::{aim, here, told, waiting};
 use crate::Exit;
 use crate::args::{CancelArgs, SessionName};
 use crate::client::calls::Selector;
-use crate::client::forms::Cancelled;
+use crate::client::forms::{Cancelled, CancelledMany};
 use crate::client::{Client, ClientError, Place};
-use crate::db::{Db, For};
 use crate::how::How;
-use crate::records::{find, no_run};
-use crate::show::{aside, receipt, recovered, write, write_line};
+use crate::records::no_run;
+use crate::show::{receipt, write, write_line};
 
 /// Stops a run, a call, or all that is meant.
 pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
@@ -27,17 +23,17 @@ pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
         Some(run) => {
             let cancelled = match &place {
                 Place::There(client) => one_there(client, run, args, &how).await?,
-                Place::Here(db) => one_here(db, run, args, &how).await?,
+                Place::Here(db) => here::stop_one(db, run, args, &how).await?,
             };
             tell_one(&cancelled, args)?;
         }
         None => {
             let (began, which) = (Instant::now(), selector(args));
-            let runs = match &place {
+            let stopped = match &place {
                 Place::There(client) => many_there(client, &which, args.wait, &how).await?,
-                Place::Here(db) => many_here(db, which, &how).await?,
+                Place::Here(db) => here::stop(db, which, &how).await?,
             };
-            tell_many(&runs, args, waiting::micros(began.elapsed()))?;
+            tell_many(&stopped, args, waiting::micros(began.elapsed()), &place)?;
         }
     }
     Ok(Exit::Completed)
@@ -86,80 +82,28 @@ fn unknown(error: &ClientError, client: &Client, run: &str) -> anyhow::Error {
                 let time = humantime::format_duration(std::time::Duration::from_millis(millis));
                 format!("; one of exactly this id that comes within {time} is stopped at once")
             });
-            anyhow!("{}{remembered}", no_run(&Place::There(client.clone()), run))
+            // Somebody else's run is as one that is not there: whose key it was that asked may be the reason.
+            let given = client.given_key().map_or_else(String::new, |given| {
+                let way_out = given.way_out().map_or_else(String::new, |way_out| format!(": {way_out}"));
+                format!("; asked with the key from {}, which may not reach it{way_out}", given.place)
+            });
+            anyhow!("{}{remembered}{given}", no_run(&Place::There(client.clone()), run))
         }
         _ => anyhow!("{error}"),
     }
 }
 
-async fn many_there(client: &Client, which: &Selector, wait: bool, how: &How) -> anyhow::Result<Vec<Cancelled>> {
+async fn many_there(client: &Client, which: &Selector, wait: bool, how: &How) -> anyhow::Result<CancelledMany> {
     if !wait {
-        return Ok(client.cancel_many(which, how, false).await?.runs);
+        return Ok(client.cancel_many(which, how, false).await?);
     }
     let stopping = async {
         let mut stopped = client.cancel_many(which, how, true).await?;
         waiting::until_settled(client, &mut stopped.runs).await?;
-        anyhow::Ok(stopped.runs)
+        stopped.waited();
+        anyhow::Ok(stopped)
     };
     waiting::while_waiting("Stopping", stopping).await
-}
-
-async fn one_here(db: &Db, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
-    let unknown = || anyhow!("{}", no_run(&Place::Here(db.clone()), run));
-    let runtime = open(db).await?.ok_or_else(unknown)?;
-    if args.call.is_some() {
-        bail!("no server is here, so no call runs: `{}` stops the whole run", db.command(&format!("cancel {run}")));
-    }
-    let found = find(&runtime, run).await?.ok_or_else(unknown)?;
-    stop_here(&runtime, found.id(), how).await
-}
-
-async fn many_here(db: &Db, which: Selector, how: &How) -> anyhow::Result<Vec<Cancelled>> {
-    let Some(runtime) = open(db).await? else { return Ok(Vec::new()) };
-    let Selector { tenant, app, user, session } = which;
-    // As a server takes it: what is named is of the own tenant, and all are all.
-    let names_something = app.is_some() || user.is_some() || session.is_some();
-    let tenant = tenant.or_else(|| names_something.then(|| LOCAL.to_owned()));
-    let open = RunFilter { tenant, app, user, session, settled: Some(false), ..RunFilter::default() };
-    let mut stopped = Vec::new();
-    for run in runtime.list_runs(open).await? {
-        stopped.push(stop_here(&runtime, &run.run, how).await?);
-    }
-    Ok(stopped)
-}
-
-/// Opens a database that nobody holds, and settles what a dead program left open in it; nothing if there is none.
-async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
-    if db.is_kept() && db.open_to_read()?.is_none() {
-        return Ok(None);
-    }
-    let runtime = db.open("andon cancel", For::Changing)?;
-    let found: Vec<Recovered> = runtime.recover().await?;
-    let nowhere = SessionKey::new("andon", "andon", "cancel")?;
-    for line in recovered(&found, &nowhere, &Place::Here(db.clone())) {
-        aside(&format!("{line}\n"));
-    }
-    Ok(Some(runtime))
-}
-
-async fn stop_here(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<Cancelled> {
-    let reply = runtime.cancel(id, how.cancel()).await?;
-    reply.recorded().await?;
-    let run = runtime.find(id).await?;
-    let receipt = run.as_ref().and_then(|run| run.receipt());
-    let outcome = match reply.kind() {
-        ReplyKind::TooLate { outcome } => Some((**outcome).clone()),
-        _ => receipt.as_ref().and_then(|receipt| receipt.outcome.as_deref().cloned()),
-    };
-    Ok(Cancelled {
-        run_id: id.clone(),
-        reply: reply.kind().as_str().to_owned(),
-        state: run.map_or(State::Settled, |run| run.state()),
-        outcome,
-        call: None,
-        leaked: receipt.as_ref().map(|receipt| receipt.leaked.clone()).unwrap_or_default(),
-        receipt: receipt.map(|receipt| Box::new(receipt.into())),
-    })
 }
 
 fn tell_one(cancelled: &Cancelled, args: &CancelArgs) -> anyhow::Result<()> {
@@ -174,14 +118,22 @@ fn tell_one(cancelled: &Cancelled, args: &CancelArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell_many(runs: &[Cancelled], args: &CancelArgs, took: u64) -> anyhow::Result<()> {
+fn tell_many(stopped: &CancelledMany, args: &CancelArgs, took: u64, place: &Place) -> anyhow::Result<()> {
+    let CancelledMany { settled, aim, runs, .. } = stopped;
     if !args.json {
-        return Ok(write(&told::many(runs, args.wait.then_some(took)))?);
+        let given = match place {
+            Place::There(client) => client.given_key(),
+            Place::Here(_) => None,
+        };
+        write(&told::many(runs, args.wait.then_some(took)))?;
+        return Ok(write(&aim::told(aim, !runs.is_empty(), given))?);
     }
     for run in runs {
         write_line(&serde_json::to_string(&Cancelled { receipt: None, ..run.clone() })?)?;
     }
-    let settled = runs.iter().all(|run| run.state == State::Settled);
-    write_line(&json!({"cancelled": told::stopped(runs), "settled": settled, "took_us": took}).to_string())?;
-    Ok(())
+    let mut summary = json!({"cancelled": told::stopped(runs), "settled": settled, "took_us": took});
+    if let (Value::Object(summary), Value::Object(aim)) = (&mut summary, serde_json::to_value(aim)?) {
+        summary.extend(aim);
+    }
+    Ok(write_line(&summary.to_string())?)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{server, told, waiting};
+use super::{aim, server, told, waiting};
 use crate::Exit;
 use crate::args::{HoldArgs, LineArgs, LineCommand, LineScope, LineStatus};
 use crate::client::Client;
@@ -44,16 +44,22 @@ async fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
         let mut line = client.change_line(&body).await?;
         if let Some(stopped) = line.stopped.as_mut().filter(|_| args.wait) {
             waiting::until_settled(&client, &mut stopped.runs).await?;
-            stopped.settled = true;
+            stopped.waited();
         }
         anyhow::Ok(line)
     };
     let line = if args.wait { waiting::while_waiting("Stopping", holding).await? } else { holding.await? };
     let took = args.wait.then(|| waiting::micros(began.elapsed()));
+    let given = client.given_key();
     if let Some(stopped) = line.stopped.as_ref().filter(|_| !scope.status.json) {
         write(&told::many(&stopped.runs, took))?;
+        write(&aim::told(&stopped.aim, !stopped.runs.is_empty(), given))?;
     }
-    tell(&line, &scope.status, &client)
+    let exit = tell(&line, &scope.status, &client)?;
+    if let Some(aim) = line.aim.as_ref().filter(|_| !scope.status.json) {
+        write(&aim::of_hold(aim, given))?;
+    }
+    Ok(exit)
 }
 
 fn body(state: &str, scope: &LineScope) -> Map<String, Value> {

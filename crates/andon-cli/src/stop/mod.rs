@@ -1,7 +1,9 @@
 //! What watches runs and stops them, from anywhere that reaches their server.
 
+mod aim;
 mod approve;
 mod cancel;
+mod here;
 mod line;
 mod told;
 mod waiting;

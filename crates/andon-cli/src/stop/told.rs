@@ -43,22 +43,19 @@ fn ended(outcome: Option<&Ending>) -> &'static str {
 
 /// Many: a sentence each for the first, and then all of them together. `took` is how long they were waited for.
 pub(super) fn many(runs: &[Cancelled], took: Option<u64>) -> String {
-    if runs.is_empty() {
-        return "Nothing was running.\n".to_owned();
-    }
     let mut text: String = runs.iter().take(TOLD).map(|run| format!("{}\n", one(run))).collect();
     if runs.len() > TOLD {
         text.push_str(&format!("  and {} more\n", runs.len() - TOLD));
     }
-    if runs.len() > 1 || took.is_some() {
+    if runs.len() > 1 || (took.is_some() && !runs.is_empty()) {
         text.push_str(&format!("{}\n", summary(runs, took)));
     }
     text
 }
 
-/// How many were stopped: one whose end had been decided is told of, and was not.
+/// How many were stopped: one whose end had been decided, or that nobody drives, is told of, and was not.
 pub(super) fn stopped(runs: &[Cancelled]) -> usize {
-    runs.iter().filter(|run| run.reply != "too_late").count()
+    runs.iter().filter(|run| !matches!(run.reply.as_str(), "too_late" | "not_running")).count()
 }
 
 fn summary(runs: &[Cancelled], took: Option<u64>) -> String {
@@ -116,6 +113,6 @@ mod tests {
         assert!(many(&runs, None).ends_with("all settled, leaked: shell (c1).\n"));
         runs[5].reply = "too_late".to_owned();
         assert!(many(&runs, None).contains("24 runs cancelled, all settled"), "one ended by itself");
-        assert_eq!(many(&[], None), "Nothing was running.\n");
+        assert_eq!(many(&[], Some(1)), "");
     }
 }

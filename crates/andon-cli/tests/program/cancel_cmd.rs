@@ -66,11 +66,36 @@ fn a_session_a_user_or_all_are_stopped_queued_runs_included() {
     assert_eq!((&told[2]["cancelled"], &told[2]["settled"]), (&json!(2), &json!(true)));
     let told = served.run(&["cancel", "--user", "ada", "--wait"]).stdout;
     assert!(told.starts_with(&format!("■ Run {ada} is stopped.\n1 run cancelled, all settled in ")), "{told}");
-    assert!(told.ends_with("leaked: none.\n"), "{told}");
+    let tail = "leaked: none.\nLooked for all runs of the user ada. 1 other run goes on.\n";
+    assert!(told.ends_with(tail), "{told}");
     let told = served.run(&["cancel", "--all", "--json"]).json();
     assert_eq!((&told[0]["run_id"], told.len()), (&json!(other), 2));
     served.start(&["watch", &other]).end();
-    assert_eq!(served.run(&["cancel", "--all"]).stdout, "Nothing was running.\n");
+    let nothing = "Nothing was running: looked for everything on this server. No other run was in progress.\n";
+    assert_eq!(served.run(&["cancel", "--all"]).stdout, nothing);
+}
+
+/// Checks P7 and P9.
+#[test]
+fn a_stop_that_misses_says_what_it_looked_for_and_what_goes_on() {
+    let served = Served::new();
+    let run = served.detach(&["--user", "ada"], "tell me a long story");
+    let told = served.run(&["cancel", "--user", "Ada", "--wait"]).stdout;
+    let said = "Nothing was stopped: looked for all runs of the user Ada, of which none is on record. 1 other run goes on. \
+                Did you mean --user ada?\n";
+    assert_eq!(told, said);
+    let told = served.run(&["cancel", "--user", "Ada", "--wait", "--json"]).json();
+    assert_eq!((told.len(), &told[0]["cancelled"], &told[0]["settled"]), (1, &json!(0), &json!(false)), "{told:?}");
+    assert_eq!((&told[0]["looked_for"], &told[0]["others"]), (&json!("all runs of the user Ada"), &json!(1)));
+    let told = served.run(&["cancel", "--session", "otter"]).stdout;
+    assert!(told.contains("all runs in the session otter, of which none is on record. 1 other run goes on."), "{told}");
+    for command in [&["cancel", "--app", "practise"][..], &["cancel", "--app", "practise", "--wait", "--json"]] {
+        let ended = served.start(command).end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);
+        assert!(ended.stderr.contains("there is no app practise here") && ended.stderr.contains("there is practice"));
+    }
+    assert_eq!(served.run(&["runs", "--json", "--open"]).json()[0]["run_id"], json!(run), "it goes on");
+    assert!(served.run(&["cancel", "--app", "practice"]).stdout.contains(&run));
 }
 
 #[test]
@@ -115,10 +140,28 @@ fn without_a_server_what_a_dead_program_left_is_settled_and_what_waits_is_stoppe
     chat.wait_for("[y/n]");
     chat.kill();
     let told = db.run(&["cancel", "--all"]);
-    assert_eq!(told.stdout, "Nothing was running.\n");
+    let place = format!("in {}, which no server holds", db.file("andon.db"));
+    let nothing = format!("Nothing was running: looked for everything {place}. No other run was in progress.\n");
+    assert_eq!(told.stdout, nothing);
     assert!(told.stderr.contains("1 run of an earlier program was left open and is settled now"), "{}", told.stderr);
     let told = db.run(&["cancel", "--session", "finch", "--json", "--db", &db.file("b.db")]).json();
     assert_eq!((&told[0]["reply"], &told[0]["state"]), (&json!("accepted"), &json!("settled")));
     assert_eq!(told[0]["outcome"], json!({"kind": "cancelled", "reason": "requested"}));
     assert!(db.refused(&["cancel", "nope"]).contains("there is no run nope in "));
+}
+
+#[test]
+fn without_a_server_an_app_that_is_not_on_record_is_an_error_and_a_user_is_looked_for() {
+    let db = Database::new();
+    let place = format!("{}, which no server holds", db.file("andon.db"));
+    assert!(db.refused(&["cancel", "--app", "practice"]).contains(&format!("in {place}: nothing is recorded there")));
+    let mut chat = db.start(&["chat", "--session", "finch"]);
+    chat.type_line("write a note: x");
+    chat.wait_for("[y/n]");
+    chat.kill();
+    assert!(db.refused(&["cancel", "--app", "practise"]).contains(&format!("in {place}: there is practice")));
+    let told = db.run(&["cancel", "--user", "Ada", "--wait", "--json"]).json();
+    assert_eq!((&told[0]["settled"], &told[0]["known"], &told[0]["others"]), (&json!(false), &json!(false), &json!(1)));
+    let told = db.run(&["cancel", "--app", "practice", "--wait", "--json"]).json();
+    assert_eq!((&told[1]["cancelled"], &told[1]["settled"], &told[1]["others"]), (&json!(1), &json!(true), &json!(0)));
 }

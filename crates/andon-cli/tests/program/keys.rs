@@ -49,6 +49,55 @@ fn a_server_that_asks_for_keys_serves_the_command_line_beside_its_database_and_o
     assert!(served.db.refused(&["keys", "revoke", "none"]).contains("no such key"));
 }
 
+/// Checks P7 and P9.
+#[test]
+fn on_the_machine_of_the_server_a_key_that_was_given_is_used_and_named_and_else_the_owners() {
+    let served = Served::with(&["--auth"]);
+    let run = served.detach(&["--user", "bob"], "tell me a long story");
+    let scopes = ["--scope", "run:create", "--scope", "run:read", "--scope", "run:cancel"];
+    let made = served.run(&[&["keys", "create", "me", "--json"][..], &scopes].concat()).json().remove(0);
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    let beside = |args: &[&str]| Program::start_in(served.db.file("andon.db"), &[("ANDON_KEY", key)], args).end();
+    let told = beside(&["cancel", "--all"]);
+    let said = format!(
+        "Nothing was stopped: looked for all of me's runs, of which none is in progress. No other run that you reach was in \
+         progress.\n\
+         Asked with the key {id} of me (from ANDON_KEY), which reaches all of me's runs; without ANDON_KEY the owner's key \
+         beside the database is used, which reaches everything.\n"
+    );
+    assert_eq!((told.code, told.stdout), (Some(0), said), "{}", told.stderr);
+    let json = beside(&["cancel", "--all", "--json"]).json().remove(0);
+    assert_eq!(json["asked_by"], json!({"name": "me", "key": id, "reach": "all of me's runs"}), "{json}");
+    for refused in [&["line", "hold"][..], &["cancel", &run]] {
+        let refused = beside(refused);
+        assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+        assert!(refused.stderr.contains("without ANDON_KEY the owner's key beside the database"), "{}", refused.stderr);
+    }
+    let told = with_key(&served, key, &["cancel", "--all"]).stdout;
+    assert!(told.contains(&format!("Asked with the key {id} of me")) && !told.contains("the owner's key"), "{told}");
+    let told = served.run(&["cancel", "--all", "--wait"]).stdout;
+    assert!(told.contains(&run) && told.contains("Looked for everything on this server."), "{told}");
+}
+
+/// Checks P7.
+#[test]
+fn with_the_key_that_the_greeting_offers_everything_that_it_prints_can_be_done_and_everything_be_stopped() {
+    let db = Database::new();
+    let mut program = db.start(&["serve", "--bind", "127.0.0.1:0", "--auth"]);
+    program.wait_for("Ctrl-C ends it");
+    let lines: Vec<&str> = program.seen.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    let export = lines.iter().find(|line| line.starts_with("export ANDON_KEY=")).unwrap();
+    db.run(&["run", "--detach", "--user", "bob", "tell me a long story"]);
+    let hold = lines.iter().find(|line| line.contains("line hold")).unwrap();
+    let cancel = hold.replace("line hold", "cancel --all --wait");
+    let open = hold.replace("line hold", "line open");
+    let script = [*export, hold, &cancel, &open].join(" && ");
+    let ended = std::process::Command::new("sh").args(["-c", &script]).env_remove("ANDON_KEY").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{said} {}", String::from_utf8_lossy(&ended.stderr));
+    assert!(said.contains("1 run cancelled, all settled") && said.contains("everything on this server"), "{said}");
+}
+
 #[test]
 fn nobody_but_the_owner_of_the_database_reads_the_key_beside_it() {
     let served = Served::with(&["--auth"]);

@@ -49,7 +49,37 @@ fn holding_with_cancel_and_wait_proves_that_all_have_settled() {
         assert_eq!(receipt["note"], "stop it all");
     }
     let again = served.run(&["line", "hold", "--cancel", "--wait", "--json"]).json().remove(0);
-    assert_eq!(again["stopped"], json!({"cancelled": 0, "settled": true, "runs": []}));
+    let stopped = &again["stopped"];
+    assert_eq!((&stopped["cancelled"], &stopped["settled"], &stopped["runs"]), (&json!(0), &json!(true), &json!([])));
+    assert_eq!((&stopped["looked_for"], &stopped["others"]), (&json!("everything on this server"), &json!(0)));
+}
+
+/// Checks P7 and P9.
+#[test]
+fn a_hold_that_misses_is_refused_or_says_so_and_proves_nothing() {
+    let served = Served::new();
+    let run = served.detach(&["--user", "ada"], "tell me a long story");
+    for command in [&["line", "hold"][..], &["line", "open"], &["line", "hold", "--cancel", "--wait"]] {
+        let ended = served.start(&[command, &["--app", "practise"]].concat()).end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("there is no app practise here") && ended.stderr.contains("did you mean practice?")
+        );
+    }
+    assert!(served.run(&["line", "status"]).stdout.contains("The line is open"));
+    let told = served.run(&["line", "hold", "--user", "Ada"]).stdout;
+    let slip = "The hold is on all runs of the user Ada, of which none is on record. 1 other run goes on. Did you mean --user ada?\n";
+    assert!(told.contains("held for the user Ada") && told.ends_with(slip), "{told}");
+    let hold = ["line", "hold", "--user", "Ada", "--cancel", "--wait"];
+    let told = served.run(&hold).stdout;
+    assert!(
+        told.starts_with("Nothing was stopped: looked for all runs of the user Ada, of which none is on record."),
+        "{told}"
+    );
+    let line = served.run(&[&hold[..], &["--json"]].concat()).json().remove(0);
+    assert_eq!((&line["stopped"]["settled"], &line["stopped"]["others"]), (&json!(false), &json!(1)), "{line}");
+    let told = served.run(&["line", "hold", "--user", "ada", "--cancel", "--wait"]).stdout;
+    assert!(told.contains(&run) && told.contains("No other run was in progress."), "{told}");
 }
 
 #[test]

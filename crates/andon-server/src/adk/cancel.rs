@@ -4,7 +4,8 @@
 //!
 //! 1. It reaches the runs that are there when it arrives, and none that comes later. It creates nothing.
 //! 2. It is about one session of one tenant, that of who asks, whatever else who asks may reach.
-//! 3. A session in which nothing runs, one that there is not and one that is somebody else's are answered alike.
+//! 3. A session in which nothing runs, one that there is not and one that is somebody else's are answered alike. An app that is
+//!    not there is told as such.
 //! 4. A stop is the last thing to be refused for its form: no body, `null` and fields that are not known are all the same.
 
 use andon::{Ending, RunId, State as RunState};
@@ -101,6 +102,16 @@ pub(crate) async fn dispatch(
     }
 }
 
+/// Nothing was stopped; what goes on beside it is told as far as who asks reaches it (invariant 3).
+fn nothing(session: &str, others: usize) -> Problem {
+    let others = match others {
+        0 => String::new(),
+        1 => ". 1 other run that you may stop is in progress".to_owned(),
+        many => format!(". {many} other runs that you may stop are in progress"),
+    };
+    Problem::not_found("not-running", format!("Nothing is running in session: {session:.300}{others}"))
+}
+
 async fn cancel(
     core: &Shared,
     principal: &Principal,
@@ -113,12 +124,10 @@ async fn cancel(
     let asked = asked.as_ref().map(|body| valid::read(body, CancelSession::read)).transpose()?.unwrap_or_default();
     let CancelSession { force, grace_ms, note, wait } = asked;
     let how = how(principal, force, None, note, grace_ms)?;
-    let nothing = || Problem::not_found("not-running", format!("Nothing is running in session: {session:.300}"));
-    let key = reach::session(principal, app, user, session).map_err(|_| nothing())?;
-    let selector = Selector::of_session(&key);
+    let selector = Selector::of_session(&principal.tenant, [app, user, session]);
     let stopped = selector::stop(core, principal, &selector, &how, wait && may_wait).await?;
     if stopped.cancelled == 0 {
-        return Err(nothing());
+        return Err(nothing(session, stopped.aim.others));
     }
     let runs = stopped.runs.into_iter().map(|run| CancelledRun {
         invocation_id: run.run_id,

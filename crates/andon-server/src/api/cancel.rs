@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::json::Json;
 use andon::core::time::Wall;
-use andon::{CallId, Cancel, Ending, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState};
+use andon::{CallId, Cancel, Ending, Event, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -181,9 +181,12 @@ pub(crate) async fn cancel_call(
     Ok((status, Json(Cancelled { call: Some(call), ..told(&run, &reply) })).into_response())
 }
 
+/// Whether the run's model has asked for this call. What became of it is on record a little later than it happens.
 fn has_call(run: &Run, call: &CallId) -> bool {
-    let receipt = run.receipt();
-    receipt.is_some_and(|receipt| receipt.calls.iter().any(|account| account.call == *call))
+    run.records().iter().any(|record| match &record.event {
+        Event::Message { message } => message.calls().any(|asked| asked.id == *call),
+        _ => false,
+    })
 }
 
 /// Stops a run that may be in the journal alone, or remembers the cancel.

@@ -48,6 +48,10 @@ pub(crate) struct RunView {
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     settled_at: Option<Wall>,
+    /// Why the journal does not take its end, if it does not. Its work is over and it has not settled: it can be cancelled, and
+    /// settles when the journal takes writes again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stalled: Option<String>,
     /// The beginning of what was asked.
     title: String,
     /// Calls that wait for a person's yes.
@@ -83,6 +87,7 @@ impl RunView {
             outcome: info.ending,
             accepted_at: info.accepted_at,
             settled_at: info.settled_at,
+            stalled: None,
             title: info.title,
             approvals: Vec::new(),
         }
@@ -106,6 +111,7 @@ impl RunView {
             outcome: outcome.map(|outcome| (*outcome.ending).clone()),
             accepted_at: records.first()?.at.wall,
             settled_at,
+            stalled: run.stalled().map(|why| why.to_string()),
             title: title(&progress.accepted().input),
             approvals: awaited(&progress),
         })

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::aim::{Aim, look, must_be_aimed};
 use super::cancel::within;
 use super::forms::{ForceForm, IdForm, how};
 use super::selector::{CancelledMany, Selector, stop, tenant};
@@ -29,6 +30,9 @@ pub(crate) struct LineView {
     state: LineState,
     /// All holds.
     holds: Vec<Hold>,
+    /// What a hold is on that was made now without stopping anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aim: Option<Aim>,
     /// What was stopped, if holding was to stop it.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<CancelledMany>,
@@ -84,13 +88,14 @@ pub(crate) fn view(core: &Shared, principal: &Principal) -> LineView {
         let is_own = |hold: &Hold| hold.user.as_ref().is_none_or(|user| principal.may_act_for(user));
         holds.retain(|hold| hold.is_for(&principal.tenant) && is_own(hold));
     }
-    LineView { state: if is_held { LineState::Held } else { LineState::Open }, holds, stopped: None }
+    LineView { state: if is_held { LineState::Held } else { LineState::Open }, holds, aim: None, stopped: None }
 }
 
 /// Hold or open the line, for all, an app or a user.
 ///
 /// A hold survives a restart. With `cancel` it also stops what runs there; with `wait` the answer is the proof that all of it
-/// has settled. Opening takes away the one hold that is named; others stay.
+/// has settled. Opening takes away the one hold that is named; others stay. An app that is not there is 404, and nothing is
+/// held; a user of whom nothing is on record can be held, and the answer says that nothing is.
 #[utoipa::path(
     put, path = "/v1/line", tag = "line", request_body = ChangeLine,
     responses(
@@ -118,12 +123,18 @@ async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &Cha
         let detail = "reason, cancel, force and wait go with a hold: leave them out to open the line";
         return Err(Problem::unprocessable("bad-field", detail));
     }
-    let opened = core.admission.open(&core.runtime, scope);
-    within(core.options.record_patience, opened).await?;
-    if request.tenant.is_none() && scope.tenant.is_some() {
-        // One that was made when holds said nothing of tenants is on all of them, and is opened by its name alone.
-        let every = Scope { tenant: None, on: scope.on.clone() };
-        within(core.options.record_patience, core.admission.open(&core.runtime, &every)).await?;
+    // One that was made when holds said nothing of tenants is on all of them, and is opened by its name alone.
+    let is_by_name = request.tenant.is_none() && scope.tenant.is_some();
+    let every = is_by_name.then(|| Scope { tenant: None, on: scope.on.clone() });
+    let scopes: Vec<&Scope> = [scope].into_iter().chain(&every).collect();
+    let was_held = core.admission.holds().iter().any(|hold| scopes.contains(&&hold.scope()));
+    for scope in scopes {
+        // Whether or not there is one: an earlier request may not have reached the disk.
+        within(core.options.record_patience, core.admission.open(&core.runtime, scope)).await?;
+    }
+    if !was_held {
+        // One that is on an app that is gone was there to be opened; one that never was may be a slip.
+        must_be_aimed(core, principal, &Selector::of(scope)).await?;
     }
     Ok(Json(view(core, principal)).into_response())
 }
@@ -139,13 +150,16 @@ async fn hold(
     if !request.cancel && (request.wait || request.force.is_some()) {
         return Err(Problem::unprocessable("bad-field", "wait and force go with cancel: true"));
     }
+    let selector = Selector::of(scope);
+    // A hold on an app that is not there would keep nobody out.
+    must_be_aimed(core, principal, &selector).await?;
     let since = core.runtime.now().wall;
     let hold = Hold::new(scope, request.reason, Arc::clone(&principal.name), since);
     let held = core.admission.hold(&core.runtime, hold)?;
     // Nothing is let in any more: what is stopped now is all that there is.
     let stopping = async {
         match request.cancel {
-            true => stop(core, principal, &Selector::of(scope), &how, request.wait && may_wait).await.map(Some),
+            true => stop(core, principal, &selector, &how, request.wait && may_wait).await.map(Some),
             false => Ok(None),
         }
     };
@@ -154,9 +168,10 @@ async fn hold(
     let stopped = stopped.map_err(|problem| problem.with("held", true))?;
     let cancelled = stopped.as_ref().map_or(0, |stopped| stopped.cancelled);
     held.map_err(|problem| problem.with("held", true).with("cancelled", cancelled))?;
-    let is_over = stopped.as_ref().is_none_or(|stopped| stopped.settled);
-    let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(LineView { stopped, ..view(core, principal) })).into_response())
+    let status = stopped.as_ref().map_or(StatusCode::OK, CancelledMany::status);
+    // What cannot be looked at does not undo the hold.
+    let aim = if stopped.is_none() { look(core, principal, &selector).await.ok() } else { None };
+    Ok((status, Json(LineView { aim, stopped, ..view(core, principal) })).into_response())
 }
 
 fn scope(principal: &Principal, request: &ChangeLine) -> Result<Scope, Problem> {

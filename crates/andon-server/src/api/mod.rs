@@ -1,5 +1,6 @@
 //! The native API: one module for each thing that is asked for.
 
+mod aim;
 mod approvals;
 mod apps;
 mod board;

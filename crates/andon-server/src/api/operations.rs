@@ -19,26 +19,38 @@ use crate::problem::{Problem, ProblemForm};
 /// How the server is.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok`, or `shutting_down`.
+    /// `ok`, `shutting_down`, or `journal_failing`.
     status: &'static str,
+    /// What is wrong, if something is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+impl Health {
+    const OK: Self = Self { status: "ok", detail: None };
 }
 
 /// Whether the process is alive.
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = Health)))]
 pub(crate) async fn healthz() -> Json<Health> {
-    Json(Health { status: "ok" })
+    Json(Health::OK)
 }
 
 /// Whether requests may be sent here. A held line is ready: cancels still have to come through.
 #[utoipa::path(
     get, path = "/readyz", tag = "operations",
-    responses((status = 200, body = Health), (status = 503, description = "It is shutting down", body = Health))
+    responses(
+        (status = 200, body = Health),
+        (status = 503, description = "It is shutting down, or nothing can be recorded", body = Health),
+    )
 )]
 pub(crate) async fn readyz(State(core): State<Shared>) -> Response {
-    match core.admission.is_draining() {
-        false => Json(Health { status: "ok" }).into_response(),
-        true => (StatusCode::SERVICE_UNAVAILABLE, Json(Health { status: "shutting_down" })).into_response(),
-    }
+    let unready = match core.runtime.journal_trouble() {
+        _ if core.admission.is_draining() => Health { status: "shutting_down", detail: None },
+        Some(trouble) => Health { status: "journal_failing", detail: Some(trouble.to_string()) },
+        None => return Json(Health::OK).into_response(),
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, Json(unready)).into_response()
 }
 
 /// Figures, as Prometheus reads them.

@@ -1,6 +1,7 @@
 //! `GET /v1/runs`: what runs, and what ran.
 
 use crate::json::Json;
+use andon::core::time::Wall;
 use andon::{Run, RunFilter, RunId, State as RunState};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,14 @@ pub(crate) struct Which {
     user: Option<String>,
     /// Only those of sessions of this name.
     session: Option<String>,
+    /// Only those with these words in the title, the run id, the user or the session, in capitals or not.
+    text: Option<String>,
+    /// Only those that were accepted at this time or later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Wall>,
+    /// Only those that were accepted before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<Wall>,
     /// Only those that are older than this run: the last one of the page before.
     #[param(value_type = Option<IdForm>, inline)]
     before: Option<String>,
@@ -90,6 +99,9 @@ pub(crate) async fn list(
         user,
         session: which.session,
         settled: which.settled.or(is_settled),
+        text: which.text.filter(|text| !text.is_empty()),
+        since: which.since,
+        until: which.until,
         before,
         // One more, to know whether there are more.
         limit: Some(limit + 1),
@@ -98,6 +110,10 @@ pub(crate) async fn list(
         Some(state) => open(&core, filter, state.into(), limit + 1).await?,
         None => core.runtime.list_runs(filter).await?.into_iter().map(RunView::of_info).collect(),
     };
+    for view in &mut runs {
+        let run = core.runtime.find_in_progress(&view.run_id);
+        view.stalled = run.and_then(|run| run.stalled()).map(|why| why.to_string());
+    }
     let has_more = runs.len() > limit;
     runs.truncate(limit);
     let next = runs.last().filter(|_| has_more).map(|last| last.run_id.to_string());

@@ -1,6 +1,6 @@
 //! `POST /v1/cancel`: stop all that a selector names, as it is at this instant.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use crate::json::Json;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
+use super::aim::Aim;
 use super::cancel::{Cancelled, carried_out, on_record, stop_found, told, within};
 use super::forms::{ForceForm, IdForm, ReasonForm, how};
 use crate::Shared;
@@ -55,13 +56,16 @@ pub(crate) struct CancelMany {
     wait: bool,
 }
 
-/// What was stopped.
+/// What was stopped, and what was not.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CancelledMany {
     /// How many runs were in progress and are stopping now, or have stopped.
     pub(crate) cancelled: usize,
-    /// Whether all of them have settled.
+    /// Whether all that was looked for has settled. It is not said of what is not known: where `cancelled` is 0 and `known` is
+    /// false, a name may be wrong.
     pub(crate) settled: bool,
+    #[serde(flatten)]
+    pub(crate) aim: Aim,
     /// What became of each, those included whose end was decided already and not on record.
     pub(crate) runs: Vec<Cancelled>,
 }
@@ -87,17 +91,13 @@ impl Selector {
         }
     }
 
-    /// All runs of one session.
-    pub(crate) fn of_session(key: &SessionKey) -> Self {
-        Self {
-            tenant: Some(key.tenant.to_string()),
-            app: Some(key.app.to_string()),
-            user: Some(key.user.to_string()),
-            session: Some(key.session.to_string()),
-        }
+    /// All runs of one session of a tenant, if there is such a session.
+    pub(crate) fn of_session(tenant: &str, [app, user, session]: [&str; 3]) -> Self {
+        let some = |name: &str| Some(name.to_owned());
+        Self { tenant: some(tenant), app: some(app), user: some(user), session: some(session) }
     }
 
-    fn is_meant(&self, principal: &Principal, key: &SessionKey) -> bool {
+    pub(crate) fn is_meant(&self, principal: &Principal, key: &SessionKey) -> bool {
         let matches = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
         principal.reaches(key)
             && matches(&self.tenant, &key.tenant)
@@ -123,12 +123,13 @@ pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) ->
 
 /// Stop all runs that match.
 ///
-/// It reaches the runs that are there when it arrives, and none that comes later: holding the line keeps those out.
+/// It reaches the runs that are there when it arrives, and none that comes later: holding the line keeps those out. The answer
+/// says what was looked for, what was reached, and how many other runs go on. An app that is not there is 404.
 #[utoipa::path(
     post, path = "/v1/cancel", tag = "stop", request_body = CancelMany,
     responses(
         (status = 202, description = "They are stopping, and the requests are on record", body = CancelledMany),
-        (status = 200, description = "All have settled, or there was nothing to stop", body = CancelledMany),
+        (status = 200, description = "All have settled, or nothing was reached: `settled` says which", body = CancelledMany),
         (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
         (status = 503, description = "The cords were pulled, but not all requests are on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )
@@ -149,12 +150,33 @@ pub(crate) async fn cancel_many(
     let tenant = tenant(&principal, said.as_deref(), all)?;
     let selector = Selector { tenant, app, user, session };
     let cancelled = stop(&core, &principal, &selector, &how, wait && may_wait).await?;
-    let status = if cancelled.settled { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(cancelled)).into_response())
+    Ok((cancelled.status(), Json(cancelled)).into_response())
+}
+
+impl CancelledMany {
+    /// Accepted, while something of it is stopping.
+    pub(crate) fn status(&self) -> StatusCode {
+        if all_settled(&self.runs) { StatusCode::OK } else { StatusCode::ACCEPTED }
+    }
+}
+
+fn all_settled(runs: &[Cancelled]) -> bool {
+    runs.iter().all(|run| run.state == RunState::Settled)
 }
 
 /// A run, and what a cancel did to it.
 type Stopped = (Run, Reply);
+
+/// What a selector came upon.
+#[derive(Default)]
+struct Found {
+    /// What it meant.
+    stopped: Vec<Stopped>,
+    /// The sessions of all other runs in progress that are in reach.
+    others: Vec<SessionKey>,
+    /// What went wrong with some.
+    trouble: Option<Problem>,
+}
 
 /// Stops all that is meant, waits until that is on record, and if asked until all have settled.
 pub(crate) async fn stop(
@@ -164,7 +186,7 @@ pub(crate) async fn stop(
     how: &How,
     wait: bool,
 ) -> Result<CancelledMany, Problem> {
-    let (stopped, trouble) = pull_all(core, principal, selector, how).await;
+    let Found { stopped, others, trouble } = pull_all(core, principal, selector, how).await;
     let cancelled = stopped.iter().filter(|(_, reply)| reply.is_stopping()).count();
     core.counts.cancels.fetch_add(cancelled as u64, Ordering::Relaxed);
     let done = |problem: Problem| problem.with("pulled", cancelled > 0).with("cancelled", cancelled);
@@ -173,9 +195,9 @@ pub(crate) async fn stop(
     }
     let waiting = if wait { core.waiting.try_acquire().ok() } else { None };
     settled(core, &stopped, waiting.is_some()).await.map_err(done)?;
+    let aim = Aim::of(core, principal, selector, !stopped.is_empty(), &others).await?;
     let runs: Vec<Cancelled> = stopped.iter().map(|(run, reply)| told(run, reply)).collect();
-    let settled = runs.iter().all(|run| run.state == RunState::Settled);
-    Ok(CancelledMany { cancelled, settled, runs })
+    Ok(CancelledMany { cancelled, settled: aim.known && all_settled(&runs), aim, runs })
 }
 
 /// Waits until all is on record, and if it may until all have settled: there is one deadline for both.
@@ -201,33 +223,32 @@ async fn settled(core: &Shared, stopped: &[Stopped], may_wait: bool) -> Result<(
 
 /// Pulls all cords that are meant, without a wait between them; then stops what an earlier process left waiting for an agent
 /// that is not there. What went wrong with some of those does not keep it from the others.
-async fn pull_all(
-    core: &Shared,
-    principal: &Principal,
-    selector: &Selector,
-    how: &How,
-) -> (Vec<Stopped>, Option<Problem>) {
+async fn pull_all(core: &Shared, principal: &Principal, selector: &Selector, how: &How) -> Found {
     // Read first: one that is taken up meanwhile is in progress before it is out of here.
-    let mut parked = core.runtime.parked();
-    let meant = core.runtime.in_progress().into_iter().filter(|run| selector.is_meant(principal, run.session()));
-    let pulled = meant.map(|run| {
-        let reply = run.cancel(how.cancel(&principal.name));
-        (run, reply)
-    });
-    let mut stopped: Vec<Stopped> = pulled.collect();
-    if parked.is_empty() {
-        return (stopped, None);
+    let mut parked: BTreeSet<RunId> = core.runtime.parked().into_iter().collect();
+    let mut found = Found::default();
+    for run in core.runtime.in_progress() {
+        parked.remove(run.id());
+        if selector.is_meant(principal, run.session()) {
+            let reply = run.cancel(how.cancel(&principal.name));
+            found.stopped.push((run, reply));
+        } else if principal.reaches(run.session()) {
+            found.others.push(run.session().clone());
+        }
     }
-    let pulled: HashSet<&RunId> = stopped.iter().map(|(run, _)| run.id()).collect();
-    parked.retain(|id| !pulled.contains(id));
+    if parked.is_empty() {
+        return found;
+    }
     let parked = stop_parked(Shared::clone(core), principal.clone(), selector.clone(), how.clone(), parked);
     match carried_out(core, parked).await {
-        Ok((more, trouble)) => {
-            stopped.extend(more);
-            (stopped, trouble)
+        Ok(more) => {
+            found.stopped.extend(more.stopped);
+            found.others.extend(more.others);
+            found.trouble = more.trouble;
         }
-        Err(problem) => (stopped, Some(problem)),
+        Err(problem) => found.trouble = Some(problem),
     }
+    found
 }
 
 async fn stop_parked(
@@ -235,19 +256,23 @@ async fn stop_parked(
     principal: Principal,
     selector: Selector,
     how: How,
-    parked: Vec<RunId>,
-) -> Result<(Vec<Stopped>, Option<Problem>), Problem> {
-    let (mut stopped, mut trouble) = (Vec::new(), None);
+    parked: BTreeSet<RunId>,
+) -> Result<Found, Problem> {
+    let mut all = Found::default();
     for id in parked {
         let stopping = async {
             let found = core.runtime.find(&id).await?;
-            let Some(run) = found.filter(|run| selector.is_meant(&principal, run.session())) else { return Ok(None) };
+            let Some(run) = found.filter(|run| principal.reaches(run.session())) else { return Ok(None) };
+            if !selector.is_meant(&principal, run.session()) {
+                all.others.push(run.session().clone());
+                return Ok(None);
+            }
             stop_found(&core, run, how.cancel(&principal.name)).await.map(Some)
         };
         match stopping.await {
-            Ok(one) => stopped.extend(one),
-            Err(problem) => trouble = Some(problem),
+            Ok(one) => all.stopped.extend(one),
+            Err(problem) => all.trouble = Some(problem),
         }
     }
-    Ok((stopped, trouble))
+    Ok(all)
 }

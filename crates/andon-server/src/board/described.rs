@@ -149,6 +149,10 @@ pub(crate) struct RowForm {
     /// How much it has left behind that still goes on.
     #[schema(nullable = false)]
     leaked: Option<u64>,
+    /// Why the journal does not take its end, if it does not: its work is over, and it settles when the journal takes writes
+    /// again.
+    #[schema(nullable = false)]
+    stalled: Option<String>,
 }
 
 /// Tokens of a row.

@@ -109,6 +109,8 @@ pub(super) struct RowForm<'a> {
     waiting: Vec<WaitingForm<'a>>,
     #[serde(skip_serializing_if = "is_zero")]
     leaked: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalled: Option<&'a Arc<str>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -167,6 +169,7 @@ impl<'a> RowForm<'a> {
             tools: row.calls().iter().filter_map(running).take(MOST_CALLS).collect(),
             waiting: row.calls().iter().filter_map(waiting).take(MOST_CALLS).collect(),
             leaked: row.leaked(),
+            stalled: row.stalled.as_ref(),
         }
     }
 }

@@ -175,6 +175,10 @@ impl Observer for Board {
         self.rows.lock().addendum(learnt);
     }
 
+    fn stalled(&self, run: &RunId, _: &SessionKey, why: &JournalError) {
+        self.rows.lock().stall(run, why);
+    }
+
     fn broken_off(&self, run: &RunId, _: &SessionKey, _: &JournalError) {
         self.rows.lock().leave(run);
     }

@@ -37,6 +37,8 @@ pub(crate) struct Row {
     /// The calls of the turn that are not closed.
     calls: Vec<Call>,
     pub(crate) cancel: Option<Cancel>,
+    /// Why the journal does not take its end, if it does not.
+    pub(crate) stalled: Option<Arc<str>>,
     /// How many pieces were accepted, when it was told last; nothing where nobody knows.
     pub(crate) pieces: Option<u64>,
     /// What the model calls that have ended have used.
@@ -116,6 +118,7 @@ impl Row {
             model: None,
             calls: Vec::new(),
             cancel: None,
+            stalled: None,
             pieces: None,
             tokens: Tokens::NONE,
             spent: None,
@@ -138,6 +141,7 @@ impl Row {
             return; // Invariant 2.
         }
         self.seq = record.seq;
+        self.stalled = None;
         match &record.event {
             Event::RunAccepted { .. }
             | Event::CallCancelRequested { .. }

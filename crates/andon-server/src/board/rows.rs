@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use andon::core::time::Stamp;
-use andon::{Ending, RunId, Runtime, Seen, SeenLater, SessionKey};
+use andon::{Ending, JournalError, RunId, Runtime, Seen, SeenLater, SessionKey};
 
 use super::names::Names;
 use super::row::Row;
@@ -167,6 +167,13 @@ impl Rows {
     pub(crate) fn addendum(&mut self, learnt: &SeenLater<'_>) {
         if let Some(place) = self.by_run.get(learnt.run) {
             self.fold(*place, |row, prices| row.learn(learnt, prices));
+        }
+    }
+
+    /// The journal does not take a run's end.
+    pub(crate) fn stall(&mut self, run: &RunId, why: &JournalError) {
+        if let Some(place) = self.by_run.get(run) {
+            self.fold(*place, |row, _| row.stalled = Some(why.to_string().into()));
         }
     }
 

@@ -160,6 +160,8 @@ async fn a_place_in_a_feed_that_is_none_is_refused() {
         "state=odd",
         "settled=perhaps",
         "settled=true&state=queued",
+        "since=yesterday",
+        "until=1",
         "before=a%2Fb",
         "x=1",
     ] {

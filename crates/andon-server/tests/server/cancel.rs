@@ -312,3 +312,24 @@ async fn one_call_is_stopped_alone_and_the_model_is_told() {
     let (status, told) = inside.post("/v1/runs/r/calls/c1/cancel", json!({})).await;
     assert_eq!((status, told["state"].as_str()), (StatusCode::OK, Some("settled")), "{told}");
 }
+
+/// Checks P7: between its end and the record of it, a call is one that has ended, and not one that there never was.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_has_just_ended_is_not_running_and_not_unknown() {
+    let (log, journal) = (ToolLog::new(), TestJournal::slow(None, Duration::from_secs(5)));
+    let shop = Agent::builder().model(calling(&["one"])).tool(cooperative("one", Duration::from_secs(1), &log));
+    let inside = Inside::build(Arc::new(journal.clone()), Options::default(), shop).await;
+    let run = inside.start(json!({"run_id": "r"})).await;
+    inside.feed("r", None).await.until_type("tool_started").await;
+    while log.running() == 0 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    // Its end is with the disk, which takes another while.
+    assert!(log.running() == 0 && !journal.has(run.id(), |event| matches!(event, Event::ToolFinished { .. })));
+    let (status, told) = inside.post("/v1/runs/r/calls/c0/cancel", json!({})).await;
+    assert_eq!((status, told["reply"].as_str()), (StatusCode::OK, Some("not_running")), "{told}");
+    let (status, _) = inside.post("/v1/runs/r/calls/c1/cancel", json!({})).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(run.outcome().await.stop_reason(), "end_turn");
+}

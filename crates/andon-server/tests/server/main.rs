@@ -22,6 +22,8 @@ mod inside;
 mod issuer;
 mod limits;
 mod line;
+mod listed;
+mod misses;
 mod oidc;
 mod prices;
 mod raw;

@@ -1,9 +1,11 @@
 //! A disk that is full, or cannot be written.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use andon::core::message::ResultStatus;
 use andon::core::outcome::{Ending, FailureKind};
-use andon::{Agent, Cancel, Effect, Event, Fate, FnTool, Journal, Run, RunFilter, RunId, Runtime, SessionFilter};
+use andon::{Agent, Cancel, Effect, Event, FnTool, Journal, Outcome, Run, RunFilter, RunId, Runtime, SessionFilter};
 use andon_store::{OpenError, SqliteJournal};
 use andon_testkit::check::check_stored;
 use andon_testkit::tools::ToolLog;
@@ -36,8 +38,14 @@ fn fetcher(disk: &Disk, runtime: &Runtime) -> Agent {
     agent.build().unwrap().session("s").unwrap()
 }
 
-async fn assert_failed_for_want_of_room(run: &Run) {
-    let outcome = run.outcome().await;
+/// The run's work is over and there is no room for its end: it says so, and has not settled.
+async fn assert_stalled_for_want_of_room(run: &Run) {
+    let error = run.settled().await.unwrap_err();
+    assert!(error.to_string().contains("the disk is full: make room"), "{error}");
+    assert_eq!(run.try_outcome(), None);
+}
+
+fn assert_failed_for_want_of_room(outcome: &Outcome) {
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(failure.error, FailureKind::Journal);
     assert!(failure.message.contains("the disk is full: make room"), "{}", failure.message);
@@ -54,33 +62,29 @@ async fn a_full_disk_fails_the_runs_and_once_there_is_room_the_record_is_complet
     until_shown(&silent, "So far").await;
 
     let run = agent.start("Fetch it all").unwrap();
-    assert_failed_for_want_of_room(&run).await;
+    assert_stalled_for_want_of_room(&run).await;
     let reply = silent.cancel(Cancel::graceful());
     let recorded = reply.recorded().await.unwrap_err();
     assert!(recorded.to_string().contains("the disk is full"), "{recorded}");
-    assert_failed_for_want_of_room(&silent).await;
+    assert_stalled_for_want_of_room(&silent).await;
     // Who only looks is not kept from it.
     assert_eq!(runtime.list_runs(RunFilter::default()).await.unwrap().len(), 3);
     assert_eq!(runtime.list_sessions(SessionFilter::default()).await.unwrap().len(), 2);
     assert_sound(&disk.path());
 
     disk.make_room();
-    let mut recovered = runtime.recover().await.unwrap();
-    recovered.sort_by_key(|recovered| recovered.run != *run.id());
-    let settled: Vec<(&RunId, bool)> = recovered.iter().map(|left| (&left.run, is_lost(&left.fate))).collect();
-    assert_eq!(settled, [(run.id(), true), (silent.id(), true)], "no request was on record: they are lost");
+    assert_failed_for_want_of_room(&*run.outcome().await);
+    assert_eq!(silent.outcome().await.stop_reason(), "cancelled", "it was asked for, and is on record now");
     agent.run("After").await.unwrap();
     let history = agent.history().await.unwrap();
     assert_eq!(check_history(&history), Vec::<String>::new());
     let texts: Vec<String> = history.iter().map(|message| message.text()).collect();
     assert_eq!(texts, ["Before", "Hello.", "Fetch it all", "I fetch it.", "", "After", "Well."]);
+    let results: Vec<_> = history.iter().flat_map(|message| message.results()).map(|result| result.status).collect();
+    assert_eq!(results, [ResultStatus::Ok], "what the tool returned is kept");
     runtime.idle().await;
     drop((runtime, agent, silent, run));
     assert_record_is_whole(&disk).await;
-}
-
-fn is_lost(fate: &Fate) -> bool {
-    matches!(fate, Fate::Settled { ending, .. } if **ending == Ending::Lost)
 }
 
 /// Every run on a disk has settled and makes sense, as another process finds it.
@@ -104,9 +108,8 @@ async fn after_a_full_disk_a_session_goes_on_from_what_is_on_record() {
     let runtime = runtime_on(Arc::clone(&journal));
     let agent = fetcher(&disk, &runtime);
     agent.run("Before").await.unwrap();
-    assert_failed_for_want_of_room(&agent.start("Fetch it all").unwrap()).await;
+    assert_stalled_for_want_of_room(&agent.start("Fetch it all").unwrap()).await;
     disk.make_room();
-    runtime.recover().await.unwrap();
     agent.run("After").await.unwrap();
     let on_record = journal.history(agent.session_key()).await.unwrap();
     assert_eq!(agent.history().await.unwrap(), on_record, "the model is told what is on record, and nothing else");
@@ -123,8 +126,8 @@ async fn what_is_left_on_a_full_disk_is_completed_by_the_next_process() {
     crate::until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
     disk.fill();
     run.cancel(Cancel::graceful());
-    assert_failed_for_want_of_room(&run).await;
-    runtime.idle().await;
+    assert_stalled_for_want_of_room(&run).await;
+    runtime.shutdown(Duration::from_secs(5)).await.unwrap();
     drop((runtime, agent, run));
 
     // More room instead of less on it: the next process finds the file as it was left.
@@ -148,7 +151,7 @@ async fn a_run_that_could_not_begin_on_a_full_disk_can_be_begun_once_there_is_ro
     let id = RunId::new("job-7").unwrap();
     disk.fill();
     let run = agent.prompt("Do it").run_id(id.clone()).start().unwrap();
-    assert_failed_for_want_of_room(&run).await;
+    assert_failed_for_want_of_room(&*run.outcome().await);
     disk.make_room();
     let again = agent.prompt("Do it").run_id(id).start().unwrap();
     let outcome = again.outcome().await;

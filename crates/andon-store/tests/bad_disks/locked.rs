@@ -3,12 +3,13 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::outcome::{Ending, FailureKind};
+use andon::{Cancel, Journal, JournalError};
 use andon_store::{OpenError, Options, SqliteJournal};
-use andon_testkit::ScriptedModel;
 use andon_testkit::tools::ToolLog;
+use andon_testkit::{Act, ScriptedModel};
 use rusqlite::Connection;
 use tokio::time::Instant;
 
@@ -52,7 +53,7 @@ fn what_the_other_process_does() {
     let journal = SqliteJournal::open_with(path, &Options::new().program("the other process")).unwrap();
     journal.set_address(Some("http://127.0.0.1:8000".to_owned())).unwrap();
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let runtime = runtime_on(std::sync::Arc::new(journal));
+        let runtime = runtime_on(Arc::new(journal));
         agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new()).run("Hold on").await.unwrap();
         println!("it is held");
         // Until it is killed, or whoever started it is gone.
@@ -78,7 +79,7 @@ async fn a_database_in_use_says_by_whom_and_is_free_once_that_process_was_killed
     }
     assert_eq!(SqliteJournal::owner(&path).unwrap().pid, holder.0.id());
     // Who only looks may.
-    let looks = runtime_on(std::sync::Arc::new(SqliteJournal::open_to_read(&path).unwrap()));
+    let looks = runtime_on(Arc::new(SqliteJournal::open_to_read(&path).unwrap()));
     assert_eq!(looks.list_sessions(andon::SessionFilter::default()).await.unwrap().len(), 1);
     let killed = holder.kill();
     assert_eq!(SqliteJournal::owner(&path), None, "process {killed} is dead");
@@ -117,26 +118,71 @@ fn a_file_that_another_program_has_locked_is_waited_for_a_while_and_no_longer() 
     drop(open(&path));
 }
 
+/// Waits until a journal says that it cannot be written, and why.
+async fn until_in_trouble(journal: &SqliteJournal) -> JournalError {
+    loop {
+        match journal.trouble() {
+            Some(trouble) => return trouble,
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
 #[tokio::test]
-async fn a_program_that_locks_the_file_under_us_fails_the_run_and_is_named() {
+async fn a_program_that_locks_the_file_under_us_is_named_and_stalls_the_run_and_does_not_fail_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("andon.db");
-    let runtime = runtime_on(open(&path));
+    let journal = open(&path);
+    let runtime = runtime_on(Arc::clone(&journal));
     let agent = agent_on(&runtime, &ScriptedModel::new([]), &ToolLog::new());
     agent.run("Before").await.unwrap();
     let theirs = Connection::open(&path).unwrap();
-    theirs.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let began = Instant::now();
-    let outcome = agent.start("During").unwrap().outcome().await;
-    let waited = began.elapsed();
-    let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
-    assert_eq!(failure.error, FailureKind::Journal);
-    assert!(failure.message.contains("close that program"), "{}", failure.message);
-    assert!(waited < Duration::from_secs(15), "it waited {waited:?}");
+    theirs.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let run = agent.start("During").unwrap();
+    let trouble = until_in_trouble(&journal).await;
+    assert!(trouble.to_string().contains("close that program"), "{trouble}");
+    assert_eq!(runtime.journal_trouble(), Some(trouble));
+    assert_eq!((run.try_outcome(), run.stalled()), (None, None));
     theirs.execute_batch("ROLLBACK").unwrap();
-    runtime.recover().await.unwrap();
-    agent.run("After").await.unwrap();
+    assert_eq!(run.outcome().await.stop_reason(), "end_turn");
+    assert_eq!(journal.trouble(), None);
     let said: Vec<String> = agent.history().await.unwrap().iter().map(|message| message.text()).collect();
-    assert_eq!(said, ["Before", "Well.", "After", "Well."]);
+    assert_eq!(said, ["Before", "Well.", "During", "Well."]);
     assert_sound(&path);
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_while_another_program_has_the_file_is_quiet_at_once_and_settles_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let journal = open(&path);
+    let runtime = runtime_on(Arc::clone(&journal));
+    let model = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
+    let agent = agent_on(&runtime, &model, &ToolLog::new());
+    let run = agent.start("Go").unwrap();
+    crate::until_shown(&run, "So far").await;
+    let theirs = Connection::open(&path).unwrap();
+    theirs.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let reply = run.cancel(Cancel::graceful());
+    assert_eq!(reply.kind().as_str(), "accepted");
+    until_in_trouble(&journal).await;
+    assert_eq!((model.open(), run.try_outcome()), (0, None), "the model is let go, and nothing is said to be settled");
+    theirs.execute_batch("ROLLBACK").unwrap();
+    reply.recorded().await.unwrap();
+    assert_eq!(run.outcome().await.stop_reason(), "cancelled");
+    assert_eq!(run.outcome().await.text(), "So far");
+}
+
+#[tokio::test]
+async fn a_journal_that_is_closed_while_another_program_has_the_file_waits_no_longer_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let journal = open(&path);
+    let theirs = Connection::open(&path).unwrap();
+    theirs.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let kept = journal.shelf().keep("kind", "name", serde_json::json!(1));
+    until_in_trouble(&journal).await;
+    tokio::task::spawn_blocking(move || drop(journal)).await.unwrap();
+    let error = kept.await.unwrap_err();
+    assert!(error.to_string().contains("close that program"), "{error}");
 }

@@ -7,7 +7,7 @@ use super::recorder::Recorder;
 const COUNTERS: [(&str, &str); 15] = [
     ("andon_runs_started_total", "Runs that were accepted."),
     ("andon_runs_settled_total", "Runs that have come to rest, by outcome."),
-    ("andon_runs_broken_off_total", "Runs whose end could not be recorded, because the journal failed."),
+    ("andon_runs_broken_off_total", "Runs that were given up without their end on record, because the journal failed."),
     ("andon_cancels_total", "Requests to stop a run that changed something, by reason and force."),
     ("andon_tokens_total", "Tokens of model calls as first accounted, by how they are known."),
     (
@@ -28,9 +28,14 @@ const COUNTERS: [(&str, &str); 15] = [
     ("andon_cancels_asked_total", "Cancels that were asked for over HTTP."),
 ];
 
-const GAUGES: [(&str, &str); 6] = [
+const GAUGES: [(&str, &str); 8] = [
     ("andon_runs_in_progress", "Runs that have not settled."),
     ("andon_runs", "Runs in progress, by state."),
+    ("andon_runs_stalled", "Runs in progress whose work is over and whose end the journal does not take."),
+    (
+        "andon_journal_failing",
+        "1 while nothing can be recorded: the disk is full, or another program has the database.",
+    ),
     ("andon_leaked_work", "Tool calls that were given up and have not ended yet."),
     ("andon_feeds_open", "Feeds that are being read."),
     ("andon_connections_open", "Connections."),

@@ -93,6 +93,35 @@ pub(super) async fn sessions_are_filtered_and_limited(subject: Subject) {
     }
 }
 
+pub(super) async fn runs_are_found_by_words_of_their_title_their_id_their_user_and_their_session(subject: Subject) {
+    let asked = [("one", "ada", "monday", "Größe der ÜBERSEE"), ("two", "Übermut", "tuesday", "100 % of a_b")];
+    for (id, user, session, prompt) in asked {
+        let mut story = Story::within(id, &key("local", "shop", user, session)).asking(prompt);
+        let entries = story.begun();
+        story.write(&subject, entries).await;
+    }
+    let subject = subject.opened_again();
+    for (text, expected) in [
+        ("über", &["two", "one"][..]),
+        ("GRÖSSE", &[]),
+        ("größe", &["one"]),
+        ("MONDAY", &["one"]),
+        ("two", &["two"]),
+        ("day", &["two", "one"]),
+        ("0 %", &["two"]),
+        // No sign is a wildcard.
+        ("a_b", &["two"]),
+        ("aXb", &[]),
+        ("shop", &[]),
+        ("", &["two", "one"]),
+    ] {
+        let which = RunFilter { text: Some(text.to_owned()), ..RunFilter::default() };
+        assert_eq!(run_ids(&subject, which.clone()).await, expected, "{text}");
+        let first = RunFilter { limit: Some(1), ..which };
+        assert_eq!(run_ids(&subject, first).await, expected[..expected.len().min(1)], "{text}");
+    }
+}
+
 pub(super) async fn a_session_is_titled_by_the_first_prompt_that_started(subject: Subject) {
     let mut waits = Story::new("waits").asking("  Second\n thing ");
     let mut starts = Story::new("starts").asking(&"Erstens: äöü ".repeat(20));
@@ -136,6 +165,9 @@ pub(super) async fn runs_are_listed_newest_first_and_filtered(subject: Subject) 
         (RunFilter { settled: Some(false), user: text("ada"), ..all.clone() }, &["r3"]),
         (RunFilter { settled: Some(true), limit: Some(1), ..all.clone() }, &["r2"]),
         (RunFilter { session: text("S"), ..all.clone() }, &[]),
+        (RunFilter { since: Some(Wall(9_000)), ..all.clone() }, &["r1", "r0"]),
+        (RunFilter { until: Some(Wall(9_000)), ..all.clone() }, &["r3", "r2"]),
+        (RunFilter { since: Some(Wall(8_999)), until: Some(Wall(9_001)), ..all.clone() }, &["r2", "r1"]),
         (RunFilter { before: Some(RunId::new("r2").unwrap()), ..all.clone() }, &["r1", "r0"]),
         (
             RunFilter { before: Some(RunId::new("r2").unwrap()), app: text("shop"), limit: Some(1), ..all.clone() },

@@ -142,6 +142,7 @@ cases! {
         a_session_is_as_fresh_as_the_beginning_or_end_of_its_latest_run,
         sessions_are_filtered_and_limited,
         a_session_is_titled_by_the_first_prompt_that_started,
+        runs_are_found_by_words_of_their_title_their_id_their_user_and_their_session,
         runs_are_listed_newest_first_and_filtered,
         a_list_says_the_state_of_each_run,
         a_run_that_makes_no_sense_hides_no_other,

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use andon::core::cancel::ReplyKind;
 use andon::core::event::Event;
 use andon::core::outcome::Ending;
-use andon::{Agent, Cancel, Passed, Probe, Reply, Run, RunId};
+use andon::{Agent, Cancel, JournalError, Passed, Probe, Reply, Run, RunId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -184,16 +184,32 @@ impl Director {
             }
         }
         self.look_at_seat(state, &journal);
+        self.look_at_end(state, &journal);
         self.look_at_record(state, &journal);
     }
 
     /// P8 at the seam: the session is free only when the outcome is durable.
     fn look_at_seat(&self, state: &mut State, journal: &TestJournal) {
         let ([run], [agent]) = (state.runs.as_slice(), state.agents.as_slice()) else { return };
-        let has_settled = journal.has(run.id(), |event| matches!(event, Event::RunSettled { .. }));
-        if agent.current().is_none() && !has_settled && !journal.is_dead() {
+        if agent.current().is_none() && !self.has_settled(run, journal) {
             state.violations.push("P8: the session is free before the outcome is durable".to_owned());
         }
+    }
+
+    /// P7 at the seam: nothing is said to have settled before that is durable.
+    fn look_at_end(&self, state: &mut State, journal: &TestJournal) {
+        for run in &state.runs {
+            if run.try_outcome().is_some() && !self.has_settled(run, journal) {
+                state.violations.push("P7: a run is said to have settled before that is durable".to_owned());
+            }
+        }
+    }
+
+    /// Whether a run's outcome is durable, or never has to be: its process is dead, or it could not begin.
+    fn has_settled(&self, run: &Run, journal: &TestJournal) -> bool {
+        let could_not_begin = self.plan.stop.is_some_and(|(_, mode)| mode.fills_the_disk()) && run.seq() == 0;
+        let is_durable = journal.has(run.id(), |event| matches!(event, Event::RunSettled { .. }));
+        is_durable || could_not_begin || journal.is_dead()
     }
 
     /// P10 at the seam: a request is said to be recorded only when it is durable.
@@ -229,6 +245,11 @@ impl Director {
                 self.curtain.notify_one();
             }
             Mode::Crash => self.crash(),
+            Mode::DiskFull | Mode::DiskFullThenPull => self.fill_disk(),
+            Mode::PullOnFullDisk => {
+                self.fill_disk();
+                self.pull_cord(Cancel::graceful());
+            }
             Mode::PanicTool | Mode::PanicHook | Mode::PanicDriver => self.panic(),
         }
     }
@@ -239,6 +260,11 @@ impl Director {
             Mode::Harden => self.pull_harder(),
             Mode::PullThenCrash => self.crash(),
             Mode::PullThenPanic => self.state.lock().panic_is_due = true,
+            Mode::DiskFull | Mode::PullOnFullDisk => self.make_room(),
+            Mode::DiskFullThenPull => {
+                self.pull_cord(Cancel::graceful());
+                self.make_room();
+            }
             _ => {}
         }
     }
@@ -249,6 +275,21 @@ impl Director {
             journal.crash();
         }
         self.curtain.notify_one();
+    }
+
+    fn fill_disk(&self) {
+        let journal = self.state.lock().journal.clone();
+        if let Some(journal) = journal {
+            journal.fail(JournalError::Storage("the disk is full".to_owned()));
+        }
+    }
+
+    /// There is room on the disk again.
+    pub(super) fn make_room(&self) {
+        let journal = self.state.lock().journal.clone();
+        if let Some(journal) = journal {
+            journal.heal();
+        }
     }
 
     #[expect(clippy::panic, reason = "panicking is what these modes are for")]

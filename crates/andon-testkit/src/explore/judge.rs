@@ -85,6 +85,10 @@ async fn perform(script: &Script, plan: Plan) -> (World, Instant, Vec<String>) {
     if !mode.is_some_and(Mode::is_crash) {
         violations.extend(come_to_rest(&world, mode).await);
     }
+    if mode.is_some_and(Mode::fills_the_disk) {
+        // It may have been filled when all was over.
+        world.director.make_room();
+    }
     (world, died_at, violations)
 }
 
@@ -126,7 +130,9 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_grace(&records_of(&stored)).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_last_words(&stored).into_iter().map(|text| format!("{run}: {text}")));
-        broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
+        if !mode.is_some_and(Mode::fills_the_disk) {
+            broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
+        }
         let ending = ending(&stored);
         let pull = world.director.pull().filter(|pull| pull.reply.run_id() == run);
         let expected = world.director.plan().expected.get(number).cloned().flatten();
@@ -191,7 +197,7 @@ fn check_ending(
 ) -> Option<String> {
     let ending = ending?;
     let right = match (mode, pull.map(|pull| pull.reply.kind())) {
-        (Some(Mode::Graceful | Mode::Now | Mode::Harden | Mode::PullThenPanic), Some(ReplyKind::Accepted)) => {
+        (Some(mode), Some(ReplyKind::Accepted)) if mode.cuts() || mode == Mode::PullThenPanic => {
             *ending == Ending::Cancelled { reason: Reason::Requested }
         }
         (Some(Mode::AfterTurn), Some(ReplyKind::Accepted)) => {
@@ -205,7 +211,7 @@ fn check_ending(
             Some(ending) == expected || by_itself
         }
         // Lost is only what an earlier process had left.
-        (Some(Mode::PanicDriver | Mode::PanicTool | Mode::PanicHook), _) => {
+        (Some(Mode::PanicDriver | Mode::PanicTool | Mode::PanicHook | Mode::DiskFull), _) => {
             !matches!(ending, Ending::Lost) || Some(ending) == expected
         }
         (_, _) => true,
@@ -315,7 +321,7 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
     for run in &stored {
         broken.extend(finished(run, ToolEnd::Detached).filter_map(|call| check_detached(run, call)));
         // A driver that is gone shows no more of what its tools say.
-        if mode.is_none_or(|mode| !mode.is_drivers_panic()) {
+        if mode.is_none_or(|mode| !mode.is_drivers_panic() && !mode.fills_the_disk()) {
             broken.extend(finished(run, ToolEnd::Finished).filter_map(|call| check_output(world, run, call)));
         }
     }

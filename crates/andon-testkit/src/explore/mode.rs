@@ -25,11 +25,17 @@ pub enum Mode {
     PanicHook,
     /// The driver, or the model that it polls, panics.
     PanicDriver,
+    /// The disk is full, and a little later there is room again.
+    DiskFull,
+    /// The disk is full when the cord is pulled, and a little later there is room again.
+    PullOnFullDisk,
+    /// The disk is full; a little later the cord is pulled, and there is room again.
+    DiskFullThenPull,
 }
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Graceful,
         Self::Now,
         Self::AfterTurn,
@@ -41,6 +47,9 @@ impl Mode {
         Self::PanicTool,
         Self::PanicHook,
         Self::PanicDriver,
+        Self::DiskFull,
+        Self::PullOnFullDisk,
+        Self::DiskFullThenPull,
     ];
 
     /// Its name in reports.
@@ -57,12 +66,20 @@ impl Mode {
             Self::PanicTool => "panic in a tool",
             Self::PanicHook => "panic in a hook",
             Self::PanicDriver => "panic in the driver",
+            Self::DiskFull => "disk full",
+            Self::PullOnFullDisk => "pull on a full disk",
+            Self::DiskFullThenPull => "disk full, then pull",
         }
     }
 
     /// Whether the process dies.
     pub(super) fn is_crash(self) -> bool {
         matches!(self, Self::Crash | Self::PullThenCrash)
+    }
+
+    /// Whether nothing can be written for a while.
+    pub(super) fn fills_the_disk(self) -> bool {
+        matches!(self, Self::DiskFull | Self::PullOnFullDisk | Self::DiskFullThenPull)
     }
 
     /// Whether the driver panics.
@@ -72,7 +89,7 @@ impl Mode {
 
     /// Whether the cord is pulled so that work in progress is cut, and the run goes on to its end by itself.
     pub(super) fn cuts(self) -> bool {
-        matches!(self, Self::Graceful | Self::Now | Self::Harden)
+        matches!(self, Self::Graceful | Self::Now | Self::Harden | Self::PullOnFullDisk | Self::DiskFullThenPull)
     }
 
     /// Whether this can happen at a seam: a tool panics only where a tool is.

@@ -2,11 +2,12 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use andon::core::event::Event;
 use andon::{
-    Agent, AgentBuilder, Fate, FeedItem, MemoryJournal, Observer, Probe, Prompt, Record, Run, RunId, Runtime,
-    RuntimeBuilder, StartError, TestClock,
+    Agent, AgentBuilder, Fate, FeedItem, JournalError, MemoryJournal, Observer, Probe, Prompt, Record, Run, RunId,
+    Runtime, RuntimeBuilder, StartError, TestClock,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -108,7 +109,13 @@ impl World {
     /// Takes up what an earlier process left; gives the runs that live on, which the director may stop.
     pub async fn recover(&self) -> Vec<Arc<Run>> {
         let mut runs = Vec::new();
-        for recovered in self.runtime.recover().await.unwrap_or_default() {
+        let mut recovered = self.runtime.recover().await;
+        while matches!(recovered, Err(JournalError::Storage(_))) {
+            // What could not be taken up is taken up when there is room.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            recovered = self.runtime.recover().await;
+        }
+        for recovered in recovered.unwrap_or_default() {
             let Fate::LivesOn { .. } = recovered.fate else { continue };
             let Ok(Some(run)) = self.runtime.find(&recovered.run).await else { continue };
             runs.push(self.adopt(run));

@@ -47,7 +47,7 @@ use crate::fault::{Fault, planted};
 use crate::hook::Decision;
 use crate::journal::JournalError;
 use crate::live::{Appended, Live, News};
-use crate::orphan::{self, Gone};
+use crate::orphan::{self, Gone, Orphan};
 use crate::runtime::RuntimeCore;
 use crate::session::{Seat, SessionCore};
 use crate::tool::BoxFuture;
@@ -89,31 +89,34 @@ pub(crate) fn launch(
     runtime.door.spawn(drive(driver, unfinished));
 }
 
-/// Drives a run to its end. A panic on the way ends the run and not the process: it is settled from its journal.
+/// Drives a run to its end. A panic on the way ends the run and not the process, and so does a journal that cannot be
+/// written: the run is then settled from its journal.
 #[expect(clippy::manual_async_fn, reason = "the future of an async fn would hold its arguments twice")]
 fn drive(mut driver: Driver, mut unfinished: Unfinished) -> impl Future<Output = ()> + Send {
     async move {
-        let panicked = until_over_or_panic(&unfinished.live, pin!(driver.work(&unfinished.accepted))).await;
+        let ended = until_over_or_panic(&unfinished.live, pin!(driver.steps(&unfinished.accepted))).await;
         unfinished.is_over = true;
-        let Some(panic) = panicked else { return };
+        let Err(gone) = ended else { return };
         // What had happened and was not yet journaled is still true.
         let unwritten = std::mem::take(&mut driver.staged);
         drop(driver);
-        let Unfinished { live, session, accepted, .. } = &unfinished;
-        Box::pin(orphan::settle(live, session, accepted, unwritten, Gone::Panicked(panic))).await;
+        Box::pin(orphan::settle(unfinished.orphan(unwritten, gone))).await;
     }
 }
 
-/// Polls the work until it is over; says what a panic said.
-async fn until_over_or_panic(live: &Live, mut work: Pin<&mut (impl Future<Output = ()> + Send)>) -> Option<String> {
+/// Polls the work until it is over; says why, if the run has not settled by then.
+async fn until_over_or_panic(
+    live: &Live,
+    mut work: Pin<&mut (impl Future<Output = Result<(), JournalError>> + Send)>,
+) -> Result<(), Gone> {
     poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| {
             live.hit("driver: poll");
             work.as_mut().poll(cx)
         }));
         match polled {
-            Ok(poll) => poll.map(|()| None),
-            Err(panic) => Poll::Ready(Some(panic_text(&*panic))),
+            Ok(poll) => poll.map_err(Gone::Unwritable),
+            Err(panic) => Poll::Ready(Err(Gone::Panicked(panic_text(&*panic)))),
         }
     })
     .await
@@ -132,6 +135,11 @@ impl Unfinished {
         let (live, session) = (Arc::clone(live), Arc::clone(session));
         Self { live, session, accepted, is_over: false }
     }
+
+    fn orphan(&self, unwritten: Vec<Event>, gone: Gone) -> Orphan {
+        let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
+        Orphan { live, session, accepted, unwritten, gone }
+    }
 }
 
 impl Drop for Unfinished {
@@ -140,10 +148,7 @@ impl Drop for Unfinished {
         if self.is_over || !door.has_own_threads() {
             return;
         }
-        let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
-        door.spawn_keeper(async move {
-            orphan::settle(&live, &session, &accepted, Vec::new(), Gone::Dropped).await;
-        });
+        door.spawn_keeper(orphan::settle(self.orphan(Vec::new(), Gone::Dropped)));
     }
 }
 
@@ -205,13 +210,7 @@ impl Driver {
         }
     }
 
-    async fn work(&mut self, accepted: &Arc<Accepted>) {
-        if let Err(error) = self.steps(accepted).await {
-            self.give_up(error);
-        }
-    }
-
-    /// One step after the other, until the run has settled.
+    /// One step after the other, until the run has settled or its journal cannot be written.
     async fn steps(&mut self, accepted: &Arc<Accepted>) -> Result<(), JournalError> {
         self.begin(accepted).await?;
         loop {
@@ -369,11 +368,19 @@ impl Driver {
         records: Vec<Arc<Record>>,
         result: Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        result?;
+        self.check_written(&records, result)?;
         self.live.hit("driver: durable");
         self.live.publish(records);
         self.live.hit("driver: shown");
         Ok(())
+    }
+
+    /// What could not be written is staged again: whoever settles the run has to know it.
+    fn check_written(&mut self, records: &[Arc<Record>], result: Result<(), JournalError>) -> Result<(), JournalError> {
+        if result.is_err() {
+            self.staged.splice(..0, records.iter().map(|record| record.event.clone()));
+        }
+        result
     }
 
     fn number_staged(&mut self) -> Vec<Arc<Record>> {

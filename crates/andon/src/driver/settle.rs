@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_core::cancel::Force;
-use andon_core::closing::{Why, close_lost, close_unstarted};
+use andon_core::closing::{Why, close_unstarted};
 use andon_core::event::{Event, HookPoint};
-use andon_core::outcome::{Ending, Failure, FailureKind};
+use andon_core::outcome::Ending;
 
 use super::Driver;
 use crate::fault::{Fault, planted};
@@ -93,7 +93,7 @@ impl Driver {
         }
         let Some(appended) = self.begin_commit() else { return Ok(()) };
         let (records, result) = self.until_durable(appended).await;
-        result?;
+        self.check_written(&records, result)?;
         self.live.hit("driver: settled on disk");
         // What was learnt by now of calls that were given up is part of it.
         let addenda = self.live.addenda();
@@ -103,33 +103,6 @@ impl Driver {
         self.live.close(records, outcome);
         self.live.hit("driver: settled");
         Ok(())
-    }
-
-    /// The journal cannot be written: everything that runs is told to end, and the caller is told why. The record is
-    /// completed by recovery.
-    pub(super) fn give_up(&mut self, error: JournalError) {
-        let was_accepted = self.live.with_log(|log| log.seq()) > 0;
-        let message = if was_accepted {
-            format!("{error}; the run was stopped, and its record will be completed by recovery")
-        } else {
-            format!("{error}; the run was not started")
-        };
-        let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
-        self.staged.clear();
-        let Some(progress) = self.progress.as_deref_mut() else { return };
-        // In memory only, so that this process can go on with the session.
-        progress.set_streamed(self.live.with_log(|log| log.answer().cloned().collect()));
-        for event in close_lost(progress) {
-            let _ = progress.apply(&event);
-        }
-        let addenda = self.live.addenda();
-        let mut outcome = self.live.with_log(|log| outcome_of(progress, log.facts(), addenda));
-        outcome.receipt.outcome = Some(Arc::clone(&ending));
-        outcome.ending = ending;
-        // A run of which nothing is on record has said nothing.
-        let messages = if was_accepted { progress.messages() } else { &[] };
-        conclude(&self.live, &self.session, messages);
-        self.live.break_off(error, outcome);
     }
 }
 

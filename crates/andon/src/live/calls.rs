@@ -103,7 +103,8 @@ impl Live {
 impl Inner {
     /// Where the question about a call stands, if it is open and may still be answered.
     fn awaited(&self, call: &CallId) -> Result<usize, DecideError> {
-        if !self.stop.lets_the_turn_go_on() && !planted(Fault::ApprovalAfterPull) {
+        let is_over = self.orphaned || !self.stop.lets_the_turn_go_on();
+        if is_over && !planted(Fault::ApprovalAfterPull) {
             return Err(DecideError::TooLate);
         }
         self.approvals.iter().position(|(open, _)| open == call).ok_or(DecideError::NotWaiting)

@@ -96,6 +96,8 @@ struct Inner {
     orphaned: bool,
     /// A batch failed: none behind it may be written.
     unwritable: Option<JournalError>,
+    /// The run's work is over and the journal does not take its end, for now.
+    stalled: Option<JournalError>,
     /// The journal failed and the run could not be settled in it.
     broken: Option<JournalError>,
     /// The journal knows the run as unsettled, and no driver of this process runs it.
@@ -172,6 +174,7 @@ impl Live {
             learning: 0,
             orphaned: false,
             unwritable: None,
+            stalled: None,
             broken: None,
             elsewhere: false,
         };

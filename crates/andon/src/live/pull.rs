@@ -87,9 +87,10 @@ impl Live {
         }
     }
 
-    /// Whether the run is on its way out: pulled, or its end decided.
+    /// Whether the run is on its way out: pulled, its end decided, or its driver gone.
     pub(crate) fn is_ending(&self) -> bool {
-        !matches!(self.inner.lock().stop, Stop::Open)
+        let inner = self.inner.lock();
+        inner.orphaned || !matches!(inner.stop, Stop::Open)
     }
 
     /// Decides how the run ends (invariant 2). The requests that are still in the inbox come with it.

@@ -180,13 +180,13 @@ impl Live {
         }
     }
 
-    /// Ready when this many requests are durable, or never will be.
+    /// Ready when this many requests are durable, or the journal does not take them.
     pub(crate) fn poll_recorded(&self, number: u32, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
         let mut inner = self.inner.lock();
         if inner.recorded >= number || planted(Fault::RecordedAtOnce) {
             return Poll::Ready(Ok(()));
         }
-        if let Some(error) = &inner.broken {
+        if let Some(error) = inner.broken.as_ref().or(inner.stalled.as_ref()) {
             return Poll::Ready(Err(error.clone()));
         }
         if inner.log.is_closed() {
@@ -197,17 +197,24 @@ impl Live {
         Poll::Pending
     }
 
-    /// Ready when the outcome is durable, or never will be.
-    pub(crate) fn poll_settled(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
+    /// Ready when the outcome is durable, or the journal does not take it.
+    pub(crate) fn poll_settled(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<Arc<Outcome>, JournalError>> {
         let mut inner = self.inner.lock();
-        match (&inner.broken, &inner.outcome) {
+        let error = inner.broken.as_ref().or(inner.stalled.as_ref());
+        match (error, &inner.outcome) {
             (Some(error), _) => Poll::Ready(Err(error.clone())),
-            (None, Some(_)) => Poll::Ready(Ok(())),
+            (None, Some(outcome)) => Poll::Ready(Ok(Arc::clone(outcome))),
             (None, None) => {
                 inner.log.register(key, cx.waker());
                 Poll::Pending
             }
         }
+    }
+
+    /// Why the journal does not take the run's end, or did not before the run was given up.
+    pub(crate) fn stalled(&self) -> Option<JournalError> {
+        let inner = self.inner.lock();
+        inner.stalled.clone().or_else(|| inner.broken.clone())
     }
 }
 

@@ -40,6 +40,10 @@ impl Live {
         self.runtime.observers.addendum(&SeenLater { run, session, addendum, earlier, facts });
     }
 
+    pub(super) fn tell_stalled(&self, why: &JournalError) {
+        self.runtime.observers.stalled(&self.id, &self.session, why);
+    }
+
     pub(super) fn tell_broken_off(&self, why: &JournalError) {
         self.runtime.observers.broken_off(&self.id, &self.session, why);
     }

@@ -55,6 +55,7 @@ impl Live {
     pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome) {
         let mut inner = self.inner.lock();
         inner.publish(records);
+        inner.stalled = None;
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
         let wake = WakeList::readers(&mut inner.log);
@@ -63,9 +64,22 @@ impl Live {
         self.tell();
     }
 
-    /// The journal failed: the feed ends here, without a terminal event, and the outcome is known only in memory.
+    /// The journal does not take the run's end: whoever waits for a record is told why, and everybody else waits on.
+    pub(crate) fn stall(&self, error: JournalError) {
+        let mut inner = self.inner.lock();
+        let is_news = inner.stalled.replace(error.clone()).is_none();
+        let wake = WakeList::readers(&mut inner.log);
+        drop(inner);
+        wake.wake();
+        if is_news {
+            self.tell_stalled(&error);
+        }
+    }
+
+    /// The journal failed for good: the feed ends here, without a terminal event, and the outcome is known only in memory.
     pub(crate) fn break_off(&self, error: JournalError, outcome: Outcome) {
         let mut inner = self.inner.lock();
+        inner.stalled = None;
         inner.broken = Some(error.clone());
         inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
         inner.outcome = Some(Arc::new(outcome));

@@ -241,6 +241,9 @@ impl Sessions for MemoryJournal {
                 && matches(which.user.as_ref(), &info.session.user)
                 && matches(which.session.as_ref(), info.session.session.as_str())
                 && which.settled.is_none_or(|settled| settled == info.ending.is_some())
+                && which.since.is_none_or(|since| info.accepted_at >= since)
+                && which.until.is_none_or(|until| info.accepted_at < until)
+                && which.finds([&info.title, info.run.as_str(), &info.session.user, info.session.session.as_str()])
         };
         let first = match &which.before {
             None => state.order.len(),

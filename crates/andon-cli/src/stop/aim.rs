@@ -1,0 +1,152 @@
+//! What a stop or a hold was aimed at, in words: one that misses says so, and what goes on.
+
+use andon::core::id::LOCAL;
+
+use crate::client::Given;
+use crate::client::calls::Selector;
+use crate::client::forms::{Aim, Asker, NearMiss};
+use crate::db::quoted;
+use crate::show::plain;
+
+/// What is said behind what was reached, or in its place if nothing was. Empty if the server does not tell.
+pub(super) fn told(aim: &Aim, reached: bool, given: Option<Given>) -> String {
+    if aim.looked_for.is_empty() {
+        return if reached { String::new() } else { "Nothing was running.\n".to_owned() };
+    }
+    let looked_for = plain(&aim.looked_for);
+    // Whether anything runs that is not told of is not known to those who do not reach everything.
+    let is_all = aim.others == 0 && !aim.asked_by.as_ref().is_some_and(is_somebody);
+    let found = match (reached, aim.known) {
+        (true, _) => format!("Looked for {looked_for}."),
+        (false, false) => format!("Nothing was stopped: looked for {looked_for}, of which none is on record."),
+        (false, true) if is_all => format!("Nothing was running: looked for {looked_for}."),
+        (false, true) => format!("Nothing was stopped: looked for {looked_for}, of which none is in progress."),
+    };
+    format!("{found} {}{}\n{}", others(aim), meant(aim), asked(aim, given))
+}
+
+/// What is said of a hold that stopped nothing: only where it may be a slip.
+pub(super) fn of_hold(aim: &Aim, given: Option<Given>) -> String {
+    if aim.known || aim.looked_for.is_empty() {
+        return asked(aim, given);
+    }
+    let looked_for = plain(&aim.looked_for);
+    format!(
+        "The hold is on {looked_for}, of which none is on record. {}{}\n{}",
+        others(aim),
+        meant(aim),
+        asked(aim, given)
+    )
+}
+
+/// What goes on, as far as it may be known.
+fn others(aim: &Aim) -> String {
+    let in_reach = if aim.asked_by.as_ref().is_some_and(is_somebody) { " that you reach" } else { "" };
+    match aim.others {
+        0 => format!("No other run{in_reach} was in progress."),
+        1 => format!("1 other run{in_reach} goes on."),
+        many => format!("{many} other runs{in_reach} go on."),
+    }
+}
+
+/// Whether it is anybody but the owner of the machine.
+fn is_somebody(asker: &Asker) -> bool {
+    asker.key.is_some() || asker.name != LOCAL
+}
+
+/// What may have been meant, as it is typed.
+fn meant(aim: &Aim) -> String {
+    let Some(NearMiss { tenant, app, user, session }) = &aim.did_you_mean else { return String::new() };
+    let flags = [("--tenant", tenant), ("--app", app), ("--user", user), ("--session", session)];
+    let flags = flags.into_iter().filter_map(|(flag, name)| Some(format!("{flag} {}", quoted(&plain(name.as_ref()?)))));
+    format!(" Did you mean {}?", flags.collect::<Vec<_>>().join(" "))
+}
+
+/// With which key it was asked, if somebody gave one, and how far that reaches.
+fn asked(aim: &Aim, given: Option<Given>) -> String {
+    let (Some(given), Some(asker)) = (given, aim.asked_by.as_ref().filter(|asker| is_somebody(asker))) else {
+        return String::new();
+    };
+    let (name, reach, place) = (plain(&asker.name), plain(&asker.reach), given.place);
+    let who = match &asker.key {
+        Some(id) => format!("the key {} of {name} (from {place})", plain(id)),
+        None => format!("a token of {name} (from {place})"),
+    };
+    let way_out = given.way_out().map_or_else(String::new, |way_out| format!("; {way_out}"));
+    format!("Asked with {who}, which reaches {reach}{way_out}.\n")
+}
+
+/// What is meant, in words, where no server is that has words for it.
+pub(super) fn words(which: &Selector) -> String {
+    let Selector { tenant, app, user, session } = which;
+    let names = [("in the session", session), ("of the user", user), ("of the app", app), ("of the tenant", tenant)];
+    let names = names.into_iter().filter_map(|(word, name)| Some(format!(" {word} {}", name.as_ref()?)));
+    match names.collect::<String>() {
+        none if none.is_empty() => "everything".to_owned(),
+        names => format!("all runs{names}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aim(known: bool, others: usize) -> Aim {
+        Aim { looked_for: "all runs of the user ada".to_owned(), known, others, ..Aim::default() }
+    }
+
+    #[test]
+    fn what_was_looked_for_and_what_goes_on_is_said_whatever_was_reached() {
+        let looked_for = "looked for all runs of the user ada";
+        let words = [
+            (true, true, 0, "Looked for all runs of the user ada. No other run was in progress.\n".to_owned()),
+            (true, true, 2, "Looked for all runs of the user ada. 2 other runs go on.\n".to_owned()),
+            (false, true, 0, format!("Nothing was running: {looked_for}. No other run was in progress.\n")),
+            (
+                false,
+                true,
+                1,
+                format!("Nothing was stopped: {looked_for}, of which none is in progress. 1 other run goes on.\n"),
+            ),
+            (
+                false,
+                false,
+                1,
+                format!("Nothing was stopped: {looked_for}, of which none is on record. 1 other run goes on.\n"),
+            ),
+        ];
+        for (reached, known, others, expected) in words {
+            assert_eq!(told(&aim(known, others), reached, None), expected);
+        }
+        assert_eq!(told(&Aim::default(), false, None), "Nothing was running.\n");
+        assert_eq!(told(&Aim::default(), true, None), "");
+    }
+
+    #[test]
+    fn a_key_that_was_given_is_named_with_its_reach_and_the_way_to_the_owners() {
+        let given = |is_in_the_way| Some(Given { place: "ANDON_KEY", is_in_the_way });
+        let asker = Asker { name: "me".to_owned(), key: Some("4f1c".to_owned()), reach: "all of me's runs".to_owned() };
+        let mine = Aim { asked_by: Some(asker), ..aim(true, 0) };
+        let said = told(&mine, false, given(false));
+        assert!(said.starts_with("Nothing was stopped: "), "what others run is not known: {said}");
+        assert!(said.contains("No other run that you reach was in progress."), "{said}");
+        assert!(said.ends_with("\nAsked with the key 4f1c of me (from ANDON_KEY), which reaches all of me's runs.\n"));
+        let said = told(&mine, true, given(true));
+        assert!(said.contains("reaches all of me's runs; without ANDON_KEY the owner's key"), "{said}");
+        assert!(!told(&mine, true, None).contains("Asked with"), "nobody gave one");
+        let owner = Asker { name: LOCAL.to_owned(), ..Asker::default() };
+        let all = Aim { asked_by: Some(owner), ..aim(true, 0) };
+        assert!(!told(&all, true, given(true)).contains("Asked with"), "the server did not ask for it");
+    }
+
+    #[test]
+    fn a_near_miss_is_said_as_it_is_typed() {
+        let near = NearMiss { user: Some("ada l".to_owned()), tenant: Some("south".to_owned()), ..NearMiss::default() };
+        let miss = Aim { did_you_mean: Some(near), ..aim(false, 1) };
+        assert!(told(&miss, false, None).ends_with("goes on. Did you mean --tenant south --user 'ada l'?\n"));
+        assert!(
+            of_hold(&miss, None).starts_with("The hold is on all runs of the user ada, of which none is on record.")
+        );
+        assert_eq!(of_hold(&aim(true, 1), None), "");
+    }
+}

@@ -1,0 +1,245 @@
+//! What a stop or a hold is aimed at. It is told in the answer, so that one that misses says so.
+//!
+//! # Invariants
+//!
+//! 1. Nothing is told but what who asks reaches: runs, users and sessions of others are neither counted nor named.
+//! 2. An app is there if the server knows it by name, or if a run of it that is in reach goes on. Any other app is an error,
+//!    which names those that are there.
+//! 3. What cannot be found out in time is not known: a store that does not answer makes no answer more reassuring.
+
+use std::collections::BTreeSet;
+
+use andon::core::id::LOCAL;
+use andon::{RunFilter, SessionKey};
+use serde::Serialize;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+use super::selector::Selector;
+use crate::Shared;
+use crate::near::distance;
+use crate::principal::{Listed, Principal, Whose};
+use crate::problem::Problem;
+use crate::scopes::Scope;
+
+/// How much of a name is told back.
+const SHOWN: usize = 100;
+/// Among how many runs a name is looked for that may have been meant.
+const LOOKED_AT: usize = 1_000;
+/// How many apps are named.
+const NAMED: usize = 50;
+
+/// What a stop or a hold was aimed at, and what goes on beside it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct Aim {
+    /// What was looked for, in words, such as `all runs of the user ada`.
+    pub(crate) looked_for: String,
+    /// Whether any run of it is on record. It is so of everything in reach, and of an app that is here. What is somebody
+    /// else's is as what there is not.
+    pub(crate) known: bool,
+    /// How many other runs were in progress when it came, of those that you may stop.
+    pub(crate) others: usize,
+    /// A name with runs in progress that is much like the one that was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) did_you_mean: Option<NearMiss>,
+    /// Who asked.
+    pub(crate) asked_by: Asker,
+}
+
+/// What may have been meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct NearMiss {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    app: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+}
+
+/// Who asked, and how far that reaches.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct Asker {
+    /// The name under which it is on record.
+    name: String,
+    /// The id of the key that was shown; nothing if none was needed, or if it was a token or the key of the machine's owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// Which runs are in reach, in words, such as `all of ada's runs`.
+    reach: String,
+}
+
+impl Aim {
+    /// What was aimed at. `reached` says whether a run of it was in progress; `others` are the sessions of all other runs in
+    /// progress that are in reach.
+    pub(crate) async fn of(
+        core: &Shared,
+        principal: &Principal,
+        selector: &Selector,
+        reached: bool,
+        others: &[SessionKey],
+    ) -> Result<Self, Problem> {
+        if let Some(app) = selector.app.as_deref().filter(|_| !reached) {
+            must_be_there(core, principal, app, others)?;
+        }
+        let known = reached || is_known(core, principal, selector).await;
+        Ok(Self {
+            looked_for: looked_for(principal, selector, others),
+            known,
+            others: others.len(),
+            did_you_mean: if reached { None } else { near_miss(selector, others) },
+            asked_by: Asker {
+                name: principal.name.to_string(),
+                key: principal.key_id().map(str::to_owned),
+                reach: reach(&principal.whose()),
+            },
+        })
+    }
+}
+
+/// An error if an app is named that is not there (invariant 2). It waits for nothing if the server knows the app.
+pub(crate) async fn must_be_aimed(core: &Shared, principal: &Principal, selector: &Selector) -> Result<(), Problem> {
+    match selector.app.as_deref().filter(|app| core.apps.get(app).is_none()) {
+        Some(app) => must_be_there(core, principal, app, &going_on(core, principal).await?),
+        None => Ok(()),
+    }
+}
+
+/// Looks at what a hold is on, and at what goes on beside it.
+pub(crate) async fn look(core: &Shared, principal: &Principal, selector: &Selector) -> Result<Aim, Problem> {
+    let going_on = going_on(core, principal).await?;
+    let (meant, others): (Vec<_>, Vec<_>) = going_on.into_iter().partition(|key| selector.is_meant(principal, key));
+    Aim::of(core, principal, selector, !meant.is_empty(), &others).await
+}
+
+/// The sessions of all runs in progress that are in reach, those that wait for their agent included.
+async fn going_on(core: &Shared, principal: &Principal) -> Result<Vec<SessionKey>, Problem> {
+    let parked = core.runtime.parked();
+    let mut sessions: Vec<SessionKey> = core.runtime.in_progress().iter().map(|run| run.session().clone()).collect();
+    for id in parked {
+        // One that was taken up meanwhile may be counted twice: it is there all the same.
+        sessions.extend(core.runtime.find(&id).await?.map(|run| run.session().clone()));
+    }
+    sessions.retain(|key| principal.reaches(key));
+    Ok(sessions)
+}
+
+/// An error unless the app is there (invariant 2).
+fn must_be_there(core: &Shared, principal: &Principal, app: &str, going_on: &[SessionKey]) -> Result<(), Problem> {
+    if core.apps.get(app).is_some() || going_on.iter().any(|key| *key.app == *app) {
+        return Ok(());
+    }
+    Err(no_such_app(core, principal, app, going_on))
+}
+
+/// There is no such app; which there are is told as far as who asks may know.
+fn no_such_app(core: &Shared, principal: &Principal, app: &str, going_on: &[SessionKey]) -> Problem {
+    let mut there: BTreeSet<String> = going_on.iter().map(|key| key.app.to_string()).collect();
+    if principal.allows(Scope::RunRead) {
+        there.extend(core.apps.all().into_iter().map(|(name, _)| name));
+    }
+    let near = there.iter().filter_map(|name| Some((distance(app, name)?, name))).min().map(|(_, name)| name.clone());
+    let listed: Vec<&str> = there.iter().take(NAMED).map(String::as_str).collect();
+    let those = match listed.as_slice() {
+        [] => "ask who runs this server which there are".to_owned(),
+        [only] => format!("there is {only}"),
+        names => format!("there are {}{}", names.join(", "), if there.len() > NAMED { " and more" } else { "" }),
+    };
+    let meant = near.as_ref().map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let detail = format!("there is no app {} here, so nothing was stopped or held: {those}{meant}", shown(app));
+    let problem = Problem::not_found("no-such-app", detail).with("apps", listed);
+    match near {
+        Some(near) => problem.with("did_you_mean", serde_json::json!({ "app": near })),
+        None => problem,
+    }
+}
+
+/// Whether any run of what is meant is on record (invariants 1 and 3).
+async fn is_known(core: &Shared, principal: &Principal, selector: &Selector) -> bool {
+    let Selector { tenant, app, user, session } = selector.clone();
+    let is_own = tenant.as_deref().is_none_or(|tenant| tenant == &*principal.tenant);
+    if is_own && user.is_none() && session.is_none() {
+        return true;
+    }
+    let user = match principal.listed(user) {
+        Listed::Nothing => return false,
+        Listed::Of(user) => Some(user),
+        Listed::All => None,
+    };
+    let one = RunFilter { tenant, app, user, session, limit: Some(1), ..RunFilter::default() };
+    let found = timeout(core.options.record_patience, core.runtime.list_runs(one)).await;
+    matches!(found, Ok(Ok(runs)) if !runs.is_empty())
+}
+
+/// A run's names, if they are much like those that were given.
+fn near_miss(selector: &Selector, others: &[SessionKey]) -> Option<NearMiss> {
+    let near = others.iter().take(LOOKED_AT).filter_map(|key| Some((apart(selector, key)?, key)));
+    let (_, key) = near.filter(|(apart, _)| *apart > 0).min_by_key(|(apart, _)| *apart)?;
+    let is_elsewhere = selector.tenant.as_deref().is_some_and(|tenant| tenant != &*key.tenant);
+    Some(NearMiss {
+        tenant: is_elsewhere.then(|| key.tenant.to_string()),
+        app: selector.app.as_ref().map(|_| key.app.to_string()),
+        user: selector.user.as_ref().map(|_| key.user.to_string()),
+        session: selector.session.as_ref().map(|_| key.session.to_string()),
+    })
+}
+
+/// How far a run's names are from those that were given, if all of them are near.
+fn apart(selector: &Selector, key: &SessionKey) -> Option<usize> {
+    let Selector { tenant, app, user, session } = selector;
+    let from = |wanted: &Option<String>, is: &str| wanted.as_ref().map_or(Some(0), |wanted| distance(wanted, is));
+    let names = from(app, &key.app)? + from(user, &key.user)? + from(session, key.session.as_str())?;
+    let names_something = app.is_some() || user.is_some() || session.is_some();
+    let tenants = match tenant {
+        // A namesake in another tenant, whatever that is called.
+        Some(tenant) if names_something && *tenant != *key.tenant => 1,
+        tenant => from(tenant, &key.tenant)?,
+    };
+    Some(names + tenants)
+}
+
+/// What is meant, in words.
+fn looked_for(principal: &Principal, selector: &Selector, others: &[SessionKey]) -> String {
+    let (whose, Selector { tenant, app, user, session }) = (principal.whose(), selector);
+    let names_something = app.is_some() || user.is_some() || session.is_some();
+    if !names_something && tenant.is_none() {
+        return reach(&whose);
+    }
+    let mut words = match &whose {
+        Whose::User(_, own) if user.is_none() => format!("all of {own}'s runs"),
+        _ => "all runs".to_owned(),
+    };
+    if let Some(session) = session {
+        words.push_str(&format!(" in the session {}", shown(session)));
+    }
+    if let Some(user) = user {
+        words.push_str(&format!(" of the user {}", shown(user)));
+    }
+    if let Some(app) = app {
+        let word = if words == "all runs" { "of" } else { "in" };
+        words.push_str(&format!(" {word} the app {}", shown(app)));
+    }
+    // Where there is but one tenant nobody has to know that there are any.
+    let is_told = |tenant: &str| !names_something || tenant != LOCAL || others.iter().any(|key| *key.tenant != *tenant);
+    if let Some(tenant) = tenant.as_deref().filter(|tenant| is_told(tenant)) {
+        words.push_str(&format!(" of the tenant {}", shown(tenant)));
+    }
+    words
+}
+
+/// All that is in reach, in words.
+fn reach(whose: &Whose) -> String {
+    match whose {
+        Whose::All => "everything on this server".to_owned(),
+        Whose::Tenant(tenant) => format!("all runs of the tenant {tenant}"),
+        Whose::User(tenant, user) if **tenant == *LOCAL => format!("all of {user}'s runs"),
+        Whose::User(tenant, user) => format!("all of {user}'s runs of the tenant {tenant}"),
+    }
+}
+
+/// A name as it was given, but for what is too long to be one.
+fn shown(name: &str) -> String {
+    name.chars().take(SHOWN).collect()
+}

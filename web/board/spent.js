@@ -1,0 +1,60 @@
+// What the runs of a list used and cost: read from their receipts, for those that are in sight.
+//
+// 1. A figure that is not known is not 0: a run that has not settled has none yet.
+// 2. A few are asked for at one time: the browser opens few connections, and a Stop must still get through.
+
+import { get, part } from "../api.js";
+import { plus } from "../chat/fold.js";
+import { write } from "../dom.js";
+import { figure, figureInFull, money } from "../words.js";
+import { moneyInFull } from "../runwords.js";
+
+const AT_ONCE = 2;
+
+/**
+ * Fills in the cells of rows as they come into sight.
+ * @param {() => void} onCost the first cost has been told: this server has prices
+ * @param {AbortSignal} signal
+ * @returns {(row: HTMLElement, run: any, cells: {tokens: HTMLElement, cost: HTMLElement}) => void}
+ */
+export function spending(onCost, signal) {
+  const waiting = [];
+  let busy = 0;
+  const rows = new WeakMap();
+  const sight = new IntersectionObserver((changes) => {
+    for (const { target, isIntersecting } of changes) {
+      if (!isIntersecting) continue;
+      sight.unobserve(target);
+      waiting.push(rows.get(target));
+    }
+    work();
+  });
+  signal.addEventListener("abort", () => sight.disconnect(), { once: true });
+  const work = async () => {
+    if (busy >= AT_ONCE) return;
+    busy += 1;
+    for (let next = waiting.shift(); next && !signal.aborted; next = waiting.shift()) {
+      // Who has pressed something else meanwhile does not wait for rows that are gone.
+      if (next.row.isConnected && (await tell(next, signal))) onCost();
+    }
+    busy -= 1;
+  };
+  return (row, run, cells) => {
+    rows.set(row, { row, run, cells });
+    if (run.outcome) sight.observe(row);
+    else for (const cell of Object.values(cells)) cell.title = "not known before the run has settled";
+  };
+}
+
+/** Writes what one run used; gives whether the server knows what that cost. */
+async function tell({ run, cells }, signal) {
+  const receipt = await get(`/v1/runs/${part(run.run_id)}/receipt`, { signal }).catch(() => null);
+  const billed = receipt?.usage?.billed;
+  if (!billed) return false;
+  const input = [billed.input, billed.cache_read, billed.cache_write].reduce(plus);
+  write(cells.tokens, `${figure(input)} / ${figure(billed.output)}`);
+  cells.tokens.title = `read ${figureInFull(input)}; written ${figureInFull(billed.output)}`;
+  write(cells.cost, money(receipt.cost));
+  cells.cost.title = moneyInFull(receipt.cost);
+  return Boolean(receipt.cost);
+}
