@@ -11,14 +11,16 @@ from google.adk.sessions.session import Session
 from google.genai import types
 
 APP, USER = "house", "ada"
+# Nothing here takes so long, in seconds, unless it is broken.
+PATIENCE = 120
 
 
 class House:
     """The client, and the calls that it has no method for."""
 
     def __init__(self, url):
-        self.client = AdkWebServerClient(base_url=url, timeout=20)
-        self.http = httpx.AsyncClient(base_url=url, timeout=20)
+        self.client = AdkWebServerClient(base_url=url, timeout=PATIENCE)
+        self.http = httpx.AsyncClient(base_url=url, timeout=PATIENCE, trust_env=False)
 
     async def begin(self, **more):
         session = await self.client.create_session(app_name=APP, user_id=USER, **more)
@@ -96,7 +98,7 @@ async def tools(house):
 async def stopped_in_text(house):
     session = await house.begin()
     seen, cancelled = [], None
-    async for event in house.run(session, "stream 10000 5"):
+    async for event in house.run(session, "stream 100000 5"):
         seen.append(event)
         if len(seen) == 10:
             cancelled = await house.cancel(session)
@@ -114,7 +116,7 @@ async def stopped_in_text(house):
 async def stopped_in_a_tool(house):
     session = await house.begin()
     seen = []
-    async for event in house.run(session, "tool_par 50"):
+    async for event in house.run(session, "tool_par 3000"):
         seen.append(event)
         if event.get_function_calls():
             # The quick one of the two tools is done when its change of state is there.
@@ -140,7 +142,7 @@ async def failing(house):
 
 async def leaving(house):
     session = await house.begin()
-    async for event in house.run(session, "stream 10000 5"):
+    async for event in house.run(session, "stream 100000 5"):
         break
     # Closing the client closes the connection, and that is a stop.
     await house.client.close()
@@ -164,7 +166,7 @@ async def main(url):
     cases = [sessions, streaming, tools, stopped_in_text, stopped_in_a_tool, failing, leaving, artifacts]
     for case in cases:
         house = House(url)
-        await asyncio.wait_for(case(house), 20)
+        await asyncio.wait_for(case(house), PATIENCE)
         print(f"client: {case.__name__} ok", flush=True)
         await house.client.close()
         await house.http.aclose()

@@ -3,6 +3,8 @@
 import base64
 import json
 import pathlib
+import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -10,18 +12,22 @@ import urllib.error
 import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-PATIENCE = 15.0
+# Nothing that is waited for takes so long on a machine that has others to serve, unless it is broken.
+PATIENCE = 90.0
+# How many free ports are tried: somebody else may take one before the driver does.
+PORTS = 5
+# All of it is on this machine, whichever proxy the rest of the world is behind.
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+# Who writes errors into a console on behalf of the page: its scripts, what they throw, and the keeper of its policy. The rest are notices
+# of the browser's own, which come and go with its version.
+OF_THE_PAGE = {"console-api": "", "javascript": "", "security": "policy: "}
 
 
 class Browser:
     """A headless Chromium, until `close`: one tab, or more of them. With `watched`, what crosses the network is told (`network`)."""
 
-    def __init__(self, chromium, chromedriver, port, watched=False):
+    def __init__(self, watched=False):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self.driver = subprocess.Popen(
-            [chromedriver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        self.url = f"http://127.0.0.1:{port}"
         self.session = ""
         flags = [
             "--headless=new",
@@ -32,31 +38,44 @@ class Browser:
             "--disable-component-update",
             "--disable-sync",
             "--no-first-run",
+            "--no-proxy-server",
             "--window-size=1400,1000",
             f"--user-data-dir={self.profile.name}",
             # The page wants fonts from elsewhere. Nothing leaves this machine.
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
         ]
         wanted = {
-            "goog:chromeOptions": {"binary": chromium, "args": flags},
+            "goog:chromeOptions": {"binary": program("chromium"), "args": flags},
             "goog:loggingPrefs": {"browser": "ALL", **({"performance": "ALL"} if watched else {})},
             "pageLoadStrategy": "eager",
         }
-        begin = lambda: self.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-        try:
-            begun = until("the browser begins", begin, (OSError,))
-        except BaseException:
-            self.driver.kill()
-            raise
+        begun = self.begin({"capabilities": {"alwaysMatch": wanted}})
         self.session = "/session/" + begun["sessionId"]
-        self.process = begun["capabilities"]["goog:processID"]
-        self.call("POST", self.session + "/timeouts", {"script": 120_000})
+        self.process = begun["capabilities"].get("goog:processID")
+        self.call("POST", self.session + "/timeouts", {"script": 120_000, "pageLoad": 120_000})
+
+    def begin(self, wanted):
+        """Starts the driver at a port that is free, and a browser with it."""
+        for _ in range(PORTS):
+            port = free_port()
+            words = [program("chromedriver"), f"--port={port}"]
+            self.driver = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.url = f"http://127.0.0.1:{port}"
+            has_ended = lambda: self.driver.poll() is not None
+            try:
+                begun = until("the browser begins", lambda: has_ended() or self.call("POST", "/session", wanted), (OSError,))
+            except BaseException:
+                self.driver.kill()
+                raise
+            if begun is not True:
+                return begun
+        raise AssertionError(f"the driver has ended, {PORTS} times, with {self.driver.returncode}")
 
     def call(self, method, path, body=None):
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(self.url + path, data, {"content-type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with DIRECT.open(request, timeout=180) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(json.load(error)["value"]["message"]) from None
@@ -164,9 +183,14 @@ class Browser:
                 found.append(int(folder.name))
         return found
 
+    def console(self):
+        """What was written to the console since this was last asked, by the page or by the browser, to show it to a person."""
+        return self.call("POST", self.session + "/se/log", {"type": "browser"})
+
     def complaints(self):
-        log = self.call("POST", self.session + "/se/log", {"type": "browser"})
-        return [entry["message"] for entry in log if entry["level"] == "SEVERE"]
+        """The errors among that which are the page's own."""
+        errors = [entry for entry in self.console() if entry["level"] == "SEVERE" and entry.get("source") in OF_THE_PAGE]
+        return [OF_THE_PAGE[entry["source"]] + entry["message"] for entry in errors]
 
     def picture(self, file):
         with open(file, "wb") as out:
@@ -180,6 +204,18 @@ class Browser:
         self.driver.terminate()
         self.driver.wait()
         self.profile.cleanup()
+
+
+def program(name):
+    """Where a program is."""
+    found = shutil.which(name)
+    assert found, f"there is no {name} on the path"
+    return found
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 def until(what, look, passing=(RuntimeError,), patience=PATIENCE):

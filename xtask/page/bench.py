@@ -1,6 +1,6 @@
 """What the page costs in a browser: bytes of the first view, time of a core with thousands of runs, frames from a press to its answer.
 
-`python3 bench.py PROGRAM FOLDER CHROMIUM CHROMEDRIVER PORT [--web-dir FOLDER] [--runs N] [bytes | load | presses]..`
+`python3 bench.py PROGRAM FOLDER [--web-dir FOLDER] [--runs N] [bytes | load | presses]..`
 """
 
 import argparse
@@ -32,7 +32,7 @@ class Bench:
         self.lines = []
 
     def browser(self, **how):
-        return Browser(self.given.chromium, self.given.chromedriver, self.given.port, **how)
+        return Browser(**how)
 
     def tell(self, what, reached, goal=""):
         self.lines.append((what, reached, goal))
@@ -224,7 +224,7 @@ def presses(bench):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("program", "folder", "chromium", "chromedriver", "port"):
+    for name in ("program", "folder"):
         parser.add_argument(name)
     parser.add_argument("--web-dir")
     parser.add_argument("--runs", type=int, default=5000)

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from browser import until
+from browser import DIRECT, until
 
 # The app of each folder: its model and its tools. `practice` is in the program, the others ask the provider of the suite.
 AGENTS = {
@@ -45,7 +45,7 @@ class House:
         words += ["--web-dir", self.web] if self.web else []
         self.said = open(self.folder / "said.txt", "w+")
         self.process = subprocess.Popen(words, env=self.environment(), stdout=self.said, stderr=subprocess.STDOUT)
-        self.url = until("the server says where it is", self.address, patience=60)
+        self.url = until("the server says where it is", self.address)
         self.key_of_owner = self.owner_key()
 
     def environment(self):
@@ -70,7 +70,9 @@ class House:
         """What the program says, asked on the command line."""
         where = ["--db", str(self.folder / "andon.db")]
         asked = [self.program, *words, *where]
-        return subprocess.run(asked, env=self.environment(), check=True, capture_output=True, text=True, timeout=30).stdout
+        done = subprocess.run(asked, env=self.environment(), capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0, (words, done.returncode, done.stderr)
+        return done.stdout
 
     def kill(self):
         """kill -9."""
@@ -87,7 +89,7 @@ class House:
     def leave(self):
         """SIGTERM, as when it is updated."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        self.process.wait(90)
 
     def end(self):
         if self.process and self.process.poll() is None:
@@ -96,14 +98,20 @@ class House:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def ask(self, method, path, body=None, key=None):
-        """The server's answer, as JSON. What it refuses is an `HTTPError`."""
+        """The server's answer, as JSON. What it refuses is an `HTTPError`; a stop that took effect and is not on disk yet is no refusal."""
         headers = {"content-type": "application/json"}
         if key or self.key_of_owner:
             headers["authorization"] = f"Bearer {key or self.key_of_owner}"
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(self.url + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            text = answer.read()
+        try:
+            with DIRECT.open(request, timeout=90) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            told = json.load(error) if error.code == 503 and path.endswith("/cancel") else {}
+            if not told.get("pulled"):
+                raise
+            return told
         return json.loads(text) if text else None
 
     def get(self, path):

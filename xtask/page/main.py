@@ -1,6 +1,6 @@
 """The page, as a person sees it, and what the server stored of it.
 
-`python3 main.py PROGRAM FOLDER CHROMIUM CHROMEDRIVER PORT [--pictures FOLDER] [--web-dir FOLDER] [WORD..]` runs the cases whose name
+`python3 main.py PROGRAM FOLDER [--pictures FOLDER] [--web-dir FOLDER] [WORD..]` runs the cases whose name
 contains one of the words, or all. What the page looked like is left in FOLDER.
 """
 
@@ -20,7 +20,7 @@ MODULES = ["frame", "chat", "stops", "tools", "again", "board", "cord", "restart
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("program", "folder", "chromium", "chromedriver", "port"):
+    for name in ("program", "folder"):
         parser.add_argument(name)
     parser.add_argument("--pictures")
     parser.add_argument("--web-dir")
@@ -33,9 +33,7 @@ def main():
     wanted = [one for one in CASES if not given.words or any(word in titled(one) or word in one.__name__ for word in given.words)]
     if not wanted:
         sys.exit(f"no case is called so; there are:\n" + "\n".join(map(titled, CASES)))
-    world = World(
-        given.program, given.folder, given.chromium, given.chromedriver, given.port, web=given.web_dir, pictures=given.pictures
-    )
+    world = World(given.program, given.folder, web=given.web_dir, pictures=given.pictures)
     try:
         failed = [titled(one) for one in wanted if not world.run(one)]
     finally:

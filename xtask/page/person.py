@@ -159,6 +159,6 @@ class Person:
             self.picture(f"failed-{name}")
             words = self.text()[-3000:]
             (self.folder / f"failed-{name}.txt").write_text(words)
-            return f"{self.browser.address()}\n{words}\n{json.dumps(self.browser.complaints())[-2000:]}"
+            return f"{self.browser.address()}\n{words}\n{json.dumps(self.browser.console())[-2000:]}"
         except (OSError, RuntimeError) as error:
             return f"the browser does not answer: {error}"

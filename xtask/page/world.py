@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import time
 import traceback
 
@@ -9,10 +10,11 @@ from browser import Browser
 from house import House
 from person import Person
 from provider import Provider
+from served import NOT_LET_OUT, refusals, unanswered
 
 CASES = []
-# A stop that is not on disk within a second is told with 503, although the cord is pulled. A busy machine does that.
-PULLED = "/cancel - Failed to load resource: the server responded with a status of 503"
+# A stop or a decision that is not on disk within a second is told with 503, although it took effect. A busy machine does that.
+SLOW_DISK = r"^503 POST /v1/(cancel|runs/.+/(cancel|approvals/[^/]+))$"
 
 
 def case(function):
@@ -26,18 +28,18 @@ def titled(function):
 
 
 class World:
-    def __init__(self, program, folder, chromium, chromedriver, port, web=None, pictures=None):
+    def __init__(self, program, folder, web=None, pictures=None):
         self.program, self.folder, self.web = program, pathlib.Path(folder), web
         self.pictures = pathlib.Path(pictures or folder)
         self.pictures.mkdir(parents=True, exist_ok=True)
         self.provider = Provider()
         self.houses = []
-        self.browser = Browser(chromium, chromedriver, port, watched=True)
+        self.browser = Browser(watched=True)
         self.shared = None
         self.begin_case()
 
     def begin_case(self):
-        self.expected = [PULLED]
+        self.expected = [SLOW_DISK]
         self.requests = []
 
     def house(self):
@@ -56,7 +58,8 @@ class World:
         return Person(house or self.house(), self.browser, self.folder)
 
     def expect(self, words):
-        """A complaint of the browser that belongs to the case, such as that a server did not answer."""
+        """Something wrong that belongs to the case, as a pattern: a status, the name of a network error,
+        `policy` for what the page's policy kept back, or words of what a script of the page says or throws."""
         self.expected.append(words)
 
     def crossed(self):
@@ -67,7 +70,7 @@ class World:
     def addresses(self):
         """Every address that was asked for in this case. What the policy keeps from being asked is not."""
         crossed = self.crossed()
-        kept = {it["requestId"] for method, it in crossed if method == "Network.loadingFailed" and it.get("blockedReason") == "csp"}
+        kept = {it["requestId"] for method, it in crossed if method == "Network.loadingFailed" and it.get("blockedReason") == NOT_LET_OUT}
         asked = [it for method, it in crossed if method == "Network.requestWillBeSent" and it["requestId"] not in kept]
         sent = [it["request"]["url"] for it in asked]
         return sent + [it["url"] for method, it in self.crossed() if method == "Network.webSocketCreated"]
@@ -106,9 +109,11 @@ class World:
         return tab
 
     def check(self):
-        """What holds in every case: the browser complains of nothing, and nothing is asked of anybody but our servers."""
-        odd = [words for words in self.browser.complaints() if not any(known in words for known in self.expected)]
-        assert not odd, f"the browser complains: {json.dumps(odd, indent=1)}"
+        """What holds in every case: the page complains of nothing, the server refuses nothing and leaves nothing without an answer, and
+        nothing is asked of anybody but our servers."""
+        wrong = self.browser.complaints() + refusals(self.crossed()) + unanswered(self.crossed())
+        odd = [words for words in wrong if not any(re.search(known, words) for known in self.expected)]
+        assert not odd, f"something is wrong with the page: {json.dumps(odd, indent=1)}"
         ours = tuple(f"{scheme}{house.url.removeprefix('http')}/" for house in self.houses for scheme in ("http", "ws"))
         foreign = [url for url in self.addresses() if not url.startswith((*ours, "data:", "about:", "chrome:"))]
         assert not foreign, f"the page asked others than its server: {foreign}"

@@ -1,7 +1,6 @@
 //! `cargo xtask adk`: ADK's own client and its unmodified web page against a server of ours.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -9,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 use crate::python::{ensure_adk, target_folder};
+use crate::stages::on_this_machine;
 
 /// The scripts of this stage.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/adk");
@@ -32,12 +32,12 @@ fn client(python: &Path, url: &str) -> Result<()> {
 fn browser(python: &Path, url: &str) -> Result<()> {
     let pictures = target_folder().join("adk");
     let pictures = pictures.to_str().context("the target folder's name is no text")?;
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
-    script(python, "page.py", &[url, pictures, "/usr/bin/chromium", "/usr/bin/chromedriver", &port])
+    script(python, "page.py", &[url, pictures])
 }
 
 fn script(python: &Path, name: &str, words: &[&str]) -> Result<()> {
-    let status = Command::new(python).arg(Path::new(SCRIPTS).join(name)).args(words).status()?;
+    let mut command = Command::new(python);
+    let status = on_this_machine(&mut command).arg(Path::new(SCRIPTS).join(name)).args(words).status()?;
     if !status.success() {
         bail!("{name} failed ({status})");
     }

@@ -5,6 +5,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
+/// A machine that is new installs its updates by itself: whoever else installs something is waited for, this many seconds at most.
+const LOCKED: &str = "DPkg::Lock::Timeout=600";
+
 /// The programs that the guides show and that their tests run, each in a package of its own name.
 const PROGRAMS: [&str; 3] = ["curl", "jq", "openssl"];
 
@@ -30,8 +33,8 @@ fn is_there(program: &str) -> bool {
 /// Installs a package; says whether that worked. A machine that is new may not know what there is.
 pub(crate) fn install(package: &str) -> bool {
     let apt = |words: &[&str]| succeeds(Command::new("apt-get").args(words).env("DEBIAN_FRONTEND", "noninteractive"));
-    let words = ["install", "--yes", "--quiet", package];
-    apt(&words) || (apt(&["update", "--quiet"]) && apt(&words))
+    let words = ["install", "--yes", "--quiet", "-o", LOCKED, package];
+    apt(&words) || (apt(&["update", "--quiet", "-o", LOCKED]) && apt(&words))
 }
 
 /// Unpacks a package into a folder; says whether that worked. Nothing of it is installed, and nothing is started.
@@ -41,7 +44,7 @@ pub(crate) fn unpack(package: &str, folder: &Path) -> bool {
     }
     let apt = |words: &[&str]| succeeds(Command::new("apt-get").args(words).current_dir(folder));
     let download = ["download", "--quiet", package];
-    let is_here = apt(&download) || (apt(&["update", "--quiet"]) && apt(&download));
+    let is_here = apt(&download) || (apt(&["update", "--quiet", "-o", LOCKED]) && apt(&download));
     if !is_here {
         return false;
     }

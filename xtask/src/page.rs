@@ -1,6 +1,5 @@
 //! `cargo xtask page`: the program's own page, in a real browser, against the real program.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 use crate::python::target_folder;
-use crate::stages::cargo;
+use crate::stages::{cargo, on_this_machine};
 
 /// The scripts of this stage.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
@@ -52,10 +51,9 @@ fn script(name: &str, program: &Path, folder: &Path, words: &[&str]) -> Result<(
     debian::ensure("chromium", "chromium")?;
     debian::ensure("chromedriver", "chromium-driver")?;
     std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
     let mut command = Command::new("python3");
-    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(Path::new(SCRIPTS).join(name)).arg(program).arg(folder);
-    command.args(["/usr/bin/chromium", "/usr/bin/chromedriver", &port]).args(words);
+    on_this_machine(&mut command).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.arg(Path::new(SCRIPTS).join(name)).arg(program).arg(folder).args(words);
     let status = command.status().with_context(|| format!("{name} cannot be started"))?;
     if !status.success() {
         bail!("{name} failed ({status}); what the page looked like is in {}", folder.display());

@@ -8,15 +8,28 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 
-/// What is installed, exactly.
-const PACKAGES: [&str; 3] = ["mcp==2.3.0", "schemathesis==4.32.5", "hypothesis==6.170.15"];
+/// What is installed, exactly: so what these do today they do tomorrow, and on every machine.
+struct Packages {
+    wanted: &'static [&'static str],
+    /// The versions of all that they need.
+    constraints: &'static str,
+}
+
+const TESTS: Packages = Packages {
+    wanted: &["mcp==2.3.0", "schemathesis==4.32.5", "hypothesis==6.170.15"],
+    constraints: concat!(env!("CARGO_MANIFEST_DIR"), "/python/tests.txt"),
+};
 
 /// ADK, whose client and page are tested against our server, and whose server is measured beside ours.
-const ADK: [&str; 1] = ["google-adk==2.13.0"];
+const ADK: Packages =
+    Packages { wanted: &["google-adk==2.13.0"], constraints: concat!(env!("CARGO_MANIFEST_DIR"), "/python/adk.txt") };
+
+/// What the packages need.
+const NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 10))";
 
 /// The Python of the virtual environment, which is made if it is not there.
 pub(crate) fn ensure_venv() -> Result<PathBuf> {
-    ensure("andon-venv", &PACKAGES)
+    ensure("andon-venv", &TESTS)
 }
 
 /// The Python of the virtual environment with ADK.
@@ -24,21 +37,24 @@ pub(crate) fn ensure_adk() -> Result<PathBuf> {
     ensure("andon-adk-venv", &ADK)
 }
 
-fn ensure(name: &str, packages: &[&str]) -> Result<PathBuf> {
+fn ensure(name: &str, packages: &Packages) -> Result<PathBuf> {
     let folder = target_folder().join(name);
     let python = folder.join("bin").join("python");
     let done = folder.join("installed");
-    let wanted = packages.join("\n");
+    let constraints = std::fs::read_to_string(packages.constraints)
+        .with_context(|| format!("{} cannot be read", packages.constraints))?;
+    let wanted = format!("{}\n{constraints}", packages.wanted.join("\n"));
     if python.exists() && std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
     make(&folder)?;
     let mut install = Command::new(&python);
     install
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--timeout", "30", "--retries", "3"])
-        .args(packages);
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--timeout", "120", "--retries", "5"])
+        .args(["--constraint", packages.constraints])
+        .args(packages.wanted);
     let words = "the Python packages for the tests could not be installed; is there a network?";
-    run(&mut install).with_context(|| format!("{words} ({})", packages.join(", ")))?;
+    run(&mut install).with_context(|| format!("{words} ({})", packages.wanted.join(", ")))?;
     std::fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
     Ok(python)
 }
@@ -58,12 +74,17 @@ fn make(folder: &Path) -> Result<()> {
         command.args(["-m", "venv", "--clear"]).arg(folder);
         command
     };
-    let Err(missing) = run(&mut venv()) else { return Ok(()) };
+    let needed = "tests need Python 3.10 or newer with its module `venv` (on Debian and Ubuntu: python3-venv)";
+    let Err(missing) = run(&mut venv()) else { return check_version(folder).context(needed) };
     if !debian::install("python3-venv") {
-        let words = "tests need Python 3.10 or newer with its module `venv` (on Debian and Ubuntu: python3-venv)";
-        return Err(missing.context(words));
+        return Err(missing.context(needed));
     }
-    run(&mut venv())
+    run(&mut venv())?;
+    check_version(folder).context(needed)
+}
+
+fn check_version(folder: &Path) -> Result<()> {
+    run(Command::new(folder.join("bin").join("python")).args(["-c", NEW_ENOUGH]))
 }
 
 fn run(command: &mut Command) -> Result<()> {

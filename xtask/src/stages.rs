@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Over this the whole is too slow for everyday use, on two cores from cold.
+/// Over this the whole is too slow for everyday use, on two cores from cold. It is said and no more: how long it takes is the machine's
+/// affair as well.
 const SLOW: Duration = Duration::from_secs(25 * 60);
-/// Over this it fails.
-const TOO_SLOW: Duration = Duration::from_secs(60 * 60);
 
 /// What was run, and how long it took.
 #[derive(Debug, Default)]
@@ -30,20 +29,19 @@ impl Stages {
     }
 
     /// Prints the minutes of each stage.
-    pub(crate) fn finish(&self) -> Result<()> {
+    pub(crate) fn finish(&self) {
         let total: Duration = self.done.iter().map(|(_, took)| *took).sum();
         println!("\n{:<44} minutes", "stage");
         for (name, took) in &self.done {
             println!("{name:<44} {:>7.1}", minutes(*took));
         }
         println!("{:<44} {:>7.1}", "in all", minutes(total));
-        if total > TOO_SLOW {
-            bail!("the whole took over {:.0} minutes: move work to --long", minutes(TOO_SLOW));
-        }
         if total > SLOW {
-            println!("warning: the whole took over {:.0} minutes", minutes(SLOW));
+            println!(
+                "warning: the whole took over {:.0} minutes; if it always does, move work to --long",
+                minutes(SLOW)
+            );
         }
-        Ok(())
     }
 }
 
@@ -51,7 +49,16 @@ impl Stages {
 pub(crate) fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     command.args(words);
+    on_this_machine(&mut command);
     command
+}
+
+/// Keeps a command that talks to servers of this machine from asking a proxy for them. Whoever sits behind one still gets packages
+/// through it.
+pub(crate) fn on_this_machine(command: &mut Command) -> &mut Command {
+    let own = ["NO_PROXY", "no_proxy"].iter().find_map(|name| std::env::var(name).ok());
+    let without = own.into_iter().chain(["127.0.0.1,localhost,::1".to_owned()]).collect::<Vec<_>>().join(",");
+    command.env("NO_PROXY", &without).env("no_proxy", &without)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a stage takes real time, and nothing is decided by it but a warning")]

@@ -67,7 +67,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
         stages.run("Bedrock, by its SDK", &mut cargo(&bedrock))?;
         stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))?;
     }
-    stages.finish()
+    stages.finish();
+    Ok(())
 }
 
 /// The names of a crate's examples that are one file each, in order.

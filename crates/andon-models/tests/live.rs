@@ -1,5 +1,5 @@
-//! The real providers. Each test runs only if its provider's key is in the environment, and says so if not: it costs a few
-//! tokens. `ANDON_LIVE_ANTHROPIC=claude-…` and the like choose another model.
+//! The real providers. They are asked only by who asks for it, `cargo test -p andon-models --test live -- --ignored`, and each only if its
+//! key is in the environment: it costs a few tokens. `ANDON_LIVE_ANTHROPIC=claude-…` and the like choose another model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::time::Duration;
@@ -49,6 +49,7 @@ async fn talk(provider: &str, key: &str, usual: &str) {
 macro_rules! live {
     ($($test:ident: $provider:literal, $key:literal, $model:literal;)*) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #[ignore = "asks a real provider, and costs a few tokens"]
         async fn $test() {
             talk($provider, $key, $model).await;
         })*

@@ -106,7 +106,7 @@ fn slow_async() -> FnTool {
         let seconds = call.input.get("seconds").and_then(serde_json::Value::as_f64).unwrap_or_default();
         let state = call.state.clone();
         state.set("last_tool", "slow_async").await.map_err(|error| ToolError::new(error.to_string()))?;
-        sleep(Duration::from_secs_f64(seconds.clamp(0.0, 60.0))).await;
+        sleep(Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))).await;
         Ok(json!({"slept": seconds}).to_string().into())
     })
 }

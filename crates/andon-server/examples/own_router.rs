@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn talk(address: &str) -> Result<(), Box<dyn Error>> {
-    let client = reqwest::Client::new();
+    let client = reqwest::Client::builder().no_proxy().build()?;
     println!("{}", client.get(address).send().await?.text().await?);
     let order = json!({"app": "practice", "run_id": "r1", "input": "tell me a long story"});
     client.post(format!("{address}/agents/v1/runs")).json(&order).send().await?.error_for_status()?;

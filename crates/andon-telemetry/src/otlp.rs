@@ -107,12 +107,11 @@ pub struct Traces {
 impl Traces {
     /// Spans go to this collector from now on. What becomes of them is counted in the figures.
     pub fn to(collector: &Collector, figures: &Arc<Figures>) -> Result<Arc<Self>, TracesError> {
-        let uri: Result<http::Uri, _> = collector.endpoint.parse();
-        let is_http = uri.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
-        if !is_http {
-            return Err(TracesError::BadAddress(collector.shown()));
-        }
-        let client = Client::new(PATIENCE).map_err(|error| TracesError::NoClient(error.to_string()))?;
+        let uri: Option<http::Uri> = collector.endpoint.parse().ok();
+        let is_http = |uri: &http::Uri| matches!(uri.scheme_str(), Some("http" | "https"));
+        let host = uri.as_ref().filter(|uri| is_http(uri)).and_then(http::Uri::host);
+        let Some(host) = host else { return Err(TracesError::BadAddress(collector.shown())) };
+        let client = Client::new(host, PATIENCE).map_err(|error| TracesError::NoClient(error.to_string()))?;
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_http_client(client)

@@ -246,7 +246,7 @@ async fn parallel_tools_one_of_which_had_finished_when_the_stop_came() {
     let run = agent.start("Go.").unwrap();
     let finished =
         |item: &FeedItem| matches!(item, FeedItem::Fact(record) if matches!(record.event, Event::ToolFinished { .. }));
-    let within = Duration::from_secs(20);
+    let within = Duration::from_secs(90);
     tokio::time::timeout(within, until(&run, finished)).await.expect("the quick tool finishes");
     run.cancel(Cancel::now());
     tokio::time::timeout(within, run.outcome()).await.expect("the run settles");

@@ -1,7 +1,6 @@
 """What models write that is meant to do harm, or just too much: shown as text, nothing run, nothing frozen."""
 
 import threading
-import time
 
 from browser import until
 from busy import Busy
@@ -65,12 +64,12 @@ def names_and_tool_output_are_text_as_well(world):
     person = world.person()
     for route in ("#/", "#/runs", f"#/run/{run}", f"#/run/{run}/receipt", f"#/chat/worker?user={quoted(name)}", f"#/chat/worker/{quoted(name)}?user={quoted(name)}"):
         person.open(route)
-        until(f"{route} shows it as text", lambda: "<img src=x" in person.text() or "onerror" in person.text(), patience=8)
+        until(f"{route} shows it as text", lambda: "<img src=x" in person.text() or "onerror" in person.text())
         nothing_ran(world, person)
     person.shows("<u>Done.</u>")
     person.open(f"#/run/{quoted('<script>')}")
-    world.expect("404")
-    world.expect("400")
+    world.expect("^404")
+    world.expect("^400")
     until("it is said that there is no such run", lambda: len(person.text(person.find("main"))) > 10)
     nothing_ran(world, person)
 
@@ -96,15 +95,13 @@ def five_megabytes_in_one_line_freeze_nothing(world):
     person.chat()
     busy = Busy(person)
     run = person.say("Five megabytes.")
-    until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"), patience=40)
+    until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"))
     assert person.house.run(run)["state"] == "running"
     answered(busy)
-    began = time.monotonic()
     person.stop()
     person.house.settled(run)
     person.wait_for("button", "^Send")
     assert len(person.house.said_by_model(run)) == 5_000_007
-    assert time.monotonic() - began < 10
     gate.set()
 
 
@@ -146,7 +143,7 @@ def very_many_pieces_freeze_nothing(world):
     person.chat()
     busy = Busy(person)
     run = person.say("Very many.")
-    until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"), patience=40)
+    until("all of it has come", lambda: person.ask("return document.querySelector('main').textContent.includes('THE END')"))
     answered(busy)
     person.stop()
     person.house.settled(run)
@@ -166,7 +163,7 @@ def a_run_of_very_many_events_can_be_looked_at(world):
     person.open(f"#/run/{run}")
     person.wait_for("[data-seq]")
     busy = Busy(person)
-    until("it has come to its end", lambda: house.run(run)["state"] == "settled", patience=60)
+    until("it has come to its end", lambda: house.run(run)["state"] == "settled")
     assert len(house.receipt(run)["calls"]) == TURNS * CALLS
     until("the page shows that it is over", lambda: "completed" in person.text().lower())
     assert person.ask("return document.querySelectorAll('[data-seq]').length") < 1500, "every event is in the page"

@@ -82,17 +82,18 @@ def the_board_lists_what_runs_live(world):
 @case
 def pieces_and_tokens_are_counted_on_the_board(world):
     house, person = world.house(), world.person()
-    go = threading.Event()
-    world.provider.plan("Count for the board.", [*counted(400, 0.01), go])
-    run = house.start("teller", "Count for the board.")
+    # They come until somebody stops them: however late the page is, there is something to count.
+    world.provider.plan("Count for ever.", counted(60_000, 0.01))
+    world.provider.plan("Count for the board.", counted(40, 0))
+    run = house.start("teller", "Count for ever.")
     person.open()
     says(person, run, "model")
-    # A rate that is neither nothing nor a guess: a hundred pieces a second are sent at most.
     cells = lambda: [text.strip() for text in person.text(row(person, run)).split("\n")]
-    until("a rate is shown", lambda: [rate for rate in column(person, "Pieces/s") if rate not in ("", "–")])
-    [rate] = [float(rate) for rate in column(person, "Pieces/s") if rate not in ("", "–")]
-    assert 1 <= rate <= 110, rate
-    go.set()
+    rates = until("a rate is shown", lambda: [float(rate) for rate in column(person, "Pieces/s") if rate not in ("", "–")])
+    # A hundred pieces a second are sent at most; a machine that was away for a moment has those of that moment, too.
+    assert len(rates) == 1 and 0 < rates[0] <= 1000, rates
+    house.ask("POST", f"/v1/runs/{run}/cancel", {"wait": True})
+    run = house.start("teller", "Count for the board.")
     house.settled(run)
     says(person, run, "completed")
     until("its tokens are shown", lambda: {"20", "10"} <= set(cells()))
@@ -113,8 +114,7 @@ def stopped_by_others(world, prompt):
 @case
 def a_stop_that_did_not_reach_the_server_is_sent_again(world):
     house, person = world.house(), world.person()
-    for words in ("ERR_INTERNET_DISCONNECTED", "WebSocket connection"):
-        world.expect(words)
+    world.expect("^ERR_INTERNET_DISCONNECTED")
     stay = staying(world)
     runs = [house.start("teller", stay, user="ada"), house.start("teller", stay, user="bob")]
     for run, route, said in ((runs[0], "#/", "stop not sent"), (runs[1], f"#/run/{runs[1]}", "It is sent again")):

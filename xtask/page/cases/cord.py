@@ -48,7 +48,7 @@ def turned_away(world, person):
     """What is begun now is refused, and the page says why and by whom."""
     assert refused(lambda: world.house().start("teller", "Stay.")) == 503
     person.chat()
-    world.expect("503")
+    world.expect("^503")
     before = len(world.house().runs())
     person.type(person.wait_for("textarea"), "May I?")
     person.keys("\ue007")

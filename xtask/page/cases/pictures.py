@@ -29,6 +29,7 @@ def furnished(world):
     """A house in which all sorts of things run."""
     house = getattr(world, "gallery", None)
     if house:
+        tell_on(house)
         return house
     house = world.gallery = world.new_house(agents=AGENTS)
     runs = [house.start(app, prompt, user=user, session="monday") for app, user, prompt in RUNS]
@@ -43,6 +44,14 @@ def furnished(world):
     return house
 
 
+def tell_on(house):
+    """Begins anew the stories that have come to their end since: there is always something that is told."""
+    live = {(run["app"], run["user"]) for run in house.runs(settled="false")}
+    for app, user, prompt in RUNS:
+        if "story" in prompt and (app, user) not in live:
+            house.start(app, prompt, user=user, session="monday")
+
+
 def shown(world, theme="light"):
     world.browser.size(1120, 720)
     world.browser.theme(theme)
@@ -53,7 +62,9 @@ def take(world, name):
     file = world.pictures / f"{name}.png"
     world.browser.picture(file)
     size = file.stat().st_size
-    assert 10_000 < size < 150_000, f"{file.name} has {size} bytes"
+    # Fonts and the browser have a say in it. What goes into the docs is not to be large.
+    assert size > 10_000, f"{file.name} has {size} bytes"
+    assert size < 150_000 or world.pictures == world.folder, f"{file.name} has {size} bytes"
 
 
 def board(world, name, theme):
@@ -85,7 +96,7 @@ def a_picture_of_an_answer_that_was_stopped(world):
     person.open("#/chat/shop")
     person.wait_for("textarea")
     run = person.say("Tell me a long story about a lighthouse")
-    until("some of it is there", lambda: len(person.text(person.find("main")).split()) > 130, patience=30)
+    until("some of it is there", lambda: len(person.text(person.find("main")).split()) > 130)
     person.stop()
     house.settled(run)
     person.wait_for("[data-cut]")

@@ -4,9 +4,8 @@ import datetime
 import json
 import re
 import threading
-import urllib.request
 
-from browser import until
+from browser import DIRECT, until
 from provider import Call
 from world import case
 
@@ -24,10 +23,11 @@ def stopped_in_a_tool(world, prompt="Make a record.", session="records"):
 
 
 def feed_of(house, run):
-    """What a run's feed has told so far: read until there is nothing for a moment."""
+    """What a run's feed has told so far: read to its end, or, while it goes on, until there is nothing for a moment."""
     found = []
+    is_over = house.run(run)["state"] == "settled"
     try:
-        with urllib.request.urlopen(f"{house.url}/v1/runs/{run}/events?aside=true", timeout=0.5) as feed:
+        with DIRECT.open(f"{house.url}/v1/runs/{run}/events?aside=true", timeout=90 if is_over else 0.5) as feed:
             for line in feed:
                 if line.startswith(b"data:"):
                     found.append(json.loads(line[5:]))

@@ -68,10 +68,18 @@ def a_stop_of_the_command_line_is_shown_as_well(world):
     stop_in_mid_text(world, stop)
 
 
-def stubborn(world, prompt):
-    world.provider.plan(prompt, ["I begin.", Call("shell", {"command": STUBBORN})], ["Never said."])
+# The stops of this tab give tools all the time there is: only what comes behind one ends what ignores it, however busy the machine is.
+PATIENT = """
+  const own = window.fetch;
+  window.fetch = (url, how) => own(url, /cancel$/.test(url) ? {...how, body: JSON.stringify({...JSON.parse(how.body), grace_ms: 600_000})} : how);
+"""
+
+
+def stubborn(world, prompt, command=STUBBORN):
+    world.provider.plan(prompt, ["I begin.", Call("shell", {"command": command})], ["Never said."])
     person = world.person()
     person.chat("worker")
+    person.ask(PATIENT)
     run = person.say(prompt)
     person.shows("begun")
     return person, run
@@ -89,7 +97,6 @@ def a_second_press_stops_now(world):
     person.house.settled(run)
     receipt = person.house.receipt(run)
     assert [request["force"] for request in receipt["requests"]] == ["graceful", "now"], receipt["requests"]
-    assert receipt["took"]["settled_us"] < 2_000_000, "it waited for the grace"
     until("the call is shown as cut", lambda: person.find("[data-call][data-verdict=unknown], [data-call][data-verdict=cut]"))
     person.wait_for("button", "^Send")
 
@@ -104,6 +111,18 @@ def escape_twice_stops_now(world):
     assert person.house.receipt(run)["force"] == "now"
 
 
+# Presses Escape in the moment in which something is shown, as who was about to press it would.
+TOO_LATE = """
+  const [shown] = arguments;
+  const watch = new MutationObserver(() => {
+    if (!document.querySelector(shown)) return;
+    watch.disconnect();
+    document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true, cancelable: true}));
+  });
+  watch.observe(document.body, {subtree: true, childList: true, attributes: true});
+"""
+
+
 @case
 def a_press_that_comes_too_late_for_its_run_does_not_hit_the_next(world):
     stay = ["Here I am.", threading.Event()]
@@ -116,9 +135,9 @@ def a_press_that_comes_too_late_for_its_run_does_not_hit_the_next(world):
     person.type(person.wait_for("textarea"), "Stay second.")
     person.press("button", "Send after this")
     second = until("the second waits", lambda: [run for run in person.house.runs(settled="false") if run["run_id"] != first])[0]["run_id"]
+    person.ask(TOO_LATE, f"[data-run='{first}'][data-cut]")
     person.keys(ESCAPE)
     person.wait_for(f"[data-run='{first}'][data-cut]")
-    person.keys(ESCAPE)
     # What it did is said, and the next one goes on until Stop is pressed for it.
     person.shows("nothing else was stopped")
     until("the second runs", lambda: person.house.run(second)["state"] == "running")
@@ -133,13 +152,16 @@ def a_press_that_comes_too_late_for_its_run_does_not_hit_the_next(world):
 
 @case
 def a_prompt_while_it_is_stopping_is_taken(world):
-    person, run = stubborn(world, "Be stubborn, and then hear me.")
+    go = world.house().folder / "agents" / "worker" / "heard"
+    person, run = stubborn(world, "Be stubborn, and then hear me.", STUBBORN.replace("while :", f"while [ ! -e {go} ]"))
     world.provider.plan("What is next?", ["This is next."])
     person.stop()
     until("the stop has arrived", lambda: person.house.run(run)["state"] == "cancelling")
     after = person.say("What is next?")
     assert person.house.run(after)["state"] in ("queued", "running", "settled")
     person.shows("What is next?")
+    assert person.house.run(run)["state"] == "cancelling"
+    go.touch()
     person.shows("This is next.")
     assert person.house.settled(after)["outcome"]["kind"] == "completed"
     assert person.house.run(run)["settled_at"] <= person.house.run(after)["settled_at"]

@@ -85,6 +85,8 @@ fn no_secret_is_in_logs_database_feeds_receipts_traces_or_figures() {
         ("ANTHROPIC_API_KEY", ANTHROPIC),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", collector_url.as_str()),
         ("OTEL_EXPORTER_OTLP_HEADERS", headers.as_str()),
+        // Nobody listens there: what is on this machine is not asked through it.
+        ("HTTP_PROXY", "http://127.0.0.1:9"),
     ];
     let flags = ["serve", "--bind", "127.0.0.1:0", "--model", "openai/small", "--log", "debug", "--log-format", "json"];
     let served = Served::of(Program::start_in(folder.path().join("andon.db"), &variables, &flags));

@@ -133,7 +133,7 @@ impl Program {
         let (gone, ended) = channel();
         drop(self.stdin.take());
         let waiter = std::thread::spawn(move || gone.send(self.child.wait().unwrap().code()));
-        let code = (0..1000).find_map(|_| {
+        let code = (0..5000).find_map(|_| {
             // It may have gone between the wait and the signal.
             let _ = kill_process(pid, Signal::INT);
             match ended.recv_timeout(Duration::from_millis(20)) {
@@ -215,7 +215,14 @@ fn chunks_of(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 /// The program, with the database of a test and without the keys of whoever runs it.
 pub(crate) fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(ANDON);
+    without_settings(&mut command).args(args).env("USER", "ada").env("ANDON_DB", db);
+    command
+}
+
+/// Takes from a command, which may be a shell, what whoever runs the tests has set for the program: the tests mean its defaults.
+pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for name in [
+        "ANDON_DB",
         "ANDON_KEY",
         "ANDON_SERVER",
         "ANDON_CONFIG",
@@ -231,13 +238,9 @@ pub(crate) fn command(db: impl AsRef<OsStr>, args: &[&str]) -> Command {
         command.env_remove(name);
     }
     command
-        .args(args)
-        .env("USER", "ada")
-        .env("ANDON_DB", db)
         .env("XDG_CONFIG_HOME", "/nonexistent")
         // Where a mistake writes to: never the folder of whoever runs it.
-        .env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
-    command
+        .env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"))
 }
 
 fn wait_for_thread(child: &mut Child, name: &str) {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::child::{ANDON, Database, Program};
+use crate::child::{ANDON, Database, Program, without_settings};
 use crate::served::Served;
 
 #[test]
@@ -100,7 +100,8 @@ fn output_that_cannot_be_written_is_an_error_and_no_panic() {
     let run = served.detach(&[], "tell me a long story");
     let full = |words: &str| {
         let script = format!("{ANDON} {words} --server {} > /dev/full", served.address);
-        let ended = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        let mut shell = std::process::Command::new("sh");
+        let ended = without_settings(&mut shell).args(["-c", &script]).output().unwrap();
         (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
     };
     let all = ["line status", "line hold --cancel --wait", "line open", &format!("cancel {run}"), "cancel --all"];

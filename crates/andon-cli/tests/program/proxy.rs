@@ -35,25 +35,11 @@ impl Behind {
         let served = Served::start(&db, &["--host", NAME]);
         let folder = tempfile::tempdir().unwrap();
         certificate(folder.path());
-        // Somebody else may take it before nginx does; nobody here does.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let config = folder.path().join("nginx.conf");
-        std::fs::write(&config, configuration(folder.path(), port, &served.url)).unwrap();
-        let mut nginx = Command::new("nginx");
-        nginx.arg("-p").arg(folder.path()).arg("-c").arg(&config).args(["-e", "error.log"]);
-        let nginx = nginx.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let mut behind = Self { served, nginx, port, folder, _db: db };
-        behind.wait();
-        behind
-    }
-
-    /// Until nginx takes connections.
-    fn wait(&mut self) {
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            let log = || std::fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default();
-            assert!(self.nginx.try_wait().unwrap().is_none(), "nginx has ended: {}", log());
-            std::thread::yield_now();
-        }
+        // Somebody else may take a port before nginx does: then there is another one.
+        let begun = (0..5).find_map(|_| begin_nginx(folder.path(), &served.url));
+        let log = || std::fs::read_to_string(folder.path().join("error.log")).unwrap_or_default();
+        let (nginx, port) = begun.unwrap_or_else(|| panic!("nginx does not begin: {}", log()));
+        Self { served, nginx, port, folder, _db: db }
     }
 
     fn certificate(&self) -> PathBuf {
@@ -64,7 +50,16 @@ impl Behind {
     fn curl(&self, words: &[&str], path: &str, body: &Value) -> Command {
         let Self { port, .. } = self;
         let mut curl = Command::new("curl");
-        curl.args(["-sN", "--max-time", "60", "--resolve", &format!("{NAME}:{port}:127.0.0.1"), "--cacert"]);
+        curl.args([
+            "-sN",
+            "--noproxy",
+            "*",
+            "--max-time",
+            "120",
+            "--resolve",
+            &format!("{NAME}:{port}:127.0.0.1"),
+            "--cacert",
+        ]);
         curl.arg(self.certificate()).args(words).arg(format!("https://{NAME}:{port}{path}"));
         if !body.is_null() {
             curl.args(["-H", "content-type: application/json", "-d", &body.to_string()]);
@@ -84,6 +79,26 @@ impl Behind {
         let mut curl = self.curl(words, path, body).spawn().unwrap();
         let lines = BufReader::new(curl.stdout.take().unwrap());
         Following { curl, lines }
+    }
+}
+
+/// Starts nginx at a port that is free, and waits until it takes connections; nothing if it has ended instead.
+fn begin_nginx(folder: &Path, url: &str) -> Option<(Child, u16)> {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = folder.join("nginx.conf");
+    std::fs::write(&config, configuration(folder, port, url)).unwrap();
+    let mut nginx = Command::new("nginx");
+    nginx.arg("-p").arg(folder).arg("-c").arg(&config).args(["-e", "error.log"]);
+    let mut nginx = nginx.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    loop {
+        let answers = TcpStream::connect(("127.0.0.1", port)).is_ok();
+        if nginx.try_wait().unwrap().is_some() {
+            return None;
+        }
+        if answers {
+            return Some((nginx, port));
+        }
+        std::thread::yield_now();
     }
 }
 
@@ -260,8 +275,8 @@ async fn socket(behind: &Behind, path: &str) -> WebSocketStream<reqwest::Upgrade
     let pem = std::fs::read(behind.certificate()).unwrap();
     let certificate = reqwest::Certificate::from_pem(&pem).unwrap();
     let at = ([127, 0, 0, 1], behind.port).into();
-    let http = reqwest::Client::builder().resolve(NAME, at).tls_certs_only([certificate]).http1_only();
-    let http = http.timeout(Duration::from_secs(60)).build().unwrap();
+    let http = reqwest::Client::builder().no_proxy().resolve(NAME, at).tls_certs_only([certificate]).http1_only();
+    let http = http.timeout(Duration::from_secs(120)).build().unwrap();
     let request = http.get(format!("https://{NAME}:{}{path}", behind.port));
     let request = request.header("connection", "Upgrade").header("upgrade", "websocket");
     let request = request.header("sec-websocket-version", "13");

@@ -8,7 +8,7 @@ use andon_store::SqliteJournal;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::child::{Database, Program};
+use crate::child::{Database, Program, without_settings};
 use crate::server::Served;
 
 /// What a run's receipt says when its server is gone.
@@ -29,8 +29,9 @@ fn andon_alone_serves_and_what_it_prints_can_be_pasted() {
     let [start, stop, others @ ..] = lines.as_slice() else { panic!("{lines:?}") };
     let paste = |line: &str| {
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).env_remove("ANDON_DB").env("XDG_DATA_HOME", "/nonexistent");
-        shell.env("XDG_CONFIG_HOME", "/nonexistent").current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+        // What curl asks is on this machine, whichever proxy there is.
+        without_settings(&mut shell).args(["-c", line]).env("no_proxy", "*").env("XDG_DATA_HOME", "/nonexistent");
+        shell.current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
         shell
     };
     let mut watching = paste(start).stdout(Stdio::piped()).spawn().unwrap();

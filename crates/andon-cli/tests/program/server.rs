@@ -31,7 +31,7 @@ impl Served {
         let url = program.seen.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
         let url = url.trim_end_matches(',').to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { program, url, runtime, http: reqwest::Client::new() }
+        Self { program, url, runtime, http: reqwest::Client::builder().no_proxy().build().unwrap() }
     }
 
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {

@@ -1,7 +1,5 @@
 //! Every phase of a model call.
 
-use std::time::Duration;
-
 use andon::Cancel;
 use andon::core::progress::Phase;
 use andon_testkit::provider::{Dialect, Refusal, Reply, Script};
@@ -122,7 +120,7 @@ async fn tools_are_called_over_the_wire_and_their_results_sent_back() {
 async fn a_long_back_off_ends_at_the_pull_and_nothing_more_is_asked() {
     everywhere(async |dialect, protocol| {
         let world = World::new(dialect, protocol).await;
-        world.provider.always(Script::refuse(dialect, Refusal::RateLimited).header("retry-after", "30"));
+        world.provider.always(Script::refuse(dialect, Refusal::RateLimited).header("retry-after", "300"));
         let run = world.agent.start("Tell me a story.").unwrap();
         let mut feed = run.feed();
         soon(async {
@@ -136,10 +134,10 @@ async fn a_long_back_off_ends_at_the_pull_and_nothing_more_is_asked() {
         })
         .await;
         run.cancel(Cancel::graceful());
+        // Sooner than the wait that was asked for by far.
         let outcome = soon(run.outcome()).await;
         assert!(outcome.is_cancelled());
         assert_eq!(outcome.receipt.cut_in, Some(Phase::Backoff));
-        assert!(outcome.receipt.took.settled_us.unwrap() < Duration::from_secs(5).as_micros() as u64);
         assert_eq!(world.provider.all_seen().len(), 1, "{dialect:?}");
         assert_eq!(outcome.usage.billed, andon::Usage::NONE, "a request that was refused costs nothing");
     })

@@ -82,7 +82,7 @@ fn look() -> FnTool {
 
 /// Waits, but not for ever.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(Duration::from_secs(30), what).await.expect("it comes in time")
+    timeout(Duration::from_secs(90), what).await.expect("it comes in time")
 }
 
 /// Reads a run's feed until it has shown this text.

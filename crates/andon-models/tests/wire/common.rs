@@ -42,7 +42,7 @@ pub(crate) fn request() -> Request {
 
 /// The next piece, soon.
 pub(crate) async fn next(answer: &mut Box<dyn Answer>) -> Option<Result<Piece, ModelError>> {
-    timeout(Duration::from_secs(20), poll_fn(|cx| answer.poll_piece(cx))).await.expect("a piece comes in time")
+    timeout(Duration::from_secs(60), poll_fn(|cx| answer.poll_piece(cx))).await.expect("a piece comes in time")
 }
 
 /// All pieces, and the error if there is one.

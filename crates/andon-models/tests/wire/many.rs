@@ -27,7 +27,7 @@ async fn hundreds_of_answers_go_on_at_once_though_a_connection_takes_no_more_tha
     assert_eq!(provider.open_streams(), 400);
     assert!(provider.connections() <= 8, "{} connections", provider.connections());
     drop(open);
-    timeout(Duration::from_secs(10), provider.all_streams_closed()).await.expect("all are closed");
+    timeout(Duration::from_secs(60), provider.all_streams_closed()).await.expect("all are closed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,7 +38,7 @@ async fn answers_that_wait_for_their_reader_do_not_hold_up_others_on_the_connect
     for number in 0..40 {
         provider.answer(Script::stream(CHAT).flood(CHAT.text_frame(4000)));
         let mut answer = call(&model);
-        let first = timeout(Duration::from_secs(5), poll_fn(|cx| answer.poll_piece(cx))).await;
+        let first = timeout(Duration::from_secs(60), poll_fn(|cx| answer.poll_piece(cx))).await;
         assert!(first.is_ok(), "answer {number} got nothing");
         waiting.push(answer);
         // Its window fills before the next one begins.
@@ -55,7 +55,7 @@ fn a_connection_whose_runtime_stands_still_is_not_used_by_another() {
         let runtime = || -> Runtime { Builder::new_current_thread().enable_all().build().unwrap() };
         let (first, second) = (runtime(), runtime());
         provider.always(Script::reply(CHAT, &Reply::text(["hi"])));
-        let ask = async || timeout(Duration::from_secs(5), async { all(&mut call(&model)).await.1 }).await;
+        let ask = async || timeout(Duration::from_secs(60), async { all(&mut call(&model)).await.1 }).await;
         assert_eq!(first.block_on(ask()), Ok(None));
         // `first` lives and is not driven.
         assert_eq!(second.block_on(ask()), Ok(None));

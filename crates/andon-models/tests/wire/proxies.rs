@@ -15,11 +15,17 @@ const CHAT: Dialect = Dialect::OpenAiChat;
 #[track_caller]
 fn with_proxy(address: &str, test: &str) {
     let proxy = format!("http://user:canary-password@{address}");
+    with_variables(&[("HTTP_PROXY", proxy.as_str()), ("HTTPS_PROXY", proxy.as_str())], test);
+}
+
+/// Runs an ignored test of this binary with these variables, and with no other word on proxies.
+#[track_caller]
+fn with_variables(variables: &[(&str, &str)], test: &str) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    for name in ["NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy", "https_proxy", "REQUEST_METHOD"] {
-        command.env_remove(name);
+    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
+        command.env_remove(name).env_remove(name.to_uppercase());
     }
-    command.envs([("HTTP_PROXY", proxy.as_str()), ("HTTPS_PROXY", proxy.as_str())]);
+    command.env_remove("REQUEST_METHOD").envs(variables.iter().copied());
     let output = command.args(["--ignored", "--exact", test]).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && told.contains("1 passed"), "{told}");
@@ -47,6 +53,17 @@ async fn asks_a_server_on_this_machine() {
         let (pieces, error) = all(&mut call(&model)).await;
         assert_eq!((text(&pieces).as_str(), error), ("hi", None));
     }
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_told() {
+    with_variables(&[], "proxies::asks_for_a_name_that_nobody_knows");
+}
+
+#[tokio::test]
+#[ignore = "run by another test, without a proxy in the environment"]
+async fn asks_for_a_name_that_nobody_knows() {
+    crate::refusals::never_reached("http://no-such-host.invalid/v1", "cannot be resolved").await;
 }
 
 #[test]

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::house::{House, agent, answered, endless};
+use crate::raw::PATIENCE;
 use crate::socket::{Socket, until};
 
 async fn open(house: &House, query: &str) -> Socket {
@@ -103,7 +104,7 @@ async fn a_ticket_shows_no_more_of_the_board_than_its_key_and_ends_with_it() {
     }
     let (id, _, _) = &keys[0];
     drop(house.server.keys().revoke(id, house.runtime.now().wall, house.runtime.shelf()));
-    let (code, _) = timeout(Duration::from_secs(6), closed(&mut sockets[0])).await.unwrap();
+    let (code, _) = timeout(PATIENCE, closed(&mut sockets[0])).await.unwrap();
     assert_eq!(code, 1008);
     until(&mut sockets[1], "second").await;
 }
@@ -126,7 +127,7 @@ async fn a_client_that_does_not_read_the_board_is_let_go() {
         if status == StatusCode::OK {
             break;
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "{status}");
+        assert!(began.elapsed() < PATIENCE, "{status}");
     }
     drop(stalls);
 }

@@ -192,14 +192,14 @@ async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
 
 #[tokio::test]
 async fn who_sits_on_a_reserved_connection_is_not_waited_for_long() {
-    let options = Options { max_connections: 0, reserved_connections: 1, ..Options::default() };
+    // Anywhere else a head may take an hour.
+    let hour = Duration::from_secs(3_600);
+    let options = Options { max_connections: 0, reserved_connections: 1, head_time: hour, ..Options::default() };
     let house = house(options).await;
-    let begun = Instant::now();
     let sits = Raw::open(house.address()).await;
     let late = Raw::open(house.address()).await;
     assert_eq!(late.closed().await, b"");
     assert_eq!(sits.closed().await, b"");
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     // Nor is who begins to ask for something vital, and does not go on.
     let answer = loop {
         let half = "POST /v1/cancel HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
@@ -419,7 +419,7 @@ async fn a_cancel_is_served_while_no_more_runs_are_taken() {
 
 #[tokio::test]
 async fn a_cancel_is_served_while_the_places_of_those_who_start_runs_are_taken() {
-    let journal: Arc<dyn Journal> = Arc::new(TestJournal::slow(None, Duration::from_millis(700)));
+    let journal: Arc<dyn Journal> = Arc::new(TestJournal::slow(None, Duration::from_secs(3)));
     let options = Options { max_creating: 1, record_patience: PATIENCE, ..Options::default() };
     let house = House::build(journal, options, agent([endless(), endless()])).await;
     let run = house.start(json!({})).await;

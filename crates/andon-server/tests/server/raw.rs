@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::house::House;
 
 /// Nothing in here takes this long, unless something is wrong.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A socket of a client.
 pub(crate) struct Raw {

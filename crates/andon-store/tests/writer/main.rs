@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Longer than anything takes that does not hang.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(90);
 
 /// What the writer does at its next passage of a seam, once somebody has said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

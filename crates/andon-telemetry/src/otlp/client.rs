@@ -19,8 +19,11 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(patience: Duration) -> Result<Self, HttpError> {
-        let http = reqwest::Client::builder().timeout(patience).redirect(reqwest::redirect::Policy::none()).build()?;
+    /// A client of the collector on a host. One on this machine is not asked through a proxy, which would look for it on its own.
+    pub(super) fn new(host: &str, patience: Duration) -> Result<Self, HttpError> {
+        let http = reqwest::Client::builder().timeout(patience).redirect(reqwest::redirect::Policy::none());
+        let http = if is_here(host) { http.no_proxy() } else { http };
+        let http = http.build()?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(Self { http, runtime: Mutex::new(Some(runtime)) })
     }
@@ -45,6 +48,11 @@ impl Client {
             Ok(response.body(body.into())?)
         })
     }
+}
+
+fn is_here(host: &str) -> bool {
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 impl HttpClient for Client {

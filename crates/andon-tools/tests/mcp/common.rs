@@ -18,7 +18,7 @@ pub(crate) use tokio::time::Instant;
 
 pub(crate) const BOTH: [McpProtocol; 2] = [McpProtocol::Only2025, McpProtocol::Only2026];
 /// Longer than anything here takes on a busy machine; only a failing test waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -186,6 +186,11 @@ pub(crate) async fn result(agent: &Agent, run: &Run) -> (Arc<Outcome>, ToolResul
     let results: Vec<_> = history.iter().flat_map(|message| message.results().cloned().collect::<Vec<_>>()).collect();
     assert_eq!(results.len(), 1, "one result a call");
     (outcome, results[0].clone())
+}
+
+/// Whether the grace of a run's calls was over before they were.
+pub(crate) fn spent_its_grace(run: &Run) -> bool {
+    run.records().iter().any(|record| matches!(record.event, Event::GraceEnded { .. }))
 }
 
 /// Calls a tool and waits for its result.

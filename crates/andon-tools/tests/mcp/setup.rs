@@ -103,7 +103,7 @@ async fn an_address_where_something_else_listens_is_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_says_nothing_or_nonsense_is_given_up_and_ended() {
     let python = Python::new();
-    let error = python.stdio_with(&["--mute"]).connect_timeout(millis(1_500)).connect().await.unwrap_err();
+    let error = python.stdio_with(&["--mute"]).connect_timeout(millis(5_000)).connect().await.unwrap_err();
     assert!(matches!(error, McpError::TimedOut { .. }), "{error}");
     until_gone(python.log.pids()[0]).await;
     let python = Python::new();

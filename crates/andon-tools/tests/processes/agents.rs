@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::ends::{DAEMON, GROUP};
 use crate::runner::tests;
-use crate::world::{Token, block_on, now};
+use crate::world::{Token, block_on};
 
 tests![
     the_model_is_told_the_output_and_the_exit_code,
@@ -145,7 +145,7 @@ fn a_stop_with_force_now_keeps_what_was_printed_too() {
 fn a_graceful_stop_keeps_what_was_printed() {
     let token = Token::new();
     block_on(async {
-        let shell = Shell::new().grace(Duration::from_millis(500));
+        let shell = Shell::new().grace(Duration::from_secs(2));
         let agent = agent(shell, &with_token(&format!("echo kept; {GROUP}"), token));
         let run = agent.start("go").unwrap();
         let known = token.at_least(8).await;
@@ -162,14 +162,13 @@ fn a_graceful_stop_keeps_what_was_printed() {
 fn a_stop_with_force_now_leaves_nothing_either() {
     let token = Token::new();
     block_on(async {
-        let agent = agent(Shell::new(), &with_token(DAEMON, token));
+        // It has none of its grace: it would be waited for for ever.
+        let agent = agent(Shell::new().grace(Duration::from_secs(3600)), &with_token(DAEMON, token));
         let run = agent.start("go").unwrap();
         let known = token.at_least(4).await;
-        let begun = now();
         run.cancel(Cancel::now());
         let outcome = run.outcome().await;
         token.assert_none_lives(&known);
-        assert!(begun.elapsed() < Duration::from_millis(1500), "it took {:?}", begun.elapsed());
         assert_eq!(outcome.stop_reason(), "cancelled");
         assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
         assert_eq!(outcome.receipt.calls[0].notes, Vec::<String>::new());

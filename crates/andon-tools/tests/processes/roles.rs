@@ -32,6 +32,7 @@ pub(crate) fn play_if_asked() {
         "runs a group" => run_for_ever(GROUP, token),
         "runs a daemon" => run_for_ever(DAEMON, token),
         "environment" => show_environment(),
+        "signals" => show_signals(),
         "bare group" => end_and_tell(GROUP, token, |found| found.len() == 8),
         "bare daemon" => end_and_tell(DAEMON, token, |found| found.len() == 4),
         "helper" => {
@@ -76,6 +77,16 @@ fn show_environment() {
         let command = Command::new("sh").args(["-c", script]).env("SET", "by hand").pass("NAMED");
         let tree = Tree::new();
         let finished = command.run(&tree, &never(), |_| {}).await.unwrap();
+        println!("{}", finished.stdout.into_text());
+        tree.end().await;
+    });
+}
+
+fn show_signals() {
+    andon_shim::init();
+    block_on(async {
+        let tree = Tree::new();
+        let finished = Command::new("cat").arg("/proc/self/status").run(&tree, &never(), |_| {}).await.unwrap();
         println!("{}", finished.stdout.into_text());
         tree.end().await;
     });

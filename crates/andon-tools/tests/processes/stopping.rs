@@ -28,12 +28,11 @@ tests![
 fn a_stop_before_the_start_leaves_nothing() {
     let token = Token::new();
     block_on(async {
-        let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(1)));
+        // It is told, and not left to its grace.
+        let (tree, button) = (Tree::new(), Button::new(Duration::from_secs(3600)));
         button.press();
-        let begun = now();
         let finished = sh(r#"sleep "$0" & wait"#, token).run(&tree, &button, |_| {}).await.unwrap();
         assert!(finished.stopped);
-        assert!(begun.elapsed() < Duration::from_secs(2));
         assert!(tree.end().await.is_none());
         token.assert_none_lives(&[]);
     });
@@ -136,7 +135,7 @@ fn who_is_stopped_hears_that_it_is_to_end() {
 fn who_ignores_the_stop_is_killed_within_the_grace() {
     let token = Token::new();
     block_on(async {
-        let grace = Duration::from_millis(600);
+        let grace = Duration::from_secs(3);
         let (tree, button) = (Tree::new(), Button::new(grace));
         let mut pressed = None;
         let finished = sh(r#"trap "" TERM; echo kept; sleep "$0" & wait"#, token)

@@ -28,7 +28,7 @@ async fn house(answers: impl IntoIterator<Item = Vec<Act>>) -> House {
 
 async fn open(house: &House, query: &str) -> Result<Socket, Error> {
     let address = format!("ws://{}/run_live?{query}", house.address());
-    let opened = timeout(Duration::from_secs(10), tokio_tungstenite::connect_async(address)).await.unwrap();
+    let opened = timeout(Duration::from_secs(90), tokio_tungstenite::connect_async(address)).await.unwrap();
     opened.map(|(socket, _)| socket)
 }
 
@@ -43,7 +43,7 @@ fn content(text: &str) -> Value {
 /// The next event, or the code and words of the end.
 async fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
     loop {
-        let message = timeout(Duration::from_secs(20), socket.next()).await.expect("the socket is silent");
+        let message = timeout(Duration::from_secs(90), socket.next()).await.expect("the socket is silent");
         match message.expect("a socket says why it ends").unwrap() {
             Message::Text(text) => return Ok(serde_json::from_str(&text).unwrap()),
             Message::Close(frame) => {
@@ -153,7 +153,7 @@ async fn a_client_that_is_gone_has_left_all_that_it_asked_for() {
     let piece = next(&mut socket).await.unwrap();
     drop(socket);
     let run = house.runtime.find(&RunId::new(piece["invocationId"].as_str().unwrap()).unwrap()).await.unwrap().unwrap();
-    timeout(Duration::from_secs(20), run.outcome()).await.expect("the run does not settle");
+    timeout(Duration::from_secs(90), run.outcome()).await.expect("the run does not settle");
     assert_eq!(json!(run.receipt().unwrap().reason), "client_disconnected");
 }
 
