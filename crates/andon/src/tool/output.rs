@@ -111,8 +111,9 @@ pub(crate) fn bounded_remains(remains: Remains, max: usize) -> Remains {
         lines.iter_mut().for_each(|line| line.truncate(line.floor_char_boundary(MAX_LINE)));
         lines
     };
-    let Remains { leaked, notes, output } = remains;
-    Remains { leaked: few(leaked), notes: few(notes), output: bounded_content(output, max) }
+    let Remains { leaked, unended, notes, output } = remains;
+    let unended = few(unended.into_iter().collect()).pop();
+    Remains { leaked: few(leaked), unended, notes: few(notes), output: bounded_content(output, max) }
 }
 
 /// Keeps the beginning, by bytes and by parts; one notice says what is not there.
