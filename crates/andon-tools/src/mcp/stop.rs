@@ -190,33 +190,42 @@ impl Call {
 
     /// The account of a call that was not seen to end.
     fn name_as_leaked(&self, asked: &Asked, told: Told) -> Remains {
-        let (server, connection) = (&self.session.server.name, asked.connection());
-        let what = match &asked.what {
-            What::Request(_) => "it".to_owned(),
-            What::Task(id) => format!("its task `{id}`"),
-        };
-        let request = match &asked.what {
-            What::Request(id) if !connection.way.is_modern_http() => Some(id),
-            What::Request(_) | What::Task(_) => None,
-        };
-        if connection.way.over == Over::Program {
+        let way = asked.connection().way;
+        if way.over == Over::Program {
+            let request = match &asked.what {
+                What::Request(id) => Some(id),
+                What::Task(_) => None,
+            };
             asked.seat.is_unproven(request);
         }
-        let by_closing = connection.way.is_modern_http() && matches!(asked.what, What::Request(_));
-        let told = match told {
+        if self.cord.is_pulled() {
+            let words = format!("{}; not seen to end", self.told_words(asked, told));
+            return Remains { unended: Some(words), ..Remains::NONE };
+        }
+        // The call has failed by itself, and leaves this behind.
+        let words = match &asked.what {
+            What::Request(_) => format!("the MCP server `{}` was lost; not seen to end", self.session.server.name),
+            What::Task(_) => format!("{}; not seen to end", self.told_words(asked, told)),
+        };
+        Remains { leaked: vec![words], ..Remains::NONE }
+    }
+
+    /// How the server was told, in words for the receipt.
+    fn told_words(&self, asked: &Asked, told: Told) -> String {
+        let server = &self.session.server.name;
+        let (what, is_closed) = match &asked.what {
+            What::Request(_) => ("it".to_owned(), asked.connection().way.is_modern_http()),
+            What::Task(id) => (format!("its task `{id}`"), false),
+        };
+        match told {
             Told::No => format!("the MCP server `{server}` could not be told to stop {what}"),
-            _ if by_closing => format!("the MCP server `{server}` was told to stop {what} by closing its stream"),
+            Told::Unheard | Told::Heard if is_closed => {
+                format!("the MCP server `{server}` was told to stop {what} by closing its stream")
+            }
             Told::Unheard => {
                 format!("the MCP server `{server}` was told to stop {what} and did not say that it has heard")
             }
             Told::Heard => format!("the MCP server `{server}` was told to stop {what} ({})", self.words()),
-        };
-        let words = format!("{told}; not seen to end");
-        if self.cord.is_pulled() {
-            Remains { unended: Some(words), ..Remains::NONE }
-        } else {
-            // The call has failed by itself, and leaves this behind.
-            Remains { leaked: vec![words], ..Remains::NONE }
         }
     }
 }
