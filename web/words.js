@@ -96,7 +96,7 @@ export const OUTCOME = { completed: "completed", cancelled: "stopped", failed: "
 /** What became of a tool call. */
 export const VERDICT = {
   finished: "finished", never_started: "never started", cut: "cut", unknown: "cut, its effect is unknown",
-  late: "went on after the run, and then ended", leaked: "leaked: it went on after the run", detached: "goes on, as declared",
+  late: "went on after the run, and then ended", leaked: "leaked: it was not seen to end", detached: "goes on, as declared",
 };
 
 /** Why a run was stopped. */

@@ -155,7 +155,7 @@ function at(row) {
 function leaked(over) {
   const leaky = over.filter((row) => row.leaked);
   return leaky.map((row) => h("p", { class: "problem" }, `Leaked: ${several(row.leaked, "call")} of `,
-    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), " went on after the run."));
+    h("a", { href: receipt(row), dir: "auto" }, row.title || row.run_id), ", not seen to end."));
 }
 
 /** How they ended: not all that was told to stop was stopped. */

@@ -147,7 +147,8 @@ export class Card {
     this.shown.result = part.verdict;
     const said = part.result?.content ?? [];
     const text = said.map((content) => content.text ?? `[${content.media_type} at ${content.reference}]`).join("\n");
-    const notes = [...(part.remains?.leaked ?? []).map((name) => `Leaked: ${name}`), ...(part.remains?.notes ?? [])];
+    const leaked = [part.remains?.unended, ...(part.remains?.leaked ?? [])].filter(Boolean);
+    const notes = [...leaked.map((name) => `Leaked: ${name}`), ...(part.remains?.notes ?? [])];
     const body = text && exactly(text, { name: "Copy result" });
     const isFolded = text.length > FOLD_ABOVE * 4;
     fill(this.result, body && (isFolded ? h("details", { open: true }, h("summary", null, "Result"), body) : body),

@@ -364,7 +364,7 @@ pub enum ToolEnd {
     Unknown,
     /// The pull came between its record and its start: it did not run.
     NeverStarted,
-    /// It did not end when it was stopped, and goes on somewhere.
+    /// It was stopped and was not seen to end: it may go on somewhere.
     Leaked,
     /// It is declared to outlive the run, and goes on.
     Detached,
@@ -376,6 +376,9 @@ pub struct Remains {
     /// What it had started and could not be stopped, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaked: Vec<String>,
+    /// Why the call itself is leaked, if it was told to stop and not seen to end: it goes on elsewhere, or may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unended: Option<String>,
     /// What else is to be known of how it was stopped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -386,11 +389,11 @@ pub struct Remains {
 
 impl Remains {
     /// Nothing remains, and nothing is to be said.
-    pub const NONE: Self = Self { leaked: Vec::new(), notes: Vec::new(), output: Vec::new() };
+    pub const NONE: Self = Self { leaked: Vec::new(), unended: None, notes: Vec::new(), output: Vec::new() };
 
     /// Whether there is nothing to say.
     pub fn is_none(&self) -> bool {
-        self.leaked.is_empty() && self.notes.is_empty()
+        self.leaked.is_empty() && self.unended.is_none() && self.notes.is_empty()
     }
 }
 

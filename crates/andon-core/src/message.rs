@@ -7,6 +7,8 @@
 //! 2. An answer that did not come to its end says so in [`Message::cut`], beside the words and never among them.
 //! 3. A tool call in a stored assistant message has exactly one [`ToolResult`] in the tool message that follows it.
 
+mod image;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::cancel::Reason;
 use crate::digest::Digest;
 use crate::id::CallId;
+
+pub use image::{Image, ImageError};
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +64,7 @@ pub enum Part {
         /// The words.
         text: String,
     },
-    /// An image, by reference: bytes never travel in a journal.
+    /// An image, by reference. One whose reference is a `data:` address is kept with its bytes, in the journal, too.
     Image(Image),
     /// What the model thought before it spoke.
     Thinking {
@@ -108,15 +112,6 @@ impl Signature {
     pub fn new(by: impl Into<Arc<str>>, value: impl Into<String>) -> Self {
         Self { by: by.into(), value: value.into() }
     }
-}
-
-/// An image, by reference.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
-    /// Such as `image/png`.
-    pub media_type: String,
-    /// Where its bytes are: an `https:` or `data:` address, or a name that the model adapter can resolve.
-    pub reference: String,
 }
 
 /// The model asks for a tool.
@@ -226,6 +221,14 @@ impl Message {
             Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_) => None,
         })
     }
+
+    /// The images, in order; those in tool results are not among them.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Image(image) => Some(image),
+            Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        })
+    }
 }
 
 impl From<&str> for Message {
@@ -259,6 +262,14 @@ impl ToolResult {
     /// A result of plain text.
     pub fn text(call: CallId, status: ResultStatus, text: impl Into<String>) -> Self {
         Self { call, status, content: vec![Content::Text { text: text.into() }] }
+    }
+
+    /// The images, in order.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.content.iter().filter_map(|content| match content {
+            Content::Image(image) => Some(image),
+            Content::Text { .. } => None,
+        })
     }
 
     /// All text of the result, a line each.

@@ -30,7 +30,7 @@ pub enum Verdict {
     Unknown,
     /// It went on after the run, and then ended; see the addenda.
     Late,
-    /// It went on after the run.
+    /// It went on after the run, or was not seen to end; see what is leaked.
     Leaked,
     /// It is declared to outlive the run, and went on.
     Detached,

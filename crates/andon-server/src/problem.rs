@@ -167,6 +167,7 @@ impl From<StartError> for Problem {
                 Self::new(StatusCode::CONFLICT, "run-id-taken", detail).with("run_id", run.as_str())
             }
             StartError::ZeroLimit(_) => Self::unprocessable("bad-limit", detail),
+            StartError::BadImage(_) => Self::unprocessable("bad-media", detail),
         }
     }
 }

@@ -182,7 +182,9 @@ impl Figures {
         let left = usize::from(end == ToolEnd::Leaked) + remains.map_or(0, |remains| remains.leaked.len());
         self.leaked(seen.session, left);
         let key = (seen.run.clone(), call.clone());
-        if end == ToolEnd::Leaked && !self.early.lock().remove(&key) {
+        // Of a call that was told elsewhere nobody learns when it ends, either.
+        let may_be_learnt = remains.is_none_or(|remains| remains.unended.is_none());
+        if end == ToolEnd::Leaked && !self.early.lock().remove(&key) && may_be_learnt {
             self.leaked_now.increment(1.0);
         }
     }
@@ -199,7 +201,7 @@ impl Figures {
         self.recorder.counter("andon_tool_calls_total", &[("tool", tool), ("verdict", verdict)]).increment(1);
     }
 
-    /// Counts all that was leaked. Of processes and hooks nobody learns when they end: they are in no gauge.
+    /// Counts all that was leaked. Of processes, hooks and calls elsewhere nobody learns when they end: they are in no gauge.
     fn leaked(&self, session: &SessionKey, number: usize) {
         if number > 0 {
             let app = self.apps.bounded(&session.app);

@@ -31,6 +31,11 @@ async fn two_hundred_stops_leave_no_descriptor_thread_or_process() {
     let http_python = Python::new();
     let http = http_python.http(&[]).await;
     let http_toolset = http.server(McpProtocol::Newest).connect().await.unwrap();
+    // Two more calls keep the servers, so that they are told and not ended.
+    let (_agent, kept) = start(tool(&toolset, "slow"), json!({}));
+    let (_http_agent, http_kept) = start(tool(&http_toolset, "slow"), json!({}));
+    python.log.wait("slow started").await;
+    http_python.log.wait("slow started").await;
     let mut before = None;
     for cycle in 0..200 {
         let toolset = if cycle % 4 == 3 { &http_toolset } else { &toolset };
@@ -51,9 +56,14 @@ async fn two_hundred_stops_leave_no_descriptor_thread_or_process() {
     assert!(counted().1 <= threads + 2, "{threads} threads became {}", counted().1);
     assert_eq!(python.log.pids().len(), 1, "the server was started again");
     let server = python.log.pids()[0];
+    // Calls have left it that were not seen to end, so it ends with the last one that uses it.
+    kept.cancel(Cancel::graceful());
+    http_kept.cancel(Cancel::graceful());
+    kept.outcome().await;
+    http_kept.outcome().await;
+    assert!(!is_alive(server));
     toolset.close().await;
     http_toolset.close().await;
-    assert!(!is_alive(server));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,6 @@
 //! The one door through which tasks are started: so a shutdown can await every task.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::num::NonZero;
 use std::sync::OnceLock;
@@ -29,11 +30,15 @@ impl Door {
         Self { lanes, tasks }
     }
 
-    /// Starts a task where drivers run: in the caller's runtime, or in one of our own if the caller has none.
+    /// Starts a task where drivers run: in the caller's runtime, or in one of our own if the caller has none or is a tool.
+    /// A run that a tool starts must not wait for the tools' threads, which other tools may block.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let caller = Handle::try_current().ok();
-        match caller.as_ref().or_else(|| own_drivers()) {
-            Some(handle) => drop(self.tasks.spawn_on(task, handle)),
+        let may_drive = |_: &Handle| self.lanes == Lanes::One || !is_tools_thread();
+        let own = || own_drivers().cloned();
+        // Should there be no thread of our own, a tool's is better than none.
+        match caller.clone().filter(may_drive).or_else(own).or(caller) {
+            Some(handle) => drop(self.tasks.spawn_on(task, &handle)),
             // No thread can be had: the run stays where it is, and its handle says so by never settling.
             None => drop(task),
         }
@@ -86,21 +91,36 @@ impl Door {
 static DRIVERS: OnceLock<Option<Runtime>> = OnceLock::new();
 static TOOLS: OnceLock<Option<Runtime>> = OnceLock::new();
 
+thread_local! {
+    /// Whether this is one of the tools' own threads, for async tools or for blocking ones.
+    static IS_TOOLS_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+fn is_tools_thread() -> bool {
+    IS_TOOLS_THREAD.get()
+}
+
 fn own_drivers() -> Option<&'static Handle> {
-    own(&DRIVERS, "andon", cores())
+    own(&DRIVERS, "andon", cores(), || {})
 }
 
 fn own_tools() -> Option<&'static Handle> {
     // More threads than a run has tools at once: one that blocks takes a thread away from the others.
-    own(&TOOLS, "andon-tools", (2 * cores()).max(16))
+    own(&TOOLS, "andon-tools", (2 * cores()).max(16), || IS_TOOLS_THREAD.set(true))
 }
 
 /// A runtime of our own, shared by the whole process and started when it is first needed.
-fn own(cell: &'static OnceLock<Option<Runtime>>, name: &str, threads: usize) -> Option<&'static Handle> {
+fn own(
+    cell: &'static OnceLock<Option<Runtime>>,
+    name: &str,
+    threads: usize,
+    on_start: fn(),
+) -> Option<&'static Handle> {
     let runtime = cell.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();
         // The pools of blocking tools set the real bound: several runtimes may share these threads.
-        builder.thread_name(name).worker_threads(threads).max_blocking_threads(4096).enable_all().build().ok()
+        builder.thread_name(name).on_thread_start(on_start).worker_threads(threads).max_blocking_threads(4096);
+        builder.enable_all().build().ok()
     });
     runtime.as_ref().map(Runtime::handle)
 }

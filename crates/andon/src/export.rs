@@ -8,7 +8,7 @@ use std::sync::Arc;
 use andon_core::FORMAT_VERSION;
 use andon_core::answer::Lump;
 use andon_core::cancel::CancelRequest;
-use andon_core::event::{Addendum, Entry, Epoch, Record};
+use andon_core::event::{Addendum, Entry, Epoch, Event, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::progress::Progress;
 use andon_core::time::Wall;
@@ -198,6 +198,13 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
     }
     if progress.accepted().session != *session {
         return Err(format!("it belongs to session {}", progress.accepted().session));
+    }
+    let results = stored.facts().filter_map(|record| match &record.event {
+        Event::ToolFinished { result, .. } => Some(result.images()),
+        _ => None,
+    });
+    for image in progress.accepted().input.images().chain(results.flatten()) {
+        image.check().map_err(|error| error.to_string())?;
     }
     if stored.epoch > MAX_EPOCH {
         return Err(format!("its epoch {} is more than any run has", stored.epoch));

@@ -286,8 +286,7 @@ impl Left {
         let Some(open) = self.progress.calls().iter().find(|open| open.call.id == call) else { return Ok(()) };
         let CallState::Running(effect) = open.state else { return Ok(()) };
         let ToolDone { end, mut remains } = done;
-        let kept = std::mem::take(&mut remains.output);
-        let (end, result) = judge(&call, effect, end, kept, &closed, true);
+        let (end, result) = judge(&call, effect, end, &mut remains, &closed, true);
         let remains = box_remains(remains);
         self.add(Event::ToolFinished { call, end, result: Arc::new(result), remains, state: closed.state })
     }

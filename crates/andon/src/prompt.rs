@@ -8,7 +8,7 @@ use andon_core::digest::Digest;
 use andon_core::event::Accepted;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::limits::Limits;
-use andon_core::message::Message;
+use andon_core::message::{ImageError, Message};
 use andon_core::outcome::Outcome;
 
 use crate::agent::Agent;
@@ -124,6 +124,9 @@ impl Prompt {
         if let Some(limit) = self.limits.zero() {
             return Err(StartError::ZeroLimit(limit));
         }
+        for image in self.input.images() {
+            image.check().map_err(StartError::BadImage)?;
+        }
         let Agent { core, session } = self.agent;
         let runtime = &core.runtime.core;
         let id = self.run_id.unwrap_or_else(|| driver::new_run_id(runtime));
@@ -199,4 +202,7 @@ pub enum StartError {
     /// A limit is zero.
     #[error("the limit {0:?} is zero, so the run would stop before it began: raise it, or leave it out")]
     ZeroLimit(&'static str),
+    /// What is called an image in the prompt is none.
+    #[error("{0}")]
+    BadImage(ImageError),
 }

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use andon::core::event::Refusal;
-use andon::core::message::{Message, ResultStatus};
+use andon::core::message::{Image, Message, Part, ResultStatus, Role};
 use andon::{
     Agent, AgentBuilder, Ending, Failure, FailureKind, FnTool, Limits, ModelStop, Outcome, Piece, Run, Verdict,
 };
@@ -389,4 +389,23 @@ async fn a_model_that_panics_fails_its_run_alone_and_the_session_goes_on() {
     assert!(failure.message.contains("the adapter is wrong"), "{}", failure.message);
     let healthy = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
     assert_usable(&healthy.session(agent.session_key().session.as_str()).unwrap()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_whose_image_is_none_is_refused_with_what_is_accepted_and_so_is_an_import_of_it() {
+    let agent = agent(&ScriptedModel::new([says("Seen.")])).build().unwrap();
+    let with = |media_type: &str| {
+        let image = Image { media_type: media_type.into(), reference: format!("data:{media_type};base64,AAAA") };
+        Message { role: Role::User, parts: vec![Part::Image(image)], cut: None }
+    };
+    let refused = agent.start(with("application/pdf")).expect_err("it is no image").to_string();
+    assert!(refused.contains("`application/pdf` is no image") && refused.contains("image/png"), "{refused}");
+    assert_eq!(agent.history().await.unwrap(), [], "nothing came of it");
+
+    assert_eq!(agent.run(with("image/png")).await.unwrap().text(), "Seen.");
+    let exported = agent.runtime().export(agent.session_key()).await.unwrap().unwrap();
+    let imported = runtime().import(&exported.replace("image/png", "application/pdf")).await;
+    let refused = imported.expect_err("it is no image").to_string();
+    assert!(refused.contains("`application/pdf` is no image"), "{refused}");
+    runtime().import(&exported).await.unwrap();
 }

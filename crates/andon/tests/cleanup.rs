@@ -221,6 +221,35 @@ async fn what_remains_is_named_in_the_receipt_with_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_was_told_elsewhere_and_not_seen_to_end_is_leaked_by_name() {
+    let unended = |_| -> BoxFuture<Remains> {
+        Box::pin(async { Remains { unended: Some("told, not seen to end".into()), ..Remains::NONE } })
+    };
+    for (does, cancel) in [(looks as Does, Cancel::graceful()), (hangs, Cancel::now())] {
+        let seen = Arc::new(Seen::default());
+        let agent = one_tool(cleaning(&seen, does, unended).effect(andon::Effect::ReadOnly));
+        let run = at_work(&agent).await;
+        let pulled = Instant::now();
+        run.cancel(cancel);
+        let outcome = cancelled(&agent, &run).await;
+        assert_eq!(pulled.elapsed(), secs(1), "the cleanup's second, and no grace");
+        assert_eq!(outcome.receipt.leaked, ["tool (c): told, not seen to end"]);
+        assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Leaked);
+        assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, ResultStatus::Unknown);
+        let graces = run.records().iter().filter(|record| matches!(record.event, Event::GraceEnded { .. })).count();
+        assert_eq!(graces, 0, "no grace was spent");
+        let told = agent.runtime().find(run.id()).await.unwrap().unwrap().receipt().unwrap();
+        assert_eq!(told, outcome.receipt, "and the journal tells the same");
+    }
+    // One that came to its end by itself has finished, whatever it left behind.
+    let seen = Arc::new(Seen::default());
+    let agent = one_tool(cleaning(&seen, returns, unended));
+    let outcome = settled(&agent, &agent.start("Go.").unwrap()).await;
+    assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Finished);
+    assert_eq!(outcome.receipt.leaked, ["tool (c): told, not seen to end"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cleanup_over_its_time_is_given_up_and_named() {
     let seen = Arc::new(Seen::default());
     let agent = one_tool(cleaning(&seen, hangs, |_| Box::pin(std::future::pending())));

@@ -168,7 +168,7 @@ fn call_words(call: &CallAccount) -> String {
         Verdict::Cut => "cut",
         Verdict::Unknown => "cut, its effect is unknown",
         Verdict::Late => "ended after the run",
-        Verdict::Leaked => "leaked: it went on after the run",
+        Verdict::Leaked => "leaked: it was not seen to end",
         Verdict::Detached => "detached: it goes on, as it is meant to",
     };
     let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));

@@ -88,7 +88,8 @@ impl Fold {
             }
             Event::ToolFinished { call, end, remains, .. } => self.tool_finished(call, *end, remains.as_deref(), now),
             Event::ToolRefused { call, why, .. } => {
-                self.tool_closed(CallAccount { refused: Some(*why), ..self.account(call, Verdict::NeverStarted) });
+                let account = self.account(call, Verdict::NeverStarted);
+                self.tool_closed(CallAccount { refused: Some(*why), ..account }, None);
             }
             Event::HookFinished { point, end: HookEnd::Leaked } => {
                 self.receipt.leaked.push(format!("{} hook", point.as_str()));
@@ -161,7 +162,8 @@ impl Fold {
             account.effect_id.clone_from(&started.effect_id);
         }
         self.receipt.leaked.extend(take_remains(&mut account, remains));
-        self.tool_closed(account);
+        let why = remains.and_then(|remains| remains.unended.as_deref());
+        self.tool_closed(account, why);
     }
 
     fn account(&self, call: &CallId, verdict: Verdict) -> CallAccount {
@@ -169,9 +171,10 @@ impl Fold {
         CallAccount::new(call.clone(), open.map_or("?", |open| open.call.name.as_str()), verdict)
     }
 
-    fn tool_closed(&mut self, account: CallAccount) {
+    fn tool_closed(&mut self, account: CallAccount, why_leaked: Option<&str>) {
         if account.verdict == Verdict::Leaked {
-            self.receipt.leaked.push(name_of(&account));
+            let name = name_of(&account);
+            self.receipt.leaked.push(why_leaked.map_or(name.clone(), |why| format!("{name}: {why}")));
         }
         self.receipt.calls.push(account);
     }

@@ -151,15 +151,13 @@ fn said(part: &Fields<'_>) -> Result<Said, Problem> {
 fn image(data: &Fields<'_>, holds: &str, reference: impl FnOnce(&str, &str) -> String) -> Result<Said, Problem> {
     let (media_type, held) = (data.text(MIME), data.text(holds));
     let (Some(media_type), Some(held)) = (media_type, held) else { return Ok(Said::Part(Part::text(""))) };
-    if !media_type.starts_with("image/") || media_type.contains([';', ',']) {
-        let detail = format!("newMessage: {media_type:.60} is not taken here, only text and images are");
-        return Err(Problem::bad_request("bad-media", detail));
-    }
     let reference = reference(media_type, &standard(held));
-    if !reference.starts_with("data:") && !reference.starts_with("https://") {
+    let image = Image { media_type: media_type.to_owned(), reference };
+    image.check().map_err(|error| Problem::bad_request("bad-media", format!("newMessage: {error}")))?;
+    if !image.reference.starts_with("data:") && !image.reference.starts_with("https://") {
         return Err(Problem::bad_request("bad-media", "newMessage: a fileUri begins with https:// here"));
     }
-    Ok(Said::Part(Part::Image(Image { media_type: media_type.to_owned(), reference })))
+    Ok(Said::Part(Part::Image(image)))
 }
 
 /// Base64 as everybody reads it: ADK's clients also write the alphabet that is meant for addresses.

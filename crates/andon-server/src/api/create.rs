@@ -81,9 +81,9 @@ enum InputPart {
         /// The words.
         text: String,
     },
-    /// An image, by reference.
+    /// An image, by reference. One with a `data:` address is stored with its bytes.
     Image {
-        /// Such as `image/png`.
+        /// Such as `image/png`, `image/jpeg`, `image/gif` or `image/webp`; the same as that of its `data:` address.
         media_type: String,
         /// Where its bytes are: an `https:` or `data:` address.
         reference: String,
@@ -301,11 +301,21 @@ fn message(input: Input) -> Result<Message, Problem> {
             Message { role: Role::User, parts: parts.collect(), cut: None }
         }
     };
+    for image in message.images() {
+        image.check().map_err(|error| bad_media(&error.to_string()))?;
+        if !["https://", "data:"].iter().any(|scheme| image.reference.starts_with(scheme)) {
+            return Err(bad_media("an image's reference begins with https:// or data:"));
+        }
+    }
     let says_something = |part: &Part| !matches!(part, Part::Text { text } if text.trim().is_empty());
     if message.parts.iter().any(says_something) {
         return Ok(message);
     }
     Err(Problem::unprocessable("no-input", "input: it says nothing; say what to run"))
+}
+
+fn bad_media(why: &str) -> Problem {
+    Problem::unprocessable("bad-media", format!("input: {why}"))
 }
 
 fn when_busy(form: WhenBusyForm) -> WhenBusy {

@@ -210,6 +210,8 @@ async fn a_conversation_that_makes_no_sense_begins_nothing() {
         (json!([said("shop", "i", json!({"text": "First!"}))]), 400),
         (json!([said("user", "i", json!({"functionCall": {"name": "look"}}))]), 400),
         (json!([said("user", "i", json!({"executableCode": {}}))]), 400),
+        (json!([said("user", "i", json!({"inlineData": {"mimeType": "application/pdf", "data": "aGk="}}))]), 400),
+        (json!([said("user", "i", json!({"inlineData": {"mimeType": "image/png;x", "data": "aGk="}}))]), 400),
         (json!([said("user", "i", json!({"text": 5}))]), 422),
         (json!([5]), 422),
         (json!({}), 422),

@@ -39,6 +39,10 @@ async fn bodies_that_are_no_request_are_refused_and_say_where_they_are_wrong() {
     let house = House::silent().await;
     let deep =
         |depth: usize| format!("{{\"app\": \"shop\", \"input\": {}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    let image = |media_type: &str, reference: &str| -> Vec<u8> {
+        let part = json!({"type": "image", "media_type": media_type, "reference": reference});
+        json!({"app": "shop", "input": [part]}).to_string().into()
+    };
     let table: Vec<(Vec<u8>, u16, &str)> = vec![
         (b"".to_vec(), 400, "bad-json"),
         (b"{".to_vec(), 400, "bad-json"),
@@ -63,6 +67,9 @@ async fn bodies_that_are_no_request_are_refused_and_say_where_they_are_wrong() {
         (json!({"app": "shop", "input": "x", "on_disconnect": "maybe"}).to_string().into(), 422, "bad-field"),
         (json!({"app": "shop", "input": ""}).to_string().into(), 422, "no-input"),
         (json!({"app": "shop", "input": []}).to_string().into(), 422, "no-input"),
+        (image("application/pdf", "data:application/pdf;base64,AAAA"), 422, "bad-media"),
+        (image("image/png", "data:application/pdf;base64,AAAA"), 422, "bad-media"),
+        (image("image/png", "file:///etc/passwd"), 422, "bad-media"),
         (b"{\"app\": \"shop\", \"app\": \"shop\", \"input\": \"x\"}".to_vec(), 422, "bad-field"),
         (json!({"app": "none", "input": "x"}).to_string().into(), 404, "no-such-app"),
         (json!({"app": "../shop", "input": "x"}).to_string().into(), 404, "no-such-app"),

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon::Remains;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio_util::sync::CancellationToken;
 
 use crate::process::{self, Running, StartError, Stdin, Tree, in_words};
 
@@ -50,22 +52,30 @@ impl Program {
         Ok((stdout, stdin))
     }
 
-    /// Waits for its end for a while, then ends it and all that it has started. Says how it ended, if it had started, and
-    /// whether nothing of it is left.
-    pub(super) async fn end(self, patience: Duration) -> (Option<String>, bool) {
+    /// Waits for its end for a while, unless there is a hurry, then ends it and all that it has started. Says how it ended,
+    /// if it had started, and what is left of it.
+    pub(super) async fn end(self, patience: Duration, hurry: &CancellationToken) -> (Option<String>, Remains) {
         let how = match &self.running {
             None => None,
-            Some(running) => Some(match tokio::time::timeout(patience, running.exited()).await {
-                Ok(Some(status)) => format!("its program has ended ({})", in_words(status)),
-                Ok(None) => "its program is lost".to_owned(),
-                Err(_) => "its program was ended".to_owned(),
-            }),
+            Some(running) => {
+                let exited = tokio::select! {
+                    biased;
+                    exited = running.exited() => Some(exited),
+                    () = hurry.cancelled() => None,
+                    () = tokio::time::sleep(patience) => None,
+                };
+                Some(match exited {
+                    Some(Some(status)) => format!("its program has ended ({})", in_words(status)),
+                    Some(None) => "its program is lost".to_owned(),
+                    None => "its program was ended".to_owned(),
+                })
+            }
         };
-        let left = self.tree.end().await.leaked;
-        if left.is_empty() {
-            (how, true)
+        let left = self.tree.end().await;
+        if left.leaked.is_empty() {
+            (how, left)
         } else {
-            (Some(format!("these of its processes could not be ended: {}", left.join(", "))), false)
+            (Some(format!("these of its processes could not be ended: {}", left.leaked.join(", "))), left)
         }
     }
 }

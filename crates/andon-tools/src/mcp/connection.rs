@@ -7,22 +7,21 @@
 //! that the program has started. So there is one place where things end, whoever wants it and for whatever reason, and
 //! dropping the last handle is enough.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use andon::BoxFuture;
+use andon::{BoxFuture, Remains};
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion, TASKS_EXTENSION_ID};
 use rmcp::service::{ClientInitializeError, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient};
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::child::Program;
 use super::error::McpError;
-use super::home::home;
+use super::home::place;
 use super::http::{self, Http};
 use super::lines::Lines;
 use super::server::{McpProtocol, McpServer, Reach};
@@ -38,38 +37,58 @@ pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) wire: Arc<Wire>,
     pub(super) way: Way,
-    /// No new call may use it, and its program need not be waited for.
-    lost: Arc<AtomicBool>,
     end: CancellationToken,
+    /// Its program need not be waited for.
+    hurry: CancellationToken,
     ended: CancellationToken,
-    /// Pulled when its program and all that it has started have ended, for which there is proof.
-    gone: CancellationToken,
+    program: Arc<ProgramEnd>,
+}
+
+/// The end of a connection's program and of all that it has started.
+#[derive(Default)]
+struct ProgramEnd {
+    over: CancellationToken,
+    /// What could not be ended, and what is to be known of how the rest was.
+    left: OnceLock<Remains>,
 }
 
 /// What decides how a cancel is told, and how one knows that it was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Way {
-    /// Over HTTP, and not over lines.
-    pub(super) http: bool,
+    pub(super) over: Over,
     /// By the protocol of 2026-07-28, and not an older one.
     pub(super) modern: bool,
 }
 
+/// What a server is spoken to over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// Lines from and to a program that was started for it: its end is the end of whatever it does.
+    Program,
+    /// Lines over a stream to somebody else.
+    Stream,
+    Http,
+}
+
+impl Way {
+    /// Whether a call is cancelled by closing its response stream: nothing is sent, and nothing can come any more.
+    pub(super) fn is_modern_http(self) -> bool {
+        self.over == Over::Http && self.modern
+    }
+}
+
 impl Connection {
-    /// Connects.
+    /// Connects. It is noted in `tools_changed` if the server says so of its tools.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: if it is dropped, everything that was started for it is ended.
-    pub(super) async fn open(server: &McpServer) -> Result<Arc<Self>, McpError> {
-        let place = match (&server.reach, home()) {
-            (Reach::Stream(_), _) | (_, None) => &Handle::current(),
-            (_, Some(home)) => home,
-        };
+    pub(super) async fn open(server: &McpServer, tools_changed: &Arc<AtomicBool>) -> Result<Arc<Self>, McpError> {
         let end = CancellationToken::new();
         let unwanted = end.clone().drop_guard();
         let (ready, opened) = oneshot::channel();
-        drop(place.spawn(live(server.clone(), end, ready)));
+        let wire = Arc::new(Wire::new(Arc::clone(tools_changed)));
+        drop(place(server).spawn(live(server.clone(), wire, end, ready)));
         let lost = || McpError::Unusable { server: server.name.clone(), why: "its runtime ended".to_owned() };
         let connection = opened.await.map_err(|_| lost())??;
         drop(unwanted.disarm());
@@ -78,12 +97,23 @@ impl Connection {
 
     /// Whether a new call may use it.
     pub(super) fn is_usable(&self) -> bool {
-        !self.lost.load(Ordering::Acquire) && !self.wire.closed.is_cancelled() && !self.peer.is_transport_closed()
+        self.wire.in_progress.is_open() && !self.wire.closed.is_cancelled() && !self.peer.is_transport_closed()
     }
 
     /// No new call may use it. It ends when those that do are over.
     pub(super) fn lose(&self) {
-        self.lost.store(true, Ordering::Release);
+        self.wire.in_progress.close();
+    }
+
+    /// Ends it, with its program. No new call may use it.
+    pub(super) fn end(&self) {
+        self.lose();
+        self.end.cancel();
+    }
+
+    /// Does not wait for its program, should it have to end.
+    pub(super) fn hurry(&self) {
+        self.hurry.cancel();
     }
 
     /// Ends it, and waits until nothing of it is left.
@@ -97,11 +127,10 @@ impl Connection {
         self.ended.cancelled().await;
     }
 
-    /// Lets go of it, and waits until its program has ended. That happens only if nobody else uses it.
-    pub(super) async fn gone(self: Arc<Self>) {
-        let gone = self.gone.clone();
-        drop(self);
-        gone.cancelled().await;
+    /// Waits until its program and all that it has started have ended, or could not be.
+    pub(super) async fn program_over(&self) -> Remains {
+        self.program.over.cancelled().await;
+        self.program.left.get().cloned().unwrap_or_default()
     }
 }
 
@@ -134,10 +163,15 @@ impl ClientHandler for Client {
 type Serving = RunningService<RoleClient, Client>;
 
 /// The whole life of a connection.
-async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<Result<Connection, McpError>>) {
+async fn live(
+    server: McpServer,
+    wire: Arc<Wire>,
+    end: CancellationToken,
+    ready: oneshot::Sender<Result<Connection, McpError>>,
+) {
     let ended = CancellationToken::new();
     let _ended = ended.clone().drop_guard();
-    let wire = Arc::new(Wire::default());
+    let hurry = CancellationToken::new();
     let mut program = Program::default();
     let started = tokio::select! {
         biased;
@@ -148,7 +182,7 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
         Some(Ok(Ok(serving))) => serving,
         failed => {
             // The program's last words are often why, so it is ended before they are read.
-            end_program(program, PATIENCE, &wire).await;
+            end_program(program, &hurry, &wire).await;
             let error = match failed {
                 Some(Ok(Err(error))) => error,
                 _ => McpError::TimedOut {
@@ -164,18 +198,21 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
     };
     let peer = serving.peer().clone();
     let modern = peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
-    let way = Way { http: matches!(server.reach, Reach::Http { .. }), modern };
+    let over = match server.reach {
+        Reach::Stdio(_) => Over::Program,
+        Reach::Stream(_) => Over::Stream,
+        Reach::Http { .. } => Over::Http,
+    };
     let closed = wire.closed.clone();
-    let lost = Arc::new(AtomicBool::new(false));
-    let gone = CancellationToken::new();
+    let program_end = Arc::new(ProgramEnd::default());
     let connection = Connection {
         peer,
         wire: Arc::clone(&wire),
-        way,
-        lost: Arc::clone(&lost),
+        way: Way { over, modern },
         end: end.clone(),
+        hurry: hurry.clone(),
         ended,
-        gone: gone.clone(),
+        program: Arc::clone(&program_end),
     };
     // If whoever wanted it is gone, the handle is dropped here, and with it all.
     let _ = ready.send(Ok(connection));
@@ -183,9 +220,7 @@ async fn live(server: McpServer, end: CancellationToken, ready: oneshot::Sender<
         () = end.cancelled() => {}
         () = closed.cancelled() => {}
     }
-    // One that did not heed a cancel is not asked again.
-    let patience = if lost.load(Ordering::Acquire) { Duration::ZERO } else { PATIENCE };
-    close(serving, program, patience, &wire, &gone).await;
+    close(serving, program, &hurry, &wire, &program_end).await;
 }
 
 /// Starts what has to be started, and shakes hands.
@@ -215,7 +250,7 @@ async fn start(server: &McpServer, wire: &Arc<Wire>, program: &mut Program) -> R
     match shaken {
         Ok(serving) => Ok(serving),
         Err(error) => {
-            end_program(std::mem::take(program), PATIENCE, wire).await;
+            end_program(std::mem::take(program), &CancellationToken::new(), wire).await;
             let why = handshake_words(&error);
             Err(unusable(wire.trouble().map_or(why.clone(), |trouble| format!("{why}; {trouble}"))))
         }
@@ -256,22 +291,29 @@ fn handshake_words(error: &ClientInitializeError) -> String {
     }
 }
 
-async fn close(mut serving: Serving, program: Program, patience: Duration, wire: &Wire, gone: &CancellationToken) {
+async fn close(
+    mut serving: Serving,
+    program: Program,
+    hurry: &CancellationToken,
+    wire: &Wire,
+    program_end: &ProgramEnd,
+) {
     // What rmcp says about its end is of no use to anybody; that it is bounded matters.
     let rmcp = serving.close_with_timeout(CLOSING);
     let end = async {
-        if end_program(program, patience, wire).await {
-            gone.cancel();
-        }
+        let left = end_program(program, hurry, wire).await;
+        // Nobody else sets it.
+        let _ = program_end.left.set(left);
+        program_end.over.cancel();
     };
     let (_, ()) = tokio::join!(rmcp, end);
 }
 
-/// Ends the program, and notes how. Whether nothing of it is left.
-async fn end_program(program: Program, patience: Duration, wire: &Wire) -> bool {
-    let (how, gone) = program.end(patience).await;
+/// Ends the program, and notes how. What is left of it.
+async fn end_program(program: Program, hurry: &CancellationToken, wire: &Wire) -> Remains {
+    let (how, left) = program.end(PATIENCE, hurry).await;
     if let Some(how) = how {
         wire.note_end(&how);
     }
-    gone
+    left
 }

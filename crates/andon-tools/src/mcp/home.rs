@@ -7,10 +7,21 @@ use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use super::server::{McpServer, Reach};
+
 static HOME: OnceLock<Option<Runtime>> = OnceLock::new();
 
+/// Where the connections to a server live. Those over a stream live with whoever makes them, so that one paused clock rules
+/// all; and so do others if no thread can be had.
+pub(super) fn place(server: &McpServer) -> Handle {
+    match (&server.reach, home()) {
+        (Reach::Stream(_), _) | (_, None) => Handle::current(),
+        (_, Some(home)) => home.clone(),
+    }
+}
+
 /// The runtime, or nothing if no thread can be had.
-pub(super) fn home() -> Option<&'static Handle> {
+fn home() -> Option<&'static Handle> {
     let runtime = HOME.get_or_init(|| {
         Builder::new_multi_thread().thread_name("andon-mcp").worker_threads(1).enable_all().build().ok()
     });

@@ -20,17 +20,26 @@
 //!
 //! The server is told, in the way that was negotiated, with the reason and the note of whoever asked: by
 //! `notifications/cancelled`, by closing the response stream (2026-07-28 over HTTP), or by `tasks/cancel` for a call that
-//! came back as a task. Then the call is over as soon as the server shows that it has heard, or when its grace ends. With
-//! force `now` nothing is waited for, and the server is told all the same.
+//! came back as a task. Told is not ended: by the protocol a cancelled request is not answered, so a server that heeds is as
+//! silent as one that does not. The call is over when that is proven:
 //!
-//! An answer that comes in that time is kept. One that comes later is thrown away, and never taken for the answer to
-//! another call. What a server has done before it heard is done: a stop does not undo it.
+//! - The server answers all the same, or says that the task is over. Such an answer is kept.
+//! - The server is a program that was started here, and no other call uses it: it is ended with its whole process tree, and
+//!   started again when it is next needed. What it kept in memory is lost. It has half a second to end by itself; with force
+//!   `now` it has none.
+//!
+//! Of any other server the call is named in the receipt as leaked: told, not seen to end. That spends no grace. If other calls
+//! use a program it goes on, and ends with the last of them, unless what was leaked has been answered by then.
+//!
+//! An answer that comes later is thrown away, and never taken for the answer to another call. What a server has done before
+//! it heard is done: a stop does not undo it.
 //!
 //! # What a bad server costs
 //!
 //! A server that hangs costs its call's grace, and is then replaced: the next call gets a new process or session. One that
 //! dies fails the calls it had, and the next call starts it again, bounded by
-//! [`connect_timeout`](McpServer::connect_timeout) and by the cord. Progress without end, requests
+//! [`connect_timeout`](McpServer::connect_timeout). A call that is stopped meanwhile waits no longer; the start goes on for the
+//! next one. Progress without end, requests
 //! without end, lines that are no messages, lists of tools without end and messages over 16 MiB are bounded, and the error
 //! says what was wrong.
 //!
@@ -52,9 +61,11 @@ mod content;
 mod error;
 mod home;
 mod http;
+mod in_progress;
 mod lines;
 mod server;
 mod session;
+mod stop;
 mod task;
 mod tool;
 mod toolset;

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::error::McpError;
+use super::home::place;
 use super::server::McpServer;
 
 /// So many pages of tools are read, and so many tools.
@@ -20,9 +22,17 @@ const CLOSING: Duration = Duration::from_secs(5);
 /// A server and the connection to it. When the last handle is dropped the connection ends.
 pub(super) struct Session {
     pub(super) server: McpServer,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     slot: Mutex<Slot>,
     /// Whether the tools have been listed once: a later connection need not wait for somebody to ask for them.
     listed: AtomicBool,
+    /// Whether the server has said since then that they changed, on this connection or a later one.
+    tools_changed: Arc<AtomicBool>,
+    /// Pulled when nobody wants a connection any more.
+    closing: CancellationToken,
 }
 
 enum Slot {
@@ -33,40 +43,51 @@ enum Slot {
 
 impl Session {
     pub(super) fn new(server: McpServer) -> Self {
-        Self { server, slot: Mutex::new(Slot::Empty), listed: AtomicBool::new(false) }
+        let shared = Shared {
+            slot: Mutex::new(Slot::Empty),
+            listed: AtomicBool::new(false),
+            tools_changed: Arc::default(),
+            closing: CancellationToken::new(),
+        };
+        Self { server, shared: Arc::new(shared) }
     }
 
     /// The connection, made anew if there is none that can be used. Those who want it at once wait for the same one.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a connection that was being made is ended, and the next who wants one begins again.
+    /// Cancel safe: a connection that is being made is made all the same, within its time, and the next who wants one finds
+    /// it. Otherwise a call with a time limit could never use a server that takes longer to start.
     pub(super) async fn connection(&self) -> Result<Arc<Connection>, McpError> {
-        let mut slot = self.slot.lock().await;
-        match &*slot {
-            Slot::Open(connection) if connection.is_usable() => return Ok(Arc::clone(connection)),
-            Slot::Closed => return Err(McpError::Closed { server: self.server.name.clone() }),
-            Slot::Open(_) | Slot::Empty => *slot = Slot::Empty,
+        if let Ok(slot) = self.shared.slot.try_lock()
+            && let Slot::Open(connection) = &*slot
+            && connection.is_usable()
+        {
+            return Ok(Arc::clone(connection));
         }
-        let connection = Connection::open(&self.server).await?;
-        if connection.way.http && connection.way.modern && self.listed.load(Ordering::Relaxed) {
-            // Which arguments go into headers is known from the list, so each connection needs one. Without it the server
-            // refuses those calls, and says why.
-            tokio::time::timeout(self.server.connect_timeout, list(&self.server, &connection)).await.ok();
-        }
-        *slot = Slot::Open(Arc::clone(&connection));
-        Ok(connection)
+        let closing = self.shared.closing.clone();
+        let (tell, told) = oneshot::channel();
+        let making = make(self.server.clone(), Arc::clone(&self.shared), tell);
+        drop(place(&self.server).spawn(async move {
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => {}
+                () = making => {}
+            }
+        }));
+        told.await.unwrap_or_else(|_| Err(McpError::Closed { server: self.server.name.clone() }))
     }
 
     /// All tools of the server.
-    pub(super) async fn list(&self) -> Result<(Arc<Connection>, Vec<Tool>), McpError> {
+    pub(super) async fn list(&self) -> Result<Vec<Tool>, McpError> {
         let within = self.server.connect_timeout;
         let listed = tokio::time::timeout(within, async {
             let connection = self.connection().await?;
-            connection.wire.listed();
+            // What changes from here on is news.
+            self.shared.tools_changed.store(false, Ordering::Relaxed);
             let tools = list(&self.server, &connection).await?;
-            self.listed.store(true, Ordering::Relaxed);
-            Ok((connection, tools))
+            self.shared.listed.store(true, Ordering::Relaxed);
+            Ok(tools)
         });
         let why = || ", because it did not list its tools".to_owned();
         listed
@@ -74,11 +95,16 @@ impl Session {
             .unwrap_or_else(|_| Err(McpError::TimedOut { server: self.server.name.clone(), within, why: why() }))
     }
 
+    /// Whether the server has said that its tools have changed since they were listed.
+    pub(super) fn tools_changed(&self) -> bool {
+        self.shared.tools_changed.load(Ordering::Relaxed)
+    }
+
     /// No new call uses this connection.
     pub(super) fn lose(&self, connection: &Arc<Connection>) {
         connection.lose();
         // If somebody holds the lock, they see for themselves that it cannot be used.
-        if let Ok(mut slot) = self.slot.try_lock()
+        if let Ok(mut slot) = self.shared.slot.try_lock()
             && matches!(&*slot, Slot::Open(open) if Arc::ptr_eq(open, connection))
         {
             *slot = Slot::Empty;
@@ -87,12 +113,46 @@ impl Session {
 
     /// Ends the connection for good, and waits until nothing of it is left.
     pub(super) async fn close(&self) {
-        let slot = std::mem::replace(&mut *self.slot.lock().await, Slot::Closed);
+        self.shared.closing.cancel();
+        let slot = std::mem::replace(&mut *self.shared.slot.lock().await, Slot::Closed);
         if let Slot::Open(connection) = slot {
             // Its end is bounded; should that fail, nobody waits for ever.
             let _ = tokio::time::timeout(CLOSING, connection.close()).await;
         }
     }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shared.closing.cancel();
+    }
+}
+
+/// Makes a connection, unless there is one that can be used or nobody waits for it any more.
+async fn make(server: McpServer, shared: Arc<Shared>, tell: oneshot::Sender<Result<Arc<Connection>, McpError>>) {
+    let mut slot = shared.slot.lock().await;
+    if tell.is_closed() {
+        return;
+    }
+    let made = make_in(&server, &shared, &mut slot).await;
+    // Whoever wanted it may be gone by now.
+    drop(tell.send(made));
+}
+
+async fn make_in(server: &McpServer, shared: &Shared, slot: &mut Slot) -> Result<Arc<Connection>, McpError> {
+    match slot {
+        Slot::Open(connection) if connection.is_usable() => return Ok(Arc::clone(connection)),
+        Slot::Closed => return Err(McpError::Closed { server: server.name.clone() }),
+        Slot::Open(_) | Slot::Empty => *slot = Slot::Empty,
+    }
+    let connection = Connection::open(server, &shared.tools_changed).await?;
+    if connection.way.is_modern_http() && shared.listed.load(Ordering::Relaxed) {
+        // Which arguments go into headers is known from the list, so each connection needs one. Without it the server
+        // refuses those calls, and says why.
+        tokio::time::timeout(server.connect_timeout, list(server, &connection)).await.ok();
+    }
+    *slot = Slot::Open(Arc::clone(&connection));
+    Ok(connection)
 }
 
 async fn list(server: &McpServer, connection: &Connection) -> Result<Vec<Tool>, McpError> {

@@ -10,9 +10,10 @@ use andon::{Returned, ToolError};
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, GetTaskParams, GetTaskRequest, ServerResult, Task, TaskPayload};
 
-use super::call::{Asked, Call, What, cancel_task};
+use super::call::{Asked, Call, What};
 use super::connection::Connection;
 use super::content;
+use super::stop::cancel_task;
 
 /// How often it is asked after, if the server does not say, and the bounds on what it may say.
 const POLL: Duration = Duration::from_millis(500);
@@ -22,9 +23,10 @@ const POLL_MAX: Duration = Duration::from_secs(10);
 const POLL_STOPPING: Duration = Duration::from_millis(50);
 
 /// Follows a task to its end, or to the pull.
-pub(super) async fn follow(call: &Call, connection: &Arc<Connection>, task: Task) -> Returned {
+pub(super) async fn follow(call: &Call, asked: &Asked, task: Task) -> Returned {
     let id = task.task_id;
-    let asked = Asked { connection: Arc::clone(connection), what: What::Task(id.clone()) };
+    let asked = Asked { seat: Arc::clone(&asked.seat), what: What::Task(id.clone()) };
+    let connection = Arc::clone(asked.connection());
     call.open.asked(asked.clone());
     let mut poll = interval(task.poll_interval_ms);
     let mut said = task.status_message;
@@ -38,14 +40,12 @@ pub(super) async fn follow(call: &Call, connection: &Arc<Connection>, task: Task
         let looked = tokio::select! {
             biased;
             () = call.cord.pulled() => return stop(call, asked, id).await,
-            looked = look(connection, &id) => looked,
+            looked = look(&connection, &id) => looked,
         };
         let (task, payload) = match looked {
             Ok(looked) => looked,
-            Err(error) => {
-                call.open.settled();
-                return Err(failed(call, connection, error).await);
-            }
+            // Nothing says that it is over there: the cleanup sees to that.
+            Err(error) => return Err(failed(call, &connection, error).await),
         };
         poll = interval(task.poll_interval_ms);
         if task.status_message != said {
@@ -54,13 +54,8 @@ pub(super) async fn follow(call: &Call, connection: &Arc<Connection>, task: Task
         }
         match payload {
             TaskPayload::Working => {}
-            // Nobody is there to give input, so the task would wait for ever.
-            TaskPayload::InputRequired { .. } => {
-                // It was refused to go on; whether the server heard that changes nothing here.
-                let _ = tokio::time::timeout(POLL_MAX, cancel_task(connection, id)).await;
-                call.open.settled();
-                return Err(content::asked_for_input());
-            }
+            // Nobody is there to give input, so the task would wait for ever. The cleanup cancels it.
+            TaskPayload::InputRequired { .. } => return Err(content::asked_for_input()),
             over => {
                 call.open.settled();
                 return ended(over);
@@ -71,12 +66,12 @@ pub(super) async fn follow(call: &Call, connection: &Arc<Connection>, task: Task
 
 /// Tells the server, and asks after the task until it is over. The runtime ends this when the grace is over.
 async fn stop(call: &Call, asked: Asked, id: String) -> Returned {
-    let connection = Arc::clone(&asked.connection);
-    call.open.told(asked);
+    let connection = Arc::clone(asked.connection());
+    call.open.told(asked.clone());
     if let Err(error) = cancel_task(&connection, id.clone()).await {
-        call.open.settled();
         return Err(failed(call, &connection, error).await);
     }
+    call.open.heard(asked);
     loop {
         match look(&connection, &id).await {
             Ok((_, TaskPayload::Working | TaskPayload::InputRequired { .. })) => {}
@@ -88,12 +83,17 @@ async fn stop(call: &Call, asked: Asked, id: String) -> Returned {
                 call.open.settled();
                 return ended(over);
             }
-            Err(error) => {
-                call.open.settled();
-                return Err(failed(call, &connection, error).await);
-            }
+            Err(error) => return Err(failed(call, &connection, error).await),
         }
         tokio::time::sleep(POLL_STOPPING).await;
+    }
+}
+
+/// Whether the server says that the task is over.
+pub(super) async fn is_over(connection: &Connection, id: &str) -> bool {
+    match look(connection, id).await {
+        Ok((_, TaskPayload::Working | TaskPayload::InputRequired { .. })) | Err(_) => false,
+        Ok(_) => true,
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::call;
 use super::server::McpServer;
 use super::session::Session;
+use super::stop;
 
 /// The longest name that a model may use.
 const MAX_NAME: usize = 64;
@@ -44,7 +45,7 @@ impl McpTool {
         spec.effect = server.manners.effects.get(&remote).copied().unwrap_or_else(|| hinted(&listed));
         spec.grace = server.manners.grace;
         spec.timeout = server.manners.timeout;
-        spec.cleanup = call::CLEANUP;
+        spec.cleanup = stop::CLEANUP;
         Ok(Self { spec: Arc::new(spec), remote, session: Arc::clone(session) })
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rmcp::model::Tool as Listed;
 
-use super::connection::Connection;
 use super::error::McpError;
 use super::server::McpServer;
 use super::session::Session;
@@ -25,8 +24,6 @@ pub struct McpToolset {
 struct List {
     tools: Vec<McpTool>,
     unusable: Vec<(String, String)>,
-    /// Where the list came from: it says when it has changed.
-    from: std::sync::Weak<Connection>,
 }
 
 impl McpToolset {
@@ -57,7 +54,7 @@ impl McpToolset {
     /// keeps the tools it was built with; one that the server has taken away fails when it is called. Servers of
     /// 2026-07-28 say it only to those who listen for it, which is not done here.
     pub fn has_changed(&self) -> bool {
-        self.listed.lock().from.upgrade().is_some_and(|connection| connection.wire.tools_changed())
+        self.session.tools_changed()
     }
 
     /// Asks for the list of tools again, and gives the new one. Tools that were handed out before stay as they are.
@@ -82,7 +79,7 @@ impl fmt::Debug for McpToolset {
 }
 
 async fn read(session: &Arc<Session>) -> Result<List, McpError> {
-    let (connection, listed) = session.list().await?;
+    let listed = session.list().await?;
     let server = &session.server;
     let names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_ref()).collect();
     if names.is_empty() {
@@ -94,7 +91,7 @@ async fn read(session: &Arc<Session>) -> Result<List, McpError> {
     }
     let wanted = listed.into_iter().filter(|tool: &Listed| server.wanted.wants(&tool.name));
     let mut taken = BTreeMap::new();
-    let mut list = List { tools: Vec::new(), unusable: Vec::new(), from: Arc::downgrade(&connection) };
+    let mut list = List { tools: Vec::new(), unusable: Vec::new() };
     for listed in wanted {
         let remote = listed.name.to_string();
         match usable(session, listed, &mut taken) {

@@ -11,6 +11,7 @@
 //!    up on.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use andon::Progress;
@@ -24,6 +25,8 @@ use rmcp::transport::Transport;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use super::in_progress::InProgress;
 
 /// So much unasked progress in a row ends the connection.
 const STRAYS: u32 = 10_000;
@@ -49,6 +52,10 @@ pub(super) struct StepsOf(pub(super) Weak<Steps>);
 #[derive(Default)]
 pub(super) struct Wire {
     inner: Mutex<Inner>,
+    /// The calls that are made over it.
+    pub(super) in_progress: InProgress,
+    /// Set when the server says that its tools have changed. It outlives this wire: the list does, too.
+    tools_changed: Arc<AtomicBool>,
     /// Pulled when nothing more will come over it.
     pub(super) closed: CancellationToken,
 }
@@ -60,10 +67,13 @@ struct Inner {
     strays: u32,
     trouble: Option<String>,
     said: Vec<u8>,
-    tools_changed: bool,
 }
 
 impl Wire {
+    pub(super) fn new(tools_changed: Arc<AtomicBool>) -> Self {
+        Self { tools_changed, ..Self::default() }
+    }
+
     /// Notes what was wrong. The last words win, because they are what the reader asks about.
     pub(super) fn note(&self, trouble: impl Into<String>) {
         self.inner.lock().trouble = Some(trouble.into());
@@ -94,16 +104,6 @@ impl Wire {
         });
     }
 
-    /// Whether the server has said that its tools changed.
-    pub(super) fn tools_changed(&self) -> bool {
-        self.inner.lock().tools_changed
-    }
-
-    /// The tools are being listed: what changes from here on is news.
-    pub(super) fn listed(&self) {
-        self.inner.lock().tools_changed = false;
-    }
-
     /// The answer to this request is wanted by whoever cancels it, and by nobody else, until the handle is dropped.
     pub(super) fn late_answer(self: &Arc<Self>, id: &RequestId) -> LateAnswer {
         let (sender, receiver) = oneshot::channel();
@@ -128,7 +128,7 @@ impl Wire {
             ServerJsonRpcMessage::Notification(note) => match note.notification {
                 ServerNotification::ProgressNotification(progress) => self.progressed(&progress.params),
                 ServerNotification::ToolListChangedNotification(_) => {
-                    self.inner.lock().tools_changed = true;
+                    self.tools_changed.store(true, Ordering::Relaxed);
                     for_rmcp(ServerJsonRpcMessage::Notification(note))
                 }
                 _ => for_rmcp(ServerJsonRpcMessage::Notification(note)),
@@ -155,12 +155,16 @@ impl Wire {
         if sense == Sense::Makes {
             inner.trouble = None;
         }
-        let late = inner.late.remove(id);
         // Some servers give a number back as text.
-        late.or_else(|| match id {
-            RequestId::String(text) => inner.late.remove(&RequestId::Number(text.parse().ok()?)),
+        let number = match id {
+            RequestId::String(text) => text.parse().ok().map(RequestId::Number),
             RequestId::Number(_) => None,
-        })
+        };
+        let late = [Some(id), number.as_ref()].into_iter().flatten().find_map(|id| {
+            self.in_progress.answered(id);
+            inner.late.remove(id)
+        });
+        late
     }
 
     fn progressed(&self, params: &ProgressNotificationParam) -> Came {

@@ -73,6 +73,11 @@ impl Log {
         found.unwrap_or_else(|| panic!("the server never wrote `{what}`: {:#?}", self.entries()))
     }
 
+    /// How many entries of this kind there are.
+    pub(crate) fn count(&self, what: &str) -> usize {
+        self.entries().iter().filter(|entry| entry["what"] == what).count()
+    }
+
     /// All that the server was told about this request. It writes it down a moment after it heeds it.
     pub(crate) async fn told(&self, id: &Value) -> Vec<Value> {
         let cancels = |entry: &Value| entry["method"] == "notifications/cancelled" && &entry["cancels"] == id;
@@ -125,6 +130,11 @@ impl Python {
 
     pub(crate) fn stdio_with(&self, more: &[&str]) -> McpServer {
         McpServer::stdio(python(), self.args(more)).named("test")
+    }
+
+    /// Whether a server was started here that is reached by HTTP.
+    pub(crate) fn is_http(&self) -> bool {
+        self.folder.path().join("port").exists()
     }
 
     /// A path in the folder.

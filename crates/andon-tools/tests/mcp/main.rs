@@ -6,6 +6,7 @@ mod bad;
 mod calls;
 mod common;
 mod memory;
+mod proof;
 mod setup;
 mod stops;
 mod tasks;

@@ -144,6 +144,7 @@ async fn under_a_paused_clock_a_stop_tells_the_server_and_costs_no_grace() {
 async fn stopped_at_any_point_nothing_runs_on_and_the_session_goes_on() {
     let memory = InMemory::default();
     let toolset = memory.server().connect().await.unwrap();
+    let mut named = 0;
     for steps in 0..150 {
         for cancel in [Cancel::graceful(), Cancel::now()] {
             let (agent, run) = quiet(tool(&toolset, "wait"));
@@ -154,14 +155,19 @@ async fn stopped_at_any_point_nothing_runs_on_and_the_session_goes_on() {
             run.cancel(cancel);
             let outcome = run.outcome().await;
             assert!(outcome.is_cancelled(), "after {steps} steps");
-            assert_eq!(outcome.receipt.leaked, Vec::<String>::new(), "after {steps} steps");
+            // Nobody can see the end of what is done at the other end of a stream: it is named, if it was asked for.
+            let leaked = "wait (c): the MCP server `memory` was told to stop it (requested); not seen to end";
+            assert!(outcome.receipt.leaked.iter().all(|words| words == leaked), "{:?}", outcome.receipt.leaked);
+            named += outcome.receipt.leaked.len();
             assert!(pulled.elapsed() <= millis(50), "after {steps} steps: {:?}", pulled.elapsed());
             drop(agent);
         }
     }
     let all = || memory.started.load(Ordering::SeqCst) == memory.cancelled.load(Ordering::SeqCst);
     assert!(until(|| all().then_some(())).await.is_some(), "a call runs on");
-    assert!(memory.started.load(Ordering::SeqCst) > 100, "the steps do not reach the call");
+    let started = memory.started.load(Ordering::SeqCst);
+    assert!(started > 100, "the steps do not reach the call");
+    assert!(named >= started, "{started} calls were begun, and {named} named");
     assert_eq!(memory.connections.load(Ordering::SeqCst), 1, "the server was connected to again");
     let (agent, run) = quiet(tool(&toolset, "echo"));
     assert_eq!(words(&result(&agent, &run).await.1), "here");

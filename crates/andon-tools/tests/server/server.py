@@ -158,6 +158,25 @@ async def deaf(ctx: Context) -> str:
 
 
 @server.tool()
+async def effects(ctx: Context) -> str:
+    """Has an effect again and again, and does not stop when it is told. The server goes on beside it."""
+    note("effects started", id=number(ctx))
+    with anyio.CancelScope(shield=True):
+        while True:
+            note("effect")
+            await anyio.sleep(0.01)
+
+
+@server.tool()
+async def until(ctx: Context, path: str) -> str:
+    """Is done when a file is there."""
+    note("until started", id=number(ctx))
+    while not os.path.exists(path):
+        await anyio.sleep(0.01)
+    return "finished"
+
+
+@server.tool()
 async def freeze(ctx: Context) -> str:
     """Stops the whole server."""
     note("freeze started", id=number(ctx))

@@ -257,8 +257,7 @@ impl Driver {
             self.stage(Event::GraceEnded { calls: [call.clone()].into() });
         }
         let ToolDone { end, mut remains } = done;
-        let kept = std::mem::take(&mut remains.output);
-        let (end, result) = judge(&call, effect, end, kept, &closed, was_told);
+        let (end, result) = judge(&call, effect, end, &mut remains, &closed, was_told);
         let result = Arc::new(result);
         let remains = box_remains(remains);
         self.stage(Event::ToolFinished { call, end, result: Arc::clone(&result), remains, state: closed.state });
@@ -293,6 +292,25 @@ pub(crate) fn judge(
     call: &CallId,
     effect: Effect,
     end: AsideEnd<Returned>,
+    remains: &mut Remains,
+    closed: &Closed,
+    was_told: bool,
+) -> (ToolEnd, ToolResult) {
+    let kept = std::mem::take(&mut remains.output);
+    // One that was told somewhere else and not seen to end is leaked, however soon it was let go of here.
+    let cut = if remains.unended.is_some() { ToolEnd::Leaked } else { cut(effect) };
+    let judged = judge_end(call, cut, end, kept, closed, was_told);
+    if judged.0 != ToolEnd::Leaked {
+        // It has come to an end of its own here, and is not leaked itself; what it left behind is.
+        remains.leaked.extend(remains.unended.take());
+    }
+    judged
+}
+
+fn judge_end(
+    call: &CallId,
+    cut: ToolEnd,
+    end: AsideEnd<Returned>,
     kept: Vec<Content>,
     closed: &Closed,
     was_told: bool,
@@ -305,8 +323,8 @@ pub(crate) fn judge(
     };
     match end {
         AsideEnd::Returned(_) if planted(Fault::FinishedResultLost) && was_told => stopped(ToolEnd::Cut, Vec::new()),
-        AsideEnd::Returned(Ok(output)) if stopped_itself => stopped(cut(effect), output.0),
-        AsideEnd::Returned(Err(error)) if stopped_itself => stopped(cut(effect), vec![Content::Text { text: error.0 }]),
+        AsideEnd::Returned(Ok(output)) if stopped_itself => stopped(cut, output.0),
+        AsideEnd::Returned(Err(error)) if stopped_itself => stopped(cut, vec![Content::Text { text: error.0 }]),
         AsideEnd::Returned(Ok(output)) => {
             let result = ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 };
             (ToolEnd::Finished, result)
@@ -319,7 +337,7 @@ pub(crate) fn judge(
         }
         AsideEnd::NeverStarted => stopped(ToolEnd::NeverStarted, Vec::new()),
         AsideEnd::Abandoned => stopped(ToolEnd::Leaked, kept),
-        AsideEnd::Dropped => stopped(cut(effect), kept),
+        AsideEnd::Dropped => stopped(cut, kept),
     }
 }
 

@@ -111,15 +111,16 @@ pub(crate) fn bounded_remains(remains: Remains, max: usize) -> Remains {
         lines.iter_mut().for_each(|line| line.truncate(line.floor_char_boundary(MAX_LINE)));
         lines
     };
-    let Remains { leaked, notes, output } = remains;
-    Remains { leaked: few(leaked), notes: few(notes), output: bounded_content(output, max) }
+    let Remains { leaked, unended, notes, output } = remains;
+    let unended = few(unended.into_iter().collect()).pop();
+    Remains { leaked: few(leaked), unended, notes: few(notes), output: bounded_content(output, max) }
 }
 
 /// Keeps the beginning, by bytes and by parts; one notice says what is not there.
 fn bounded_content(content: Vec<Content>, max: usize) -> Vec<Content> {
     let mut left = max;
     let (mut kept, mut dropped) = (Vec::new(), 0);
-    for part in content {
+    for part in content.into_iter().map(checked) {
         let is_full = dropped > 0 || kept.len() >= MAX_PARTS;
         match part {
             Content::Text { text } if is_full => dropped += text.len(),
@@ -149,9 +150,33 @@ fn bounded_content(content: Vec<Content>, max: usize) -> Vec<Content> {
     kept
 }
 
+/// What is called an image and is none is told in words: no provider would take it.
+fn checked(part: Content) -> Content {
+    match &part {
+        Content::Image(image) => match image.check() {
+            Ok(()) => part,
+            Err(error) => Content::Text { text: format!("[not passed on: {error}]") },
+        },
+        Content::Text { .. } => part,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use andon_core::message::Image;
+
     use super::*;
+
+    #[test]
+    fn what_is_called_an_image_and_is_none_is_told_in_words() {
+        let image = |media_type: &str| Content::Image(Image { media_type: media_type.into(), reference: "x".into() });
+        let kept = bounded(Ok(ToolOutput(vec![image("image/png"), image("application/pdf")])), 1_000).unwrap().0;
+        assert_eq!(kept[0], image("image/png"));
+        assert!(
+            matches!(&kept[1], Content::Text { text } if text.contains("`application/pdf` is no image")),
+            "{kept:?}"
+        );
+    }
 
     #[test]
     fn a_result_that_is_too_long_is_cut_at_a_character_and_says_so() {

@@ -247,17 +247,19 @@ fn said(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
         return Ok(Part::ToolCall(ToolCall { id, name, arguments }));
     }
     let image = |media: &str, reference: String| {
-        media.starts_with("image/").then(|| Part::Image(Image { media_type: media.to_owned(), reference }))
+        let image = Image { media_type: media.to_owned(), reference };
+        let checked = image.check().map_err(|error| bad(format!("Session initialization event {number}: {error}.")));
+        checked.map(|()| Some(Part::Image(image)))
     };
     let mut seen = None;
     if let Some(data) = part.object("inlineData") {
         let (media, bytes) =
             (data.some_text("mimeType").unwrap_or_default(), data.some_text("data").unwrap_or_default());
-        seen = image(media, format!("data:{media};base64,{bytes}"));
+        seen = image(media, format!("data:{media};base64,{bytes}"))?;
     } else if let Some(file) = part.object("fileData") {
         let (media, uri) =
             (file.some_text("mimeType").unwrap_or_default(), file.some_text("fileUri").unwrap_or_default());
-        seen = image(media, uri.to_owned());
+        seen = image(media, uri.to_owned())?;
     }
     let words = "has a part that cannot be taken in: text, images, function calls and function responses can";
     seen.ok_or_else(|| bad(format!("Session initialization event {number} {words}.")))

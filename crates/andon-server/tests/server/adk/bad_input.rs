@@ -154,6 +154,11 @@ async fn what_would_mean_something_else_here_is_refused_and_nothing_is_run() {
             "audio/wav",
         ),
         (
+            parts(json!([{"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}}])),
+            StatusCode::BAD_REQUEST,
+            "`application/pdf` is no image",
+        ),
+        (
             parts(json!([{"fileData": {"mimeType": "image/png", "fileUri": "file:///etc/passwd"}}])),
             StatusCode::BAD_REQUEST,
             "https://",

@@ -1,0 +1,287 @@
+//! The stop of a call: the server is told, and its end is proven, or else it is named as leaked.
+//!
+//! # Theory of operation
+//!
+//! By the protocol a cancelled request is not answered: a server that heeds a cancel is as silent as one that does not. So
+//! neither silence nor any other answer of the server's proves that the call is over. What does:
+//!
+//! 1. The server answers the request all the same, with a result or an error; or it says of a task that it is over.
+//! 2. The server is a program of ours, and that has ended with all that it had started. It is ended for this if no other call
+//!    uses it ([`in_progress`](super::in_progress)), and started again when it is next needed.
+//!
+//! Without proof the call is leaked: told, and not seen to end. No grace is spent on waiting for what does not come. The grace
+//! is for a server that has not yet read the cancel: it is asked something small after it (`ping`, or `server/discover` where
+//! there is no ping). One that answers has heard, because lines are read in order. One that does not is busy or hangs; it has
+//! the grace to answer in, and is not used again.
+//!
+//! A graceful stop closes a program's standard input and lets it end by itself for a moment. With force `now`, and when the
+//! grace is over, it is killed.
+
+use std::time::Duration;
+
+use andon::{Cord, Remains, Returned};
+use rmcp::ServiceError;
+use rmcp::model::{
+    CancelTaskParams, CancelTaskRequest, CancelledNotification, CancelledNotificationParam, ClientRequest,
+    DiscoverRequest, DiscoverRequestParams, PingRequest, RequestId, ServerResult,
+};
+use tokio::time::timeout;
+
+use super::call::{Answers, Asked, Call, Stage, What};
+use super::connection::{Connection, Over};
+use super::content;
+use super::in_progress::MayEnd;
+use super::task;
+
+/// What the cleanup of a call may take, by the tool's specification. The steps below end within it.
+pub(super) const CLEANUP: Duration = Duration::from_millis(1_500);
+/// What it takes at most to tell a server in the cleanup: over HTTP, and over lines.
+const TELLING_HTTP: Duration = Duration::from_millis(400);
+const TELLING_LINES: Duration = Duration::from_millis(150);
+/// What it takes at most to find out there whether a server hears, and whether others still use it.
+const HEARING: Duration = Duration::from_millis(150);
+const DECIDING: Duration = Duration::from_millis(150);
+/// What it takes at most to see the end of a program that is killed.
+const ENDING: Duration = Duration::from_millis(500);
+/// After a cancel was heard, an answer that was on its way already has so long to come.
+const LINGER: Duration = Duration::from_millis(20);
+
+/// How a server learnt that it is to stop something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// It could not be told.
+    No,
+    /// It was told, and did not say that it has heard.
+    Unheard,
+    Heard,
+}
+
+impl Call {
+    /// Tells the server, and waits until it has answered or heard. Then its program may end by itself. The runtime ends this
+    /// when the grace is over.
+    pub(super) async fn stop_request(&self, asked: Asked, id: RequestId, mut answers: Answers) -> Returned {
+        let connection = asked.connection();
+        self.open.told(asked.clone());
+        let heard = tokio::select! {
+            biased;
+            answer = answers.come() => return self.late(&asked, answer).await,
+            heard = tell_and_be_heard(connection, id, self.words()) => heard,
+            () = connection.wire.closed.cancelled() => Err(ServiceError::TransportClosed),
+        };
+        if let Err(error) = heard {
+            self.session.lose(connection);
+            return Err(self.lost(connection, &error).await);
+        }
+        self.open.heard(asked.clone());
+        if !connection.way.is_modern_http()
+            && let Ok(answer) = timeout(LINGER, answers.come()).await
+        {
+            return self.late(&asked, answer).await;
+        }
+        self.let_program_end(&asked).await;
+        Err(self.stopped())
+    }
+
+    /// Lets the program end by itself, if no other call uses it.
+    pub(super) async fn let_program_end(&self, asked: &Asked) {
+        let connection = asked.connection();
+        if connection.way.over == Over::Program && matches!(asked.seat.may_end_program().await, MayEnd::Yes) {
+            self.session.lose(connection);
+            connection.end();
+            connection.program_over().await;
+        }
+    }
+
+    /// Whatever must be done when the call's future is gone: the server is told, if it has not been, and what it was asked
+    /// for is proven to be over, or named.
+    pub(super) async fn clean_up(self) -> Remains {
+        let (asked, told) = match self.open.take() {
+            Stage::Settled => return Remains::NONE,
+            Stage::Asked(asked) => (asked, None),
+            Stage::Told(asked) => (asked, Some(Told::Unheard)),
+            Stage::Heard(asked) => (asked, Some(Told::Heard)),
+        };
+        // From before it is told, so that no answer is missed.
+        let late = match &asked.what {
+            What::Request(id) => Some(asked.connection().wire.late_answer(id)),
+            What::Task(_) => None,
+        };
+        let told = match told {
+            Some(told) => told,
+            None => self.tell_at_last(&asked).await,
+        };
+        if let Some(remains) = self.end_program(&asked, told).await {
+            return remains;
+        }
+        if let Some(mut late) = late
+            && !asked.connection().way.is_modern_http()
+            && let Ok(answer) = timeout(LINGER, late.come()).await
+            && let Some(remains) = answered(answer)
+        {
+            return remains;
+        }
+        let told = self.look_at_server(&asked, told).await;
+        if let What::Task(id) = &asked.what
+            && matches!(timeout(HEARING, task::is_over(asked.connection(), id)).await, Ok(true))
+        {
+            return Remains::NONE;
+        }
+        self.name_as_leaked(&asked, told)
+    }
+
+    /// Tells a server that has not been told before the call's future was dropped.
+    async fn tell_at_last(&self, asked: &Asked) -> Told {
+        let connection = asked.connection();
+        let telling = async {
+            match &asked.what {
+                What::Request(id) => tell(connection, id.clone(), self.words()).await,
+                What::Task(id) => cancel_task(connection, id.clone()).await,
+            }
+        };
+        let within = if connection.way.over == Over::Http { TELLING_HTTP } else { TELLING_LINES };
+        match timeout(within, telling).await {
+            Ok(Ok(())) => Told::Unheard,
+            Ok(Err(_)) | Err(_) => Told::No,
+        }
+    }
+
+    /// Ends the program, if no other call uses it, and gives what is left of it. Nothing if there is none, it is in use, or its
+    /// end was not seen.
+    async fn end_program(&self, asked: &Asked, told: Told) -> Option<Remains> {
+        let connection = asked.connection();
+        if connection.way.over != Over::Program {
+            return None;
+        }
+        // One that has closed its end of the wire is ended in any case.
+        if !connection.wire.closed.is_cancelled() {
+            match timeout(DECIDING, asked.seat.may_end_program()).await {
+                Ok(MayEnd::Yes) => {}
+                Ok(MayEnd::InUse) | Err(_) => return None,
+            }
+        }
+        self.session.lose(connection);
+        connection.hurry();
+        connection.end();
+        let mut remains = timeout(ENDING, connection.program_over()).await.ok()?;
+        if self.cord.is_pulled() {
+            let (server, words) = (&self.session.server.name, self.words());
+            let told = match told {
+                Told::No => format!("the MCP server `{server}` could not be told"),
+                Told::Unheard | Told::Heard => format!("the MCP server `{server}` was told: {words}"),
+            };
+            remains.notes.insert(0, format!("{told}; its program was ended, and starts again when it is next needed"));
+        }
+        Some(remains)
+    }
+
+    /// Whether a server that goes on hears at all. One that does not is not used again.
+    async fn look_at_server(&self, asked: &Asked, told: Told) -> Told {
+        let connection = asked.connection();
+        let told = match told {
+            Told::Unheard if connection.way.is_modern_http() => Told::Heard,
+            Told::Unheard if matches!(timeout(HEARING, is_alive(connection)).await, Ok(Ok(()))) => Told::Heard,
+            told => told,
+        };
+        if told != Told::Heard {
+            self.session.lose(connection);
+        }
+        told
+    }
+
+    /// The account of a call that was not seen to end.
+    fn name_as_leaked(&self, asked: &Asked, told: Told) -> Remains {
+        let way = asked.connection().way;
+        if way.over == Over::Program {
+            let request = match &asked.what {
+                What::Request(id) => Some(id),
+                What::Task(_) => None,
+            };
+            asked.seat.is_unproven(request);
+        }
+        if self.cord.is_pulled() {
+            let words = format!("{}; not seen to end", self.told_words(asked, told));
+            return Remains { unended: Some(words), ..Remains::NONE };
+        }
+        // The call has failed by itself, and leaves this behind.
+        let words = match &asked.what {
+            What::Request(_) => format!("the MCP server `{}` was lost; not seen to end", self.session.server.name),
+            What::Task(_) => format!("{}; not seen to end", self.told_words(asked, told)),
+        };
+        Remains { leaked: vec![words], ..Remains::NONE }
+    }
+
+    /// How the server was told, in words for the receipt.
+    fn told_words(&self, asked: &Asked, told: Told) -> String {
+        let server = &self.session.server.name;
+        let (what, is_closed) = match &asked.what {
+            What::Request(_) => ("it".to_owned(), asked.connection().way.is_modern_http()),
+            What::Task(id) => (format!("its task `{id}`"), false),
+        };
+        match told {
+            Told::No => format!("the MCP server `{server}` could not be told to stop {what}"),
+            Told::Unheard | Told::Heard if is_closed => {
+                format!("the MCP server `{server}` was told to stop {what} by closing its stream")
+            }
+            Told::Unheard => {
+                format!("the MCP server `{server}` was told to stop {what} and did not say that it has heard")
+            }
+            Told::Heard => format!("the MCP server `{server}` was told to stop {what} ({})", self.words()),
+        }
+    }
+}
+
+/// What an answer that came in the last moment leaves: what it says, and nothing that goes on. Nothing for a task, which does.
+fn answered(answer: super::wire::Answer) -> Option<Remains> {
+    let output = match answer {
+        Ok(ServerResult::CreateTaskResult(_)) => return None,
+        Ok(answer) => content::returned(answer).map(|output| output.0).unwrap_or_default(),
+        Err(_) => Vec::new(),
+    };
+    Some(Remains { output, ..Remains::NONE })
+}
+
+/// Why a call is stopped, in words for the server: the reason, and the note of whoever asked.
+pub(super) fn stop_words(cord: &Cord) -> String {
+    match cord.request() {
+        Some(request) => match &request.note {
+            Some(note) => format!("{}: {note}", request.reason.as_str()),
+            None => request.reason.as_str().to_owned(),
+        },
+        // The call alone is stopped, and not its run: its time was up.
+        None => "timeout".to_owned(),
+    }
+}
+
+/// Tells the server that a request is cancelled. Over HTTP by the newer protocol rmcp closes the response stream instead.
+async fn tell(connection: &Connection, id: RequestId, reason: String) -> Result<(), ServiceError> {
+    let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), Some(reason)));
+    connection.peer.send_notification(cancelled.into()).await
+}
+
+/// Tells the server, and waits until it has read that.
+async fn tell_and_be_heard(connection: &Connection, id: RequestId, reason: String) -> Result<(), ServiceError> {
+    tell(connection, id, reason).await?;
+    if connection.way.is_modern_http() { Ok(()) } else { is_alive(connection).await }
+}
+
+/// Asks for something small. Any answer will do, a refusal too.
+async fn is_alive(connection: &Connection) -> Result<(), ServiceError> {
+    let question = if connection.way.modern {
+        ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
+    } else {
+        ClientRequest::PingRequest(PingRequest { method: Default::default(), extensions: Default::default() })
+    };
+    match connection.peer.send_request(question).await {
+        Ok(_) | Err(ServiceError::McpError(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks the server to cancel a task. It says that it has heard, and not that the task is over.
+pub(super) async fn cancel_task(connection: &Connection, id: String) -> Result<(), ServiceError> {
+    let request = ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id)));
+    match connection.peer.send_request(request).await {
+        Ok(_) | Err(ServiceError::McpError(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

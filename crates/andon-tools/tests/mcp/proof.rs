@@ -1,0 +1,145 @@
+//! Told is not ended (P5, P7, P12): a server that ignores a cancel is ended if that is possible, and else its call is named.
+
+use andon::core::message::ResultStatus;
+use andon::{Cancel, Verdict};
+use andon_tools::mcp::{McpProtocol, McpToolset};
+use serde_json::json;
+
+use crate::common::*;
+
+async fn answers(toolset: &McpToolset) {
+    let said = call(toolset, "echo", json!({"text": "still there"})).await;
+    assert_eq!(words(&said), "still there", "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_does_not_heed_has_no_effect_after_the_receipt_and_costs_no_grace() {
+    for protocol in BOTH {
+        for cancel in [Cancel::graceful(), Cancel::now()] {
+            let python = Python::new();
+            let toolset = python.stdio(protocol).grace(millis(20_000)).connect().await.unwrap();
+            let (agent, run) = start(tool(&toolset, "effects"), json!({}));
+            python.log.wait("effect").await;
+            let pulled = Instant::now();
+            run.cancel(cancel.clone());
+            let (outcome, _) = result(&agent, &run).await;
+            let (took, effects) = (pulled.elapsed(), python.log.count("effect"));
+            assert!(took < millis(10_000), "{took:?}: the grace was spent");
+            assert_eq!(outcome.receipt.leaked, Vec::<String>::new());
+            assert_eq!(outcome.receipt.calls[0].verdict, Verdict::Unknown);
+            assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server lives on");
+            // The next call starts it again, which takes longer than many effects.
+            answers(&toolset).await;
+            assert_eq!(python.log.count("effect"), effects, "{cancel:?}: effects after the receipt");
+            assert_eq!(python.log.pids().len(), 2);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_calls_is_stopped_and_named_and_its_program_ends_with_the_other() {
+    for protocol in BOTH {
+        for cancel in [Cancel::graceful().note("enough"), Cancel::now().note("enough")] {
+            let python = Python::new();
+            let toolset = python.stdio(protocol).grace(millis(20_000)).connect().await.unwrap();
+            let (other_agent, other) = start(tool(&toolset, "until"), json!({"path": python.path()}));
+            python.log.wait("until started").await;
+            let (agent, run) = start(tool(&toolset, "effects"), json!({}));
+            python.log.wait("effect").await;
+            let pulled = Instant::now();
+            run.cancel(cancel);
+            let (outcome, cut) = result(&agent, &run).await;
+            assert!(pulled.elapsed() < millis(10_000), "{:?}: the grace was spent", pulled.elapsed());
+            let leaked = "effects (c): the MCP server `test` was told to stop it (requested: enough); not seen to end";
+            assert_eq!(outcome.receipt.leaked, [leaked]);
+            assert_eq!((outcome.receipt.calls[0].verdict, cut.status), (Verdict::Leaked, ResultStatus::Unknown));
+            std::fs::write(python.path(), "").unwrap();
+            let (_, answer) = result(&other_agent, &other).await;
+            assert_eq!((answer.status, words(&answer).as_str()), (ResultStatus::Ok, "finished"));
+            // Nobody uses the server any more, so it is ended for what was not seen to end.
+            until_gone(python.log.pids()[0]).await;
+            let effects = python.log.count("effect");
+            answers(&toolset).await;
+            assert_eq!(python.log.count("effect"), effects);
+            assert_eq!(python.log.pids().len(), 2);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_comes_after_the_run_keeps_the_server() {
+    let python = Python::new();
+    let toolset = python.stdio(McpProtocol::Only2025).connect().await.unwrap();
+    let (other_agent, other) = start(tool(&toolset, "until"), json!({"path": python.path()}));
+    python.log.wait("until started").await;
+    let (agent, run) = start(tool(&toolset, "late"), json!({"after": 0.3}));
+    python.log.wait("late started").await;
+    run.cancel(Cancel::graceful());
+    assert_eq!(result(&agent, &run).await.0.receipt.leaked.len(), 1);
+    python.log.wait("late answered").await;
+    // What is asked after the late answer is answered after it.
+    answers(&toolset).await;
+    std::fs::write(python.path(), "").unwrap();
+    assert_eq!(words(&result(&other_agent, &other).await.1), "finished");
+    answers(&toolset).await;
+    assert_eq!(python.log.pids().len(), 1, "all that was stopped has ended, and the server was started again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_calls_that_are_stopped_together_end_with_their_program() {
+    for cancel in [Cancel::graceful(), Cancel::now()] {
+        let python = Python::new();
+        let toolset = python.stdio(McpProtocol::Only2025).connect().await.unwrap();
+        let (first_agent, first) = start(tool(&toolset, "effects"), json!({}));
+        let (second_agent, second) = start(tool(&toolset, "effects"), json!({}));
+        until(|| (python.log.count("effects started") == 2).then_some(())).await.expect("never started");
+        first.cancel(cancel.clone());
+        second.cancel(cancel.clone());
+        let ((one, _), (two, _)) = tokio::join!(result(&first_agent, &first), result(&second_agent, &second));
+        assert_eq!((&one.receipt.leaked, &two.receipt.leaked), (&vec![], &vec![]), "{cancel:?}");
+        assert!(!is_alive(python.log.pids()[0]), "the runs have settled, and the server lives on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_ended_and_cannot_be_started_again_is_said_in_the_next_call() {
+    let python = Python::new();
+    let script = format!("if [ -e {0}.once ]; then exit 7; fi; touch {0}.once; exec \"$@\"", python.path());
+    let toolset = python.stdio_through(&script).connect().await.unwrap();
+    let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+    python.log.wait("slow started").await;
+    run.cancel(Cancel::graceful());
+    assert_eq!(result(&agent, &run).await.0.receipt.leaked, Vec::<String>::new());
+    let failed = call(&toolset, "echo", json!({"text": "hello"})).await;
+    assert_eq!(failed.status, ResultStatus::Error);
+    assert!(words(&failed).contains("the MCP server `test` cannot be used"), "{failed:?}");
+    assert!(words(&failed).contains("exit code 7"), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_started_again_can_still_say_that_its_tools_have_changed() {
+    let python = Python::new();
+    let toolset = python.stdio(McpProtocol::Only2025).connect().await.unwrap();
+    let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+    python.log.wait("slow started").await;
+    run.cancel(Cancel::graceful());
+    result(&agent, &run).await;
+    assert!(!toolset.has_changed());
+    assert_eq!(words(&call(&toolset, "change", json!({})).await), "changed");
+    assert!(toolset.has_changed());
+    toolset.refresh().await.unwrap();
+    assert!(!toolset.has_changed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_lost_with_its_connection_to_a_server_elsewhere_is_named_although_nobody_stopped_it() {
+    let python = Python::new();
+    let mut http = python.http(&[]).await;
+    let toolset = http.server(McpProtocol::Only2026).connect().await.unwrap();
+    let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+    python.log.wait("slow started").await;
+    http.child.kill().await.unwrap();
+    let (outcome, lost) = result(&agent, &run).await;
+    assert_eq!((lost.status, outcome.receipt.calls[0].verdict), (ResultStatus::Error, Verdict::Finished));
+    assert_eq!(outcome.receipt.leaked, ["slow (c): the MCP server `test` was lost; not seen to end"]);
+}
