@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use andon_core::digest::Digest;
+use andon_core::disconnect::OnDisconnect;
 use andon_core::event::Accepted;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::limits::Limits;
@@ -155,6 +156,8 @@ impl Prompt {
             limits: self.limits,
             request: self.request,
             state: Some(self.state).filter(|state| !state.is_empty()).map(Box::new),
+            on_disconnect: OnDisconnect::Continue,
+            has_reader: false,
         };
         let beginning = Beginning { seat, signal: self.signal, resumed: None };
         driver::launch(Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
