@@ -87,7 +87,6 @@ use crate::admission::Admission;
 use crate::auth::Auth;
 use crate::budget::Budget;
 use crate::feeds::Feeds;
-use crate::presence::Presence;
 use crate::shutdown::Hurry;
 use crate::turns::Turns;
 
@@ -107,7 +106,6 @@ pub(crate) struct Core {
     /// Who may, and how it is known.
     pub(crate) auth: Auth,
     pub(crate) admission: Admission,
-    pub(crate) presence: Presence,
     pub(crate) feeds: Feeds,
     /// Room for what clients send.
     pub(crate) bodies: Budget,
@@ -155,7 +153,6 @@ impl Server {
             apps: Apps::new(),
             auth: Auth::read(runtime, &options).await?,
             admission: Admission::read(runtime).await?,
-            presence: Presence::default(),
             feeds: Feeds::default(),
             bodies: Budget::new(&options),
             artifacts: Turns::default(),
