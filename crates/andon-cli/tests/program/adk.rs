@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use crate::child::Database;
 use crate::server::Served;
 
-const SESSION: &str = "/apps/practice/users/ada/sessions/s";
+pub(crate) const SESSION: &str = "/apps/practice/users/ada/sessions/s";
 
-fn ask(text: &str) -> Value {
+pub(crate) fn ask(text: &str) -> Value {
     let message = json!({"role": "user", "parts": [{"text": text}]});
     json!({"appName": "practice", "userId": "ada", "sessionId": "s", "newMessage": message, "streaming": true})
 }

@@ -13,6 +13,7 @@ mod guide;
 mod in_use;
 mod keys;
 mod kill;
+mod left_alone;
 mod line;
 mod models;
 mod moving;
