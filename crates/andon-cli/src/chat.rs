@@ -153,6 +153,8 @@ impl Chat {
                 let bold = Style::BOLD;
                 self.screen.note(&format!("{bold}{PROMPT}{}{bold:#}", plain(&earlier.prompt)))?;
             }
+            // Whose reader went with an earlier program has one again.
+            let _reader = earlier.run.watch();
             let aimed = self.interrupts.aim_at(earlier.run.target());
             self.follow(earlier.run, aimed).await?;
             if self.is_left {

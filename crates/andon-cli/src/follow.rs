@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use andon::{
-    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, Message, Outcome, Reason, Role, Run, RunId, ToolCall,
+    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, Message, Outcome, Reason, Role, Run, RunId, ToolCall, Watcher,
 };
 use anyhow::{Context, bail};
 
@@ -58,6 +58,14 @@ impl Subject {
         match self {
             Self::Here(run) => run.id(),
             Self::There(run) => run.id(),
+        }
+    }
+
+    /// Counts among its readers, until this is dropped. A server counts who reads itself.
+    pub(crate) fn watch(&self) -> Option<Watcher> {
+        match self {
+            Self::Here(run) => Some(run.watch()),
+            Self::There(_) => None,
         }
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::cancel::CancelRequest;
 use crate::digest::Digest;
+use crate::disconnect::OnDisconnect;
 use crate::id::{CallId, RunId, SessionKey};
 use crate::limits::Limits;
 use crate::message::{Content, Message, Part, ToolResult};
@@ -243,6 +244,28 @@ pub struct Accepted {
     /// What came with it for the session's state: changed in the same step in which it is on record that the run started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<Changes>>,
+    /// What losing the last reader of its feed does to it.
+    #[serde(default, skip_serializing_if = "OnDisconnect::is_continue")]
+    pub on_disconnect: OnDisconnect,
+    /// Whether a reader of its feed came with it, if it minds losing that one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_reader: bool,
+}
+
+impl Accepted {
+    /// A run of which nothing else is said.
+    pub fn new(run: RunId, session: SessionKey, input: Arc<Message>) -> Self {
+        Self {
+            run,
+            session,
+            input,
+            limits: Limits::NONE,
+            request: None,
+            state: None,
+            on_disconnect: OnDisconnect::Continue,
+            has_reader: false,
+        }
+    }
 }
 
 /// Where a hook is called.

@@ -9,6 +9,7 @@ pub mod answer;
 pub mod cancel;
 pub mod closing;
 pub mod digest;
+pub mod disconnect;
 pub mod event;
 pub mod id;
 pub mod limits;

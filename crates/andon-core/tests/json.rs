@@ -8,11 +8,11 @@ use andon_core::FORMAT_VERSION;
 use andon_core::answer::{CallHead, Kind, Lump, Span, What};
 use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::digest::Digest;
+use andon_core::disconnect::OnDisconnect;
 use andon_core::event::{
     Accepted, Addendum, Approval, Effect, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, ToolEnd,
 };
 use andon_core::id::{CallId, RunId, SessionKey};
-use andon_core::limits::Limits;
 use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_core::receipt::Receipt;
@@ -71,14 +71,7 @@ fn cut_answer() -> Message {
 
 fn accepted() -> Event {
     let session = SessionKey::new("app", "user", "s").unwrap();
-    let accepted = Accepted {
-        run: RunId::new("r").unwrap(),
-        session,
-        input: Arc::new(Message::user("Look.")),
-        limits: Limits::NONE,
-        request: None,
-        state: None,
-    };
+    let accepted = Accepted::new(RunId::new("r").unwrap(), session, Arc::new(Message::user("Look.")));
     Event::RunAccepted { accepted: Arc::new(accepted) }
 }
 
@@ -86,6 +79,14 @@ fn accepted() -> Event {
 fn accepted_with_a_digest() -> Event {
     let Event::RunAccepted { mut accepted } = accepted() else { unreachable!() };
     Arc::make_mut(&mut accepted).request = Some(Digest::of(b"{}"));
+    Event::RunAccepted { accepted }
+}
+
+/// As a run that minds losing its reader.
+fn accepted_with_a_reader() -> Event {
+    let Event::RunAccepted { mut accepted } = accepted() else { unreachable!() };
+    let minds = Arc::make_mut(&mut accepted);
+    (minds.on_disconnect, minds.has_reader) = (OnDisconnect::CancelAfterMs(5), true);
     Event::RunAccepted { accepted }
 }
 
@@ -123,6 +124,7 @@ fn events() -> Vec<Event> {
     vec![
         accepted(),
         accepted_with_a_digest(),
+        accepted_with_a_reader(),
         Event::RunStarted,
         Event::HookStarted { point: HookPoint::BeforeModel },
         Event::HookFinished { point: HookPoint::BeforeModel, end: HookEnd::Leaked },
@@ -333,4 +335,16 @@ fn a_seal_of_an_early_journal_is_read_and_is_nobodys() {
     assert_eq!(read, Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new("", "seal")) });
     let again: Part = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
     assert_eq!(again, read);
+}
+
+#[test]
+fn what_losing_its_readers_does_is_on_record_with_a_run_and_one_of_an_older_program_goes_on() {
+    let minds = serde_json::to_value(record(accepted_with_a_reader())).unwrap();
+    assert_eq!(minds["accepted"]["on_disconnect"], json!({"cancel_after_ms": 5}));
+    assert_eq!(minds["accepted"]["has_reader"], json!(true));
+    let older = serde_json::to_value(record(accepted())).unwrap();
+    assert_eq!((older["accepted"].get("on_disconnect"), older["accepted"].get("has_reader")), (None, None));
+    let read: Record = serde_json::from_value(older).unwrap();
+    let Event::RunAccepted { accepted } = read.event else { panic!("{read:?}") };
+    assert_eq!((accepted.on_disconnect, accepted.has_reader), (OnDisconnect::Continue, false));
 }

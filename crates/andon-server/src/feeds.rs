@@ -221,6 +221,10 @@ impl<H: Hand> SseBody<H> {
                 }
                 Poll::Ready(None) => {
                     self.is_over = self.parked.as_ref().is_none_or(|parked| !parked.is_still());
+                    if self.is_over {
+                        // If the run goes on, its reader is to come again.
+                        self.reading.watcher.leave_in_peace();
+                    }
                     return self.hand.rest();
                 }
                 Poll::Pending => return self.hand.rest(),

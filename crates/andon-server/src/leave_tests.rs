@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::{Run, RunId};
+use andon::{OnDisconnect, Run, RunId};
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
@@ -59,6 +59,22 @@ async fn who_may_not_stop_a_run_does_not_stop_it_by_going_away() {
     rest().await;
     assert!(run.cord().is_pulled(), "who may stop it was the last that counts");
     drop(reads_on);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_stop_a_run_is_not_on_record_as_a_reader_that_a_restart_would_lose() {
+    let world = World::new().await;
+    for (scopes, is_missed) in [(&["run:create", "run:read"][..], false), (&RUNS[..], true)] {
+        let key = world.key("ada", None, scopes);
+        let response = raw(&world.router, Some(&key), &Method::POST, "/run_sse", Some(&ask())).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let run = world.runtime.in_progress().pop().unwrap();
+        let progress = run.progress().unwrap();
+        assert_eq!(
+            (progress.accepted().on_disconnect, progress.accepted().has_reader),
+            (OnDisconnect::Cancel, is_missed)
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,7 +90,6 @@ use crate::answers::Answers;
 use crate::auth::Auth;
 use crate::budget::Budget;
 use crate::feeds::Feeds;
-use crate::presence::Presence;
 use crate::shutdown::Hurry;
 use crate::turns::Turns;
 
@@ -110,7 +109,6 @@ pub(crate) struct Core {
     /// Who may, and how it is known.
     pub(crate) auth: Auth,
     pub(crate) admission: Admission,
-    pub(crate) presence: Presence,
     pub(crate) feeds: Feeds,
     /// Room for what clients send.
     pub(crate) bodies: Budget,
@@ -160,7 +158,6 @@ impl Server {
             apps: Apps::new(),
             auth: Auth::read(runtime, &options).await?,
             admission: Admission::read(runtime).await?,
-            presence: Presence::default(),
             feeds: Feeds::default(),
             bodies: Budget::new(&options),
             answers: Answers::new(&options),

@@ -1,10 +1,12 @@
 //! A prompt that is about to be run: how, and under which limits.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 
 use andon_core::digest::Digest;
+use andon_core::disconnect::OnDisconnect;
 use andon_core::event::Accepted;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::limits::Limits;
@@ -15,6 +17,7 @@ use crate::agent::Agent;
 use crate::cord::Cancel;
 use crate::driver::{self, Beginning};
 use crate::live::Live;
+use crate::presence;
 use crate::run::Run;
 use crate::session::{MAX_QUEUED, Turned, WhenBusy};
 use crate::sessions::StateMap;
@@ -30,6 +33,8 @@ pub struct Prompt {
     state: StateMap,
     when_busy: WhenBusy,
     limits: Limits,
+    on_disconnect: OnDisconnect,
+    has_reader: bool,
     signal: Option<BoxFuture<Cancel>>,
     born_cancelled: Option<Cancel>,
     cancels_on_drop: bool,
@@ -46,6 +51,8 @@ impl Prompt {
             state: StateMap::new(),
             when_busy: WhenBusy::Reject,
             limits,
+            on_disconnect: OnDisconnect::Continue,
+            has_reader: false,
             signal: None,
             born_cancelled: None,
             cancels_on_drop: false,
@@ -81,6 +88,21 @@ impl Prompt {
     /// started; a run that never starts changes nothing.
     pub fn state(mut self, state: StateMap) -> Self {
         self.state = state;
+        self
+    }
+
+    /// What losing the last reader of its feed does to the run; it goes on unless told otherwise. This is on record with the
+    /// run, and also holds for readers that are lost because the process dies. Who reads is what
+    /// [`Run::watch`](crate::Run::watch) was told.
+    pub fn on_disconnect(mut self, policy: OnDisconnect) -> Self {
+        self.on_disconnect = policy;
+        self
+    }
+
+    /// Whoever starts the run reads its feed, and a [`Watcher`](crate::Watcher) follows: so it is on record from the beginning
+    /// that a reader has come.
+    pub fn with_reader(mut self) -> Self {
+        self.has_reader = true;
         self
     }
 
@@ -158,10 +180,24 @@ impl Prompt {
             limits: self.limits,
             request: self.request,
             state: Some(self.state).filter(|state| !state.is_empty()).map(Box::new),
+            on_disconnect: self.on_disconnect,
+            has_reader: self.has_reader && !self.on_disconnect.is_continue(),
         };
-        let beginning = Beginning { seat, signal: self.signal, resumed: None };
+        let signal = first_of(self.signal, presence::signal(&live, &accepted));
+        let beginning = Beginning { seat, signal, resumed: None };
         driver::launch(Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
         Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
+    }
+}
+
+/// A signal that ends when the first of two does.
+fn first_of(one: Option<BoxFuture<Cancel>>, other: Option<BoxFuture<Cancel>>) -> Option<BoxFuture<Cancel>> {
+    match (one, other) {
+        (Some(mut one), Some(mut other)) => Some(Box::pin(poll_fn(move |cx| match one.as_mut().poll(cx) {
+            Poll::Pending => other.as_mut().poll(cx),
+            ready => ready,
+        }))),
+        (one, other) => one.or(other),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What becomes of the runs that a dead process left open. The same fold as a live run's, and the same words.
 //!
-//! A run that was waiting for its session or for a person had nothing open: it lives on, with the agent of its name. Every
-//! other one is settled, in one step of the journal: the epoch rises, open calls are closed as unknown, what is known of
+//! A run that was waiting for its session or for a person had nothing open: it lives on, with the agent of its name, unless
+//! it is not to go on without the readers that it has lost. Every other one is settled, in one step of the journal: the epoch rises, open calls are closed as unknown, what is known of
 //! their usage is written down, and the outcome is `lost`, or `cancelled` where a request was on record.
 
 use std::collections::VecDeque;
@@ -17,6 +17,7 @@ use andon_core::receipt::Receipt;
 
 use crate::journal::{Append, Batch, Journal, JournalError, Stored};
 use crate::live::Live;
+use crate::presence;
 use crate::resume::{self, Resumed};
 use crate::runtime::RuntimeCore;
 use crate::session::SessionCore;
@@ -36,7 +37,8 @@ pub struct Recovered {
 /// What becomes of a run that a dead process left open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It was settled: as `lost`, or as `cancelled` where a request was on record.
+    /// It was settled: as `lost`, or as `cancelled` where a request was on record, or where it was waiting and was not to go
+    /// on without the readers that it has lost.
     Settled {
         /// Its session.
         session: SessionKey,
@@ -161,7 +163,7 @@ impl Recovery {
     }
 
     async fn look_at(&mut self, runtime: &Arc<RuntimeCore>, run: RunId) -> Result<(), JournalError> {
-        let found = match find_left(runtime, &run).await {
+        let found = match find_with_its_readers(runtime, &run).await {
             Ok(found) => found,
             Err(JournalError::Unreadable(why)) => {
                 self.recovered.push(Recovered { run, fate: Fate::Unreadable { why } });
@@ -232,6 +234,7 @@ impl Recovery {
                         // It may be a run of this process under which the journal failed.
                         runtime.forget_history(session);
                     }
+                    runtime.presence.over(&recovered.run);
                     self.recovered.push(recovered);
                 }
                 // Somebody else was quicker, and it is theirs now.
@@ -250,13 +253,25 @@ pub(crate) async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result
     Ok(progress.ending().is_none().then(|| Left { run: run.clone(), stored, progress }))
 }
 
+/// As [`find_left`]; if it was waiting and is not to go on without its readers, that is a request that it is left with.
+async fn find_with_its_readers(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
+    let Some(mut left) = find_left(runtime, run).await? else { return Ok(None) };
+    if left.can_live_on() {
+        let request = presence::left_alone(runtime, left.progress.accepted()).await?;
+        left.stored.requests.extend(request.map(Arc::new));
+    }
+    Ok(Some(left))
+}
+
 /// Settles one run that nobody drives; says how, or nothing if it has settled meanwhile.
 pub(crate) async fn settle_undriven(
     runtime: &Arc<RuntimeCore>,
     run: &RunId,
 ) -> Result<Option<Arc<Ending>>, JournalError> {
     let Some(left) = find_left(runtime, run).await? else { return Ok(None) };
-    settle_left(runtime, left)?.finish(runtime).await.map(Some)
+    let ending = settle_left(runtime, left)?.finish(runtime).await?;
+    runtime.presence.over(run);
+    Ok(Some(ending))
 }
 
 /// Settles a run whose record makes no sense, so that it can be deleted: all that is written is its end.

@@ -19,6 +19,7 @@ use crate::driver::{self, Beginning};
 use crate::journal::JournalError;
 use crate::live::Live;
 use crate::log::Log;
+use crate::presence;
 use crate::recovery::{Left, find_left};
 use crate::runtime::RuntimeCore;
 use crate::session::WhenBusy;
@@ -74,10 +75,12 @@ impl Resuming {
         let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
         self.live.open_calls(waiting.map(|call| (call.call.id.clone(), call.call.digest())).collect(), Vec::new());
         let accepted = Arc::clone(progress.accepted());
+        let had_reader = presence::had_reader(&self.runtime, &accepted).await?;
         let session = self.runtime.session(&accepted.session);
         // It was let in before its process died, and is let in whoever is there now.
         let Ok(seat) = session.enter(&self.live, WhenBusy::Queue) else { return Ok(Resumed::TurnedAway) };
         self.is_over = true;
+        let signal = presence::signal_again(&self.live, &accepted, had_reader);
         let arm = self.runtime.registry.admit(&self.live.id);
         let armed = arm.map(|cancel| cancel.at(self.live.now()));
         for request in armed.into_iter().chain(stored.requests.iter().map(|request| (**request).clone())) {
@@ -85,7 +88,7 @@ impl Resuming {
         }
         let accepted_at = stored.facts().next().map(|record| record.at.wall.0);
         let waited_us = accepted_at.map_or(0, |at| self.live.now().wall.0.saturating_sub(at));
-        let beginning = Beginning { seat, signal: None, resumed: Some((progress, Duration::from_micros(waited_us))) };
+        let beginning = Beginning { seat, signal, resumed: Some((progress, Duration::from_micros(waited_us))) };
         driver::launch(Arc::clone(&self.agent), session, Arc::clone(&self.live), accepted, beginning);
         Ok(Resumed::LivesOn)
     }

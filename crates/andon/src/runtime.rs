@@ -27,6 +27,7 @@ use crate::memory::MemoryJournal;
 use crate::mender::Mender;
 use crate::metering::patience_at_shutdown;
 use crate::observe::{Observer, Observers};
+use crate::presence::{self, Presence};
 use crate::probe::{Probe, Probes};
 use crate::recovery::{self, Recovered};
 use crate::registry::Registry;
@@ -51,6 +52,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) observers: Observers,
     pub(crate) door: Door,
     pub(crate) registry: Registry,
+    pub(crate) presence: Presence,
     pub(crate) flusher: Flusher,
     pub(crate) mender: Mender,
     pub(crate) blocking: BlockingPool,
@@ -96,7 +98,8 @@ impl Runtime {
 
     /// Takes up every run that a dead process left open in the journal. One that was waiting, for its session or for a
     /// person, goes on with the agent of its name; every other one is settled: open calls are closed as unknown and not
-    /// run again, and it ends as `lost`, or as `cancelled` where a request was on record.
+    /// run again, and it ends as `lost`, or as `cancelled` where a request was on record. One that was waiting and is not to go
+    /// on without its readers (`on_disconnect`) is cancelled, too, if one had come: they went with the process.
     ///
     /// Build the agents first, and call it before anything runs. It may be called again when more agents are there.
     pub async fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
@@ -336,11 +339,14 @@ impl Runtime {
     }
 
     /// Takes in a session that was [exported](Self::export), all of it or nothing. A run of it that was open is then
-    /// recovered, as after a crash: one that was queued starts here, whatever becomes of it where it came from.
+    /// recovered, as after a crash: one that was queued starts here, whatever becomes of it where it came from, unless it is
+    /// not to go on without its readers.
     pub async fn import(&self, lines: &str) -> Result<Imported, ImportError> {
         let moved = export::read(lines)?;
         let session = moved.session.clone();
+        let imported = presence::imported(&moved);
         self.put_session(moved).await?;
+        self.core.presence.import(imported);
         Ok(Imported { session, recovered: self.recover().await })
     }
 
@@ -552,6 +558,7 @@ impl RuntimeBuilder {
             probes: Probes(self.probe),
             observers: Observers::new(self.observers),
             registry: Registry::default(),
+            presence: Presence::default(),
             flusher: Flusher::default(),
             mender: Mender::default(),
             blocking: self.blocking.unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! What became of the runs that a dead program left open, in a line or two.
 
 use andon::core::id::LOCAL;
-use andon::{Ending, Fate, Recovered, SessionKey, State};
+use andon::{Ending, Fate, Reason, Recovered, SessionKey, State};
 
 use crate::agent::PRACTICE;
 use crate::client::Place;
@@ -15,7 +15,16 @@ pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Place) -> V
     };
     let ended = [
         (settled(|ending| !ending.is_cancelled()), "lost; its text is kept", "lost; their text is kept"),
-        (settled(Ending::is_cancelled), "stopped, as was asked", "stopped, as was asked"),
+        (
+            settled(|ending| is_left_alone(ending)),
+            "stopped, because its reader is gone",
+            "stopped, because their readers are gone",
+        ),
+        (
+            settled(|ending| ending.is_cancelled() && !is_left_alone(ending)),
+            "stopped, as was asked",
+            "stopped, as was asked",
+        ),
     ];
     for (count, one, many) in ended {
         match count {
@@ -28,6 +37,11 @@ pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Place) -> V
     }
     lines.extend(found.iter().filter_map(|run| one_line(run, here, db)));
     lines
+}
+
+/// Whether a run was stopped because nobody reads it any more.
+fn is_left_alone(ending: &Ending) -> bool {
+    matches!(ending, Ending::Cancelled { reason: Reason::ClientDisconnected })
 }
 
 /// What there is to say about one run alone.
@@ -79,6 +93,10 @@ mod tests {
         Recovered { run: RunId::new("run-1").unwrap(), fate }
     }
 
+    fn cancelled(reason: Reason) -> Arc<Ending> {
+        Arc::new(Ending::Cancelled { reason })
+    }
+
     #[test]
     fn what_was_found_is_told_shortly_and_only_if_something_was() {
         let here = SessionKey::new(PRACTICE, LOCAL, "here").unwrap();
@@ -90,6 +108,8 @@ mod tests {
         let runs = [
             lost.clone(),
             lost,
+            found(Fate::Settled { session: here.clone(), ending: cancelled(Reason::ClientDisconnected) }),
+            found(Fate::Settled { session: here.clone(), ending: cancelled(Reason::Operator) }),
             found(Fate::LivesOn { session: here.clone(), state: State::Waiting }),
             found(Fate::LivesOn { session: there, state: State::Waiting }),
             found(Fate::Parked { session: other, state: State::Queued }),
@@ -97,6 +117,8 @@ mod tests {
         let program = crate::db::program();
         let expected = [
             "2 runs of earlier programs were left open and are settled now: lost; their text is kept.",
+            "1 run of an earlier program was left open and is settled now: stopped, because its reader is gone.",
+            "1 run of an earlier program was left open and is settled now: stopped, as was asked.",
             "1 run waits for your yes, and goes on.",
             &format!("1 run waits for a yes in session there: `{program} chat --session there --db x.db` asks you."),
             "1 run waits in session shop/ada/s1: it goes on where the agent shop is.",

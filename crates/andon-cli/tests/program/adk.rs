@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::child::Database;
 use crate::server::Served;
 
-const SESSION: &str = "/apps/practice/users/ada/sessions/s";
+pub(crate) const SESSION: &str = "/apps/practice/users/ada/sessions/s";
 
-fn ask(text: &str) -> Value {
+pub(crate) fn ask(text: &str) -> Value {
     let message = json!({"role": "user", "parts": [{"text": text}]});
     json!({"appName": "practice", "userId": "ada", "sessionId": "s", "newMessage": message, "streaming": true})
 }

@@ -16,6 +16,7 @@ mod hostile;
 mod in_use;
 mod keys;
 mod kill;
+mod left_alone;
 mod line;
 mod models;
 mod moving;

@@ -87,6 +87,18 @@ impl Served {
         self.send(Method::POST, path, Some(body))
     }
 
+    /// Reads something that is told bit by bit.
+    pub(crate) fn read(&self, path: &str) -> Response {
+        self.send(Method::GET, path, None)
+    }
+
+    /// Starts a run, whose feed is the answer.
+    pub(crate) fn run_to_read(&self, order: &Value) -> Response {
+        let request = self.http.post(format!("{}/v1/runs", self.url)).timeout(PATIENCE);
+        let request = request.header("accept", "text/event-stream").json(order);
+        self.runtime.block_on(async { request.send().await }).unwrap()
+    }
+
     /// More of what is told; nothing at its end, however it came.
     pub(crate) fn more(&self, response: &mut Response) -> Option<String> {
         let chunk = self.runtime.block_on(response.chunk()).ok().flatten()?;

@@ -10,7 +10,6 @@ use andon_core::event::{
     Accepted, Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Record, Refusal, Seq, ToolEnd,
 };
 use andon_core::id::{CallId, RunId, SessionKey};
-use andon_core::limits::Limits;
 use andon_core::message::{Message, Part, ResultStatus, Role, ToolCall, ToolResult};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_core::progress::{FoldError, Progress, Step};
@@ -27,14 +26,7 @@ pub(crate) fn session() -> SessionKey {
 
 pub(crate) fn accepted() -> Arc<Accepted> {
     let run = RunId::new("r").unwrap();
-    Arc::new(Accepted {
-        run,
-        session: session(),
-        input: Arc::new(Message::user("Look.")),
-        limits: Limits::NONE,
-        request: None,
-        state: None,
-    })
+    Arc::new(Accepted::new(run, session(), Arc::new(Message::user("Look."))))
 }
 
 pub(crate) fn hook_started(point: HookPoint) -> Event {

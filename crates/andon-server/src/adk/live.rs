@@ -236,9 +236,8 @@ impl<'a> Live<'a> {
             return Ok(());
         }
         let Some(turn) = self.turns.pop_front() else { return Ok(()) };
-        if waits {
-            turn.reading.watcher.leave_in_peace();
-        }
+        // If the run goes on, it does so without its client.
+        turn.reading.watcher.leave_in_peace();
         let outcome = turn.run.try_outcome().filter(|_| !waits);
         match outcome.as_ref().map(|outcome| &*outcome.ending) {
             Some(Ending::Cancelled { .. }) => self.is_cancelled = true,

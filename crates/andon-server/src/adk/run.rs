@@ -77,10 +77,11 @@ async fn to_the_end(followed: &mut Followed) -> (Vec<AdkEvent>, Option<Ending>) 
         let FeedItem::Fact(record) = item else { continue };
         events.extend(rendering.fact(&record));
         if rendering.waits() {
-            reading.watcher.leave_in_peace();
             break;
         }
     }
+    // It is told all that there is for now; if the run goes on, it does so without its client.
+    reading.watcher.leave_in_peace();
     let ending = run.try_outcome().map(|outcome| (*outcome.ending).clone());
     (events, ending)
 }

@@ -232,7 +232,7 @@ pub(crate) struct Order {
     pub(crate) named: Option<Named>,
     pub(crate) input: Message,
     pub(crate) when_busy: WhenBusy,
-    pub(crate) on_disconnect: OnDisconnect,
+    pub(crate) on_disconnect: andon::OnDisconnect,
     pub(crate) limits: Limits,
     /// What it changes in the session's state as it begins.
     pub(crate) state: StateMap,
@@ -270,7 +270,7 @@ impl Order {
             named,
             input: message(request.input)?,
             when_busy: when_busy(request.when_busy),
-            on_disconnect: request.on_disconnect,
+            on_disconnect: request.on_disconnect.into(),
             limits,
             state: StateMap::new(),
         })
@@ -383,6 +383,11 @@ fn admit(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Optio
         is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
         let prompt = prompt.when_busy(order.when_busy).limits(order.limits).state(order.state.clone());
+        let prompt = prompt.on_disconnect(order.on_disconnect);
+        let prompt = match wanted {
+            Some(wanted) if wanted.is_missed() => prompt.with_reader(),
+            _ => prompt,
+        };
         let prompt = match &order.named {
             Some(named) => prompt.request(named.digest),
             None => prompt,
@@ -391,13 +396,10 @@ fn admit(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Optio
             Some(cancel) => prompt.born_cancelled(cancel),
             None => prompt,
         };
-        let run = match core.presence.signal(&order.run_id, order.on_disconnect) {
-            Some(alone) => prompt.cancel_with(alone.for_too_long()).start()?,
-            None => prompt.start()?,
-        };
+        let run = prompt.start()?;
         // Before it is on record: who goes away while the disk is slow has gone away.
         if let Some(wanted) = wanted {
-            wanted.watch(core, run.id());
+            wanted.watch(&run);
         }
         Ok(run)
     })?;

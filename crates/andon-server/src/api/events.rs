@@ -156,12 +156,17 @@ impl Wanted {
     }
 
     /// The run is there: it knows of its reader from now on, also of one who goes before the feed is given out.
-    pub(crate) fn watch(&mut self, core: &Shared, run: &RunId) {
-        self.watcher = Some(core.presence.watch(run, &self.leave));
+    pub(crate) fn watch(&mut self, run: &Run) {
+        self.watcher = Some(Watcher::new(run, &self.leave));
+    }
+
+    /// Whether its reader is missed when it goes.
+    pub(crate) fn is_missed(&self) -> bool {
+        self.leave.may_stop()
     }
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
-        let watcher = self.watcher.unwrap_or_else(|| core.presence.watch(run.id(), &self.leave));
+        let watcher = self.watcher.unwrap_or_else(|| Watcher::new(run, &self.leave));
         Reading { _place: self.place, watcher, leave: self.leave, lag: Lag::new(core) }
     }
 }

@@ -204,8 +204,9 @@ impl Talk {
         }
     }
 
-    /// The feed has ended.
+    /// The feed has ended. If the run goes on, its reader is to come again.
     fn end(&self) -> Over {
+        self.reading.watcher.leave_in_peace();
         match self.run.try_outcome() {
             Some(_) => Over::because(close_code::NORMAL, "the run has settled"),
             None => Over::because(close_code::AGAIN, "nobody drives the run now: come again from where you are"),

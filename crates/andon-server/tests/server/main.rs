@@ -29,6 +29,7 @@ mod oidc;
 mod prices;
 mod raw;
 mod remembered;
+mod restart;
 mod shutdown;
 mod slow_disk;
 mod socket;

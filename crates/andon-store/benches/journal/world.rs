@@ -10,7 +10,6 @@ use std::time::Duration;
 use andon::core::answer::{Kind, Lump, Piece, Span};
 use andon::core::event::{Accepted, Entry, Event, Record};
 use andon::core::id::{CallId, RunId, SessionKey};
-use andon::core::limits::Limits;
 use andon::core::message::{Message, ResultStatus, ToolResult};
 use andon::core::outcome::ModelStop;
 use andon::core::time::Stamp;
@@ -108,14 +107,7 @@ impl Written {
     pub(crate) fn accepted(&mut self) -> Batch {
         let session = SessionKey::new("bench", "local", self.run.as_str()).expect("a key");
         let input = Arc::new(Message::user("Go."));
-        let accepted = Arc::new(Accepted {
-            run: self.run.clone(),
-            session,
-            input,
-            limits: Limits::NONE,
-            request: None,
-            state: None,
-        });
+        let accepted = Arc::new(Accepted::new(self.run.clone(), session, input));
         let entry = self.record(Event::RunAccepted { accepted });
         self.batch(vec![entry])
     }

@@ -7,7 +7,7 @@ use andon::core::cancel::CancelRequest;
 use andon::core::event::{Accepted, Entry, Epoch, Record, Seq};
 use andon::core::time::{Stamp, Wall};
 use andon::{
-    Append, Batch, Ending, Event, Force, Journal, JournalError, Limits, Message, ModelStop, Reason, RunId, SessionKey,
+    Append, Batch, Ending, Event, Force, Journal, JournalError, Message, ModelStop, Reason, RunId, SessionKey,
 };
 
 pub(crate) fn key(session: &str) -> SessionKey {
@@ -49,8 +49,7 @@ impl Told {
     pub(crate) fn begun(&mut self) -> Vec<Entry> {
         let input = Arc::new(Message::user(format!("What about {}?", self.run)));
         let (run, session) = (self.run.clone(), self.session.clone());
-        let accepted =
-            Arc::new(Accepted { run, session, input, limits: Limits::default(), request: None, state: None });
+        let accepted = Arc::new(Accepted::new(run, session, input));
         vec![self.fact(Event::RunAccepted { accepted }), self.fact(Event::RunStarted)]
     }
 

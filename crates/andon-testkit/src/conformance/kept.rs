@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use andon::core::event::{Accepted, Entry, Event};
-use andon::core::limits::Limits;
 use andon::core::time::Wall;
 use andon::{Kept, Message, SessionKey, StateChange};
 use serde_json::{Value, json};
@@ -67,14 +66,8 @@ pub(super) async fn what_is_kept_moves_and_goes_with_its_session(subject: Subjec
 
 /// The first event of a run that brings this for its session's state.
 fn bringing(story: &mut Story, brought: Value) -> Entry {
-    let accepted = Accepted {
-        run: story.run().clone(),
-        session: story.key().clone(),
-        input: Arc::new(Message::user("Go.")),
-        limits: Limits::default(),
-        request: None,
-        state: Some(Box::new(map(brought))),
-    };
+    let accepted = Accepted::new(story.run().clone(), story.key().clone(), Arc::new(Message::user("Go.")));
+    let accepted = Accepted { state: Some(Box::new(map(brought))), ..accepted };
     story.fact(Event::RunAccepted { accepted: Arc::new(accepted) })
 }
 

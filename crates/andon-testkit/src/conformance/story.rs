@@ -5,7 +5,6 @@ use std::sync::Arc;
 use andon::core::answer::{AnswerEnd, CallHead, Kind, Lump, Span, What, assemble};
 use andon::core::cancel::{CancelRequest, Force, Reason};
 use andon::core::event::{Accepted, Addendum, Entry, Epoch, Event, ModelEnd, Record, Seq};
-use andon::core::limits::Limits;
 use andon::core::message::{Message, Role};
 use andon::core::outcome::{Ending, ModelStop};
 use andon::core::time::{Stamp, Wall};
@@ -120,7 +119,7 @@ impl Story {
     pub(super) fn accepted(&mut self) -> Entry {
         let input = Arc::new(Message::user(self.prompt.clone()));
         let (run, session) = (self.run.clone(), self.session.clone());
-        let accepted = Accepted { run, session, input, limits: Limits::default(), request: None, state: None };
+        let accepted = Accepted::new(run, session, input);
         self.fact(Event::RunAccepted { accepted: Arc::new(accepted) })
     }
 

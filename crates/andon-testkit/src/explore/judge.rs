@@ -16,6 +16,7 @@ use andon::{Cancel, Cursor, Fate, FeedItem, MemoryJournal, Recovered, Reply, Run
 use tokio::time::{Instant, timeout};
 
 use super::Script;
+use super::alone::left_alone;
 use super::director::{Director, Plan, Pull, is_explorers};
 use super::mode::Mode;
 use super::panics::unplanned_panics;
@@ -395,7 +396,8 @@ async fn after_crash(script: &Script, world: &World, died_at: Instant) -> Stage 
     let broken = &mut stage.violations;
     let journal = TestJournal::new(world.journal.durable(), None);
     let next = runtime(&journal, None, script.observers(&world.witness), 2);
-    let requests = requested(&journal.durable());
+    let mut requests = requested(&journal.durable());
+    requests.extend(left_alone(&journal.durable()).await);
     let died_with = last_facts(&journal.durable());
     let going_on = vec![Act::text("Going on."), Act::usage(1, 2), Act::end()];
     // At every second point the agent that a waiting run needs is not there.

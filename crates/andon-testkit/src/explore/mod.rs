@@ -6,6 +6,7 @@
 //!
 //! What it cannot see is threads; those have tests of their own.
 
+mod alone;
 mod director;
 mod judge;
 mod mode;

@@ -60,6 +60,7 @@ impl Live {
         inner.log.close();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
+        self.runtime.presence.over(&self.id);
         wake.wake();
         self.tell();
     }
@@ -84,11 +85,15 @@ impl Live {
         inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
+        let is_on_record = inner.log.seq() > 0;
         self.level.store(level(Force::Now), Ordering::Release);
         inner.let_all_go();
         inner.tickets.clear();
         let (readers, watchers) = (WakeList::readers(&mut inner.log), WakeList::watchers(&mut inner));
         drop(inner);
+        if !is_on_record {
+            self.runtime.presence.over(&self.id);
+        }
         readers.wake();
         watchers.wake();
         self.tell_broken_off(&error);

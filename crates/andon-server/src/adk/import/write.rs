@@ -6,7 +6,6 @@ use andon::core::FORMAT_VERSION;
 use andon::core::cancel::{CancelRequest, Force, Reason};
 use andon::core::event::{Accepted, Effect, Entry, Event, ModelEnd, Record, ToolEnd};
 use andon::core::id::RunId;
-use andon::core::limits::Limits;
 use andon::core::message::{Cut, Message, ResultStatus, Role, ToolResult};
 use andon::core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon::core::time::Stamp;
@@ -23,14 +22,8 @@ const MODEL: &str = "imported";
 /// The record of a run that said and did this.
 pub(super) fn run(key: &SessionKey, turn: Turn, now: Stamp) -> Result<(RunId, Stored), Problem> {
     let run = RunId::new(format!("e-{}", Uuid::now_v7())).map_err(|error| bad(error.to_string()))?;
-    let accepted = Accepted {
-        run: run.clone(),
-        session: key.clone(),
-        input: Arc::new(Message { role: Role::User, parts: turn.input, cut: None }),
-        limits: Limits::NONE,
-        request: None,
-        state: None,
-    };
+    let input = Arc::new(Message { role: Role::User, parts: turn.input, cut: None });
+    let accepted = Accepted::new(run.clone(), key.clone(), input);
     let mut story = Story { entries: Vec::new(), at: turn.at };
     story.add(Event::RunAccepted { accepted: Arc::new(accepted) });
     story.add(Event::RunStarted);

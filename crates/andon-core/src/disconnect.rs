@@ -1,0 +1,48 @@
+//! What losing its readers does to a run, as a plain value: it is on record with the run, so that a run that outlives its
+//! process keeps it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What happens to a run when the last feed that was opened on it closes. If none was ever opened, nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    /// It goes on.
+    #[default]
+    Continue,
+    /// It is cancelled at once.
+    Cancel,
+    /// It is cancelled, unless a reader comes back within so many milliseconds.
+    CancelAfterMs(u64),
+}
+
+impl OnDisconnect {
+    /// How long the run may be without a reader; nothing if for ever.
+    pub fn patience(self) -> Option<Duration> {
+        match self {
+            Self::Continue => None,
+            Self::Cancel => Some(Duration::ZERO),
+            Self::CancelAfterMs(time) => Some(Duration::from_millis(time)),
+        }
+    }
+
+    /// Whether the run goes on without its readers.
+    pub fn is_continue(&self) -> bool {
+        *self == Self::Continue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_written_in_the_words_of_the_api() {
+        let forms = [OnDisconnect::Continue, OnDisconnect::Cancel, OnDisconnect::CancelAfterMs(5)];
+        let written = forms.map(|form| serde_json::to_string(&form).unwrap());
+        assert_eq!(written, [r#""continue""#, r#""cancel""#, r#"{"cancel_after_ms":5}"#]);
+        assert_eq!(written.map(|text| serde_json::from_str::<OnDisconnect>(&text).unwrap()), forms);
+    }
+}

@@ -1,0 +1,24 @@
+//! Which runs are not to go on after a crash, because their readers went with the process.
+
+use andon::core::progress::{Progress, State};
+use andon::{Journal, MemoryJournal, RunId};
+
+/// The runs that were waiting, had a reader and are not to go on without one, not even for a while.
+pub(super) async fn left_alone(journal: &MemoryJournal) -> Vec<RunId> {
+    let mut left = Vec::new();
+    for run in journal.run_ids() {
+        let Some(stored) = journal.stored(&run).filter(|stored| stored.requests.is_empty()) else { continue };
+        let Ok(progress) = Progress::fold(&stored.entries) else { continue };
+        let accepted = progress.accepted();
+        let minds = accepted.on_disconnect.patience().is_some_and(|patience| patience.is_zero());
+        if !minds || !matches!(progress.state(), State::Queued | State::Waiting) {
+            continue;
+        }
+        let notes = journal.sessions().kept_with(&accepted.session, "reader").await.unwrap_or_default();
+        let note = notes.iter().find(|note| note.name == run.as_str());
+        if note.map_or(accepted.has_reader, |note| note.value == true) {
+            left.push(run);
+        }
+    }
+    left
+}
