@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use andon::{
-    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, Message, Outcome, Reason, Role, Run, RunId, ToolCall, Watcher,
+    CallId, Cursor, Digest, Event, Feed, FeedItem, Force, JournalError, Message, Outcome, Reason, Role, Run, RunId,
+    ToolCall, Watcher,
 };
 use anyhow::{Context, bail};
 
@@ -182,18 +183,31 @@ struct Following<'a> {
     open: Vec<CallId>,
     /// The last answer.
     answer: Option<Arc<Message>>,
+    /// It was said that the journal does not take the run's end.
+    is_stalled: bool,
 }
 
 enum Next {
     Step(Step),
+    Stalled(JournalError),
     Typed(Typed),
     Left,
+}
+
+/// Why the journal does not take the end of a run of this program. A server says it itself.
+async fn stalled(run: &Subject) -> JournalError {
+    if let Subject::Here(run) = run
+        && let Err(why) = run.settled().await
+    {
+        return why;
+    }
+    std::future::pending().await
 }
 
 impl<'a> Following<'a> {
     fn new(run: &'a Subject, listener: &'a mut dyn Listener, from: Cursor) -> Self {
         let items = Items::of(run, from);
-        Self { run, from, items, listener, calls: Vec::new(), open: Vec::new(), answer: None }
+        Self { run, from, items, listener, calls: Vec::new(), open: Vec::new(), answer: None, is_stalled: false }
     }
 
     /// Shows all until the end; what was wrong with the screen, if it was that.
@@ -203,12 +217,18 @@ impl<'a> Following<'a> {
             let next = tokio::select! {
                 biased;
                 step = self.items.next() => Next::Step(step),
+                why = stalled(self.run), if !self.is_stalled => Next::Stalled(why),
                 next = typed(approver, is_asked, can_be_left) => next,
             };
             let shown = match next {
                 Next::Step(Step::End(end)) => return end.map(Ok).with_context(|| self.left_behind()),
                 Next::Step(Step::Item(item)) => self.show(&item, approver),
                 Next::Step(Step::Note(words)) => self.listener.aside(&words),
+                Next::Stalled(why) => {
+                    self.is_stalled = true;
+                    let words = format!("{why}. The run was stopped; its end is written as soon as that is possible.");
+                    self.listener.aside(&words)
+                }
                 Next::Typed(typed) => self.answer(&typed),
                 Next::Left => bail!(Left),
             };

@@ -170,7 +170,8 @@ pub(crate) async fn stop_the_rest(runtime: &Runtime) -> anyhow::Result<()> {
         let Some(run) = runtime.find(&run).await? else { continue };
         if matches!(run.state(), State::Running | State::Cancelling) {
             run.cancel(Cancel::graceful().reason(Reason::Shutdown).by("andon").note("the program was left"));
-            run.outcome().await;
+            // What the journal does not take is left to the next program.
+            drop(run.settled().await);
         }
     }
     Ok(())
