@@ -366,6 +366,8 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(ToolDone) + Send + 
             // It was closed as such, and there is nothing to add.
             return;
         }
+        // It has ended here. What it was told to stop elsewhere was not seen to.
+        remains.leaked.extend(remains.unended.take());
         let result = match end {
             AsideEnd::Returned(Ok(output)) => {
                 ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 }
