@@ -297,6 +297,9 @@ pub(crate) fn judge(
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
     let kept = std::mem::take(&mut remains.output);
+    if planted(Fault::UnendedNotNamed) {
+        remains.unended = None;
+    }
     // One that was told somewhere else and not seen to end is leaked, however soon it was let go of here.
     let cut = if remains.unended.is_some() { ToolEnd::Leaked } else { cut(effect) };
     let judged = judge_end(call, cut, end, kept, closed, was_told);
