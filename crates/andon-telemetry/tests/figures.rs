@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::{Event, Remains};
+use andon::core::event::{Event, Remains, ToolEnd};
 use andon::{Agent, Cancel, FeedItem, Observer as _, Run, Runtime, Seen, TestClock};
 use andon_telemetry::Figures;
 use andon_testkit::tools::{self, ToolLog};
@@ -135,9 +135,10 @@ async fn leaked_work_is_counted_and_ends_when_its_late_result_comes() {
     assert_eq!(value(&figures.render(&runtime), "andon_leaked_work_total{app=\"clerk\"}"), Some(1.0));
 }
 
-/// Nobody learns when a process ends that could not be killed: shown as going on it would go on for ever.
+/// Nobody learns when a process ends that could not be killed, or a call somewhere else that was told to stop: shown as going on
+/// they would go on for ever.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_was_leaked_is_counted_and_not_shown_as_going_on() {
+async fn what_was_leaked_and_nobody_learns_of_is_counted_and_not_shown_as_going_on() {
     let (figures, runtime) = watched();
     let asks = Act::call(0, "a", "look", "{}").into_iter().chain([Act::usage(10, 2), Act::tool_use()]).collect();
     let model = ScriptedModel::new([asks, vec![Act::text("Done."), Act::usage(20, 3), Act::end()]]);
@@ -148,8 +149,10 @@ async fn a_process_that_was_leaked_is_counted_and_not_shown_as_going_on() {
     let records = run.records();
     let place = records.iter().position(|record| matches!(record.event, Event::ToolFinished { .. })).unwrap();
     let mut record = (*records[place]).clone();
-    let Event::ToolFinished { remains, .. } = &mut record.event else { panic!("it is one") };
-    *remains = Some(Box::new(Remains { leaked: vec!["process 7".into(), "process 8".into()], ..Remains::NONE }));
+    let Event::ToolFinished { end, remains, .. } = &mut record.event else { panic!("it is one") };
+    let leaked = vec!["process 7".into(), "process 8".into()];
+    *end = ToolEnd::Leaked;
+    *remains = Some(Box::new(Remains { leaked, unended: Some("told".into()), ..Remains::NONE }));
     let record = Arc::new(record);
     let seen = Seen {
         run: run.id(),
@@ -161,6 +164,6 @@ async fn a_process_that_was_leaked_is_counted_and_not_shown_as_going_on() {
     };
     figures.fact(&seen);
     let text = figures.render(&runtime);
-    assert_eq!(value(&text, "andon_leaked_work_total{app=\"clerk\"}"), Some(2.0), "{text}");
+    assert_eq!(value(&text, "andon_leaked_work_total{app=\"clerk\"}"), Some(3.0), "{text}");
     assert_eq!(value(&text, "andon_leaked_work"), Some(0.0), "{text}");
 }

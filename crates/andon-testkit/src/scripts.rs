@@ -87,6 +87,7 @@ pub fn all() -> Vec<Script> {
             Some(slow_disk)
         ),
         script!(process_tool, "a process", GRACE + Duration::from_millis(60)),
+        script!(elsewhere, "a tool that works elsewhere"),
         script!(thread_that_looks, "a thread that looks at its cord", Duration::from_millis(600)),
         script!(thread_that_goes_on, "a thread that goes on", Duration::from_millis(700)),
         script!(threads_in_a_queue, "more threads than places", Duration::from_millis(700)),
@@ -632,6 +633,11 @@ async fn talkative_on_slow_disk(world: World) {
 async fn process_tool(world: World) {
     let (takes, dies) = (Duration::from_millis(300), Duration::from_millis(50));
     let tool = tools::with_process("tool", takes, dies, &world.tools);
+    play_one_tool(world, tool).await;
+}
+
+async fn elsewhere(world: World) {
+    let tool = tools::elsewhere("tool", Duration::from_millis(300), &world.tools);
     play_one_tool(world, tool).await;
 }
 

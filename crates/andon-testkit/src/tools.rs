@@ -1,6 +1,7 @@
 //! Tools with a character, and a log of what they really did.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use andon::core::event::Event;
@@ -56,6 +57,11 @@ pub enum Deed {
     },
     /// That process is dead.
     Died {
+        /// The call.
+        call: CallId,
+    },
+    /// Its work is done somewhere else, where it was told to stop and not seen to end.
+    LeftElsewhere {
         /// The call.
         call: CallId,
     },
@@ -244,6 +250,35 @@ pub fn with_process(name: &str, takes: Duration, dies_within: Duration, log: &To
             Remains::NONE
         })
     })
+}
+
+/// Works somewhere else, as at a remote server: when it is told to stop it tells that, and nobody sees whether it did.
+pub fn elsewhere(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
+    let log = log.clone();
+    let tool = FnTool::from_spec(ToolSpec::new(name, "Works elsewhere.", any_object()), move |call| {
+        let (log, cleanup_log, id) = (log.clone(), log.clone(), call.call.clone());
+        let is_over = Arc::new(AtomicBool::new(false));
+        let was_over = Arc::clone(&is_over);
+        let work = async move {
+            let alive = log.begin(&call);
+            tokio::select! {
+                biased;
+                () = call.cord.pulled() => alive.returns("told"),
+                () = sleep(takes) => {
+                    is_over.store(true, Ordering::SeqCst);
+                    alive.returns("whole result")
+                }
+            }
+        };
+        Work::task(work).cleanup(move || async move {
+            if was_over.load(Ordering::SeqCst) {
+                return Remains::NONE;
+            }
+            cleanup_log.add(Deed::LeftElsewhere { call: id });
+            Remains { unended: Some("told, not seen to end".to_owned()), ..Remains::NONE }
+        })
+    });
+    tool.effect(Effect::ReadOnly)
 }
 
 /// Runs on a thread of its own, as far as the runtime can tell, and looks at its cord or does not.

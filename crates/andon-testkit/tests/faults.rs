@@ -10,6 +10,7 @@ fn first_tried(fault: Fault) -> Option<&'static str> {
         Fault::CleanupNotAwaited => Some("a process"),
         Fault::DetachedToolStopped => Some("a tool that outlives its run"),
         Fault::LateResultLost => Some("a thread that goes on"),
+        Fault::UnendedNotNamed => Some("a tool that works elsewhere"),
         Fault::HeldOutputLost => Some("a tool that shows its work on a slow disk"),
         Fault::QueuedThreadAfterPull => Some("more threads than places"),
         Fault::TimeoutIgnored => Some("a tool that takes too long"),

@@ -67,6 +67,8 @@ pub enum Fault {
     DetachedToolStopped,
     /// What an abandoned thread returns is thrown away.
     LateResultLost,
+    /// A call that was told elsewhere and not seen to end is not named.
+    UnendedNotNamed,
     /// What a tool says while the disk is slow is thrown away.
     HeldOutputLost,
     /// A tool that waited for a thread is started after the pull.
@@ -85,7 +87,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::PieceAfterPull,
         Self::ToolAfterPull,
         Self::ModelAfterPull,
@@ -116,6 +118,7 @@ impl Fault {
         Self::CleanupNotAwaited,
         Self::DetachedToolStopped,
         Self::LateResultLost,
+        Self::UnendedNotNamed,
         Self::HeldOutputLost,
         Self::QueuedThreadAfterPull,
         Self::TimeoutIgnored,

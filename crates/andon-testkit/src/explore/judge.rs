@@ -312,7 +312,14 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
                     broken.push(format!("P3: tool {call} returned {text:?}, and its result does not say so"));
                 }
             }
+            // What a process that died had left elsewhere is on record as `unknown`.
+            Deed::LeftElsewhere { call } if mode.is_none_or(|mode| !mode.is_crash()) => {
+                if !stored.iter().any(|run| is_named_as_leaked(run, &call)) {
+                    broken.push(format!("P5: {call} was not seen to end, and no receipt names it"));
+                }
+            }
             Deed::Started { .. }
+            | Deed::LeftElsewhere { .. }
             | Deed::Shown { .. }
             | Deed::Gone { .. }
             | Deed::Spawned { .. }
@@ -327,6 +334,13 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
         }
     }
     broken
+}
+
+/// Whether a run's receipt says that this call is leaked.
+fn is_named_as_leaked(run: &Stored, call: &CallId) -> bool {
+    let receipt = Receipt::fold(run.facts(), run.addenda.iter().cloned());
+    let name = format!("({call})");
+    receipt.is_some_and(|receipt| receipt.leaked.iter().any(|leak| leak.contains(&name)))
 }
 
 /// The calls of a run that ended in this way.

@@ -297,6 +297,9 @@ pub(crate) fn judge(
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
     let kept = std::mem::take(&mut remains.output);
+    if planted(Fault::UnendedNotNamed) {
+        remains.unended = None;
+    }
     // One that was told somewhere else and not seen to end is leaked, however soon it was let go of here.
     let cut = if remains.unended.is_some() { ToolEnd::Leaked } else { cut(effect) };
     let judged = judge_end(call, cut, end, kept, closed, was_told);
@@ -366,6 +369,8 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(ToolDone) + Send + 
             // It was closed as such, and there is nothing to add.
             return;
         }
+        // It has ended here. What it was told to stop elsewhere was not seen to.
+        remains.leaked.extend(remains.unended.take());
         let result = match end {
             AsideEnd::Returned(Ok(output)) => {
                 ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 }
