@@ -87,7 +87,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::PieceAfterPull,
         Self::ToolAfterPull,
         Self::ModelAfterPull,
@@ -114,6 +114,7 @@ impl Fault {
         Self::SeatFreedEarly,
         Self::ApprovalAfterPull,
         Self::ReplyIsWrong,
+        Self::StalledRunLeft,
         Self::GraceEndNotRecorded,
         Self::CleanupNotAwaited,
         Self::DetachedToolStopped,
