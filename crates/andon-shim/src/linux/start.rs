@@ -74,7 +74,9 @@ fn arrange(command: &mut Command, birth: Birth) {
             let _ = libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
             // What the host ignores, as one that `nohup` or a shell's background has started does, the tool is to hear: a stop is a
             // signal. Two of them cannot be ignored, and say so.
-            (1..=LAST_SIGNAL).for_each(|number| drop(libc::signal(number, libc::SIG_DFL)));
+            for number in 1..=LAST_SIGNAL {
+                let _ = libc::signal(number, libc::SIG_DFL);
+            }
             birth.happen()
         })
     };
