@@ -37,11 +37,16 @@ impl Host {
         writeln!(self.socket, "{line}").unwrap();
     }
 
-    /// The next word; nothing when there is no more.
+    /// The next word; nothing when there is no more. Whether this machine lends the tool a control group is passed over.
     fn hear(&mut self) -> Option<Word> {
-        let mut line = String::new();
-        self.words.read_line(&mut line).unwrap();
-        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
+        loop {
+            let mut line = String::new();
+            self.words.read_line(&mut line).unwrap();
+            match (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap()) {
+                Some(Word::Grouped(_)) => {}
+                other => return other,
+            }
+        }
     }
 
     fn hear_started(&mut self) -> (i32, u64) {
