@@ -160,11 +160,10 @@ impl Wire {
             RequestId::String(text) => text.parse().ok().map(RequestId::Number),
             RequestId::Number(_) => None,
         };
-        let late = [Some(id), number.as_ref()].into_iter().flatten().find_map(|id| {
+        [Some(id), number.as_ref()].into_iter().flatten().find_map(|id| {
             self.in_progress.answered(id);
             inner.late.remove(id)
-        });
-        late
+        })
     }
 
     fn progressed(&self, params: &ProgressNotificationParam) -> Came {
