@@ -103,7 +103,8 @@ async function page(list) {
 function line(run) {
   const to = `#/run/${part(run.run_id)}`;
   const others = (text) => h("td", { title: text }, h("bdi", { dir: "auto" }, text));
-  const ended = run.settled_at ? span(Date.parse(run.settled_at) - Date.parse(run.accepted_at)) : "goes on";
+  const end = run.settled_at ?? run.ended_at;
+  const ended = end ? span(Date.parse(end) - Date.parse(run.accepted_at)) : "goes on";
   const how = { class: "state", "data-state": run.state, "data-outcome": run.outcome?.kind, title: run.outcome?.message };
   return h("tr", { "data-run": run.run_id, "data-state": run.state },
     h("td", null, h("span", how, doing(run))),

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
+use crate::instants::{Instants, Pending};
 use crate::line::Line;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
@@ -37,6 +38,7 @@ pub struct SqliteJournal {
 
 struct Writing {
     line: Arc<Line<Job>>,
+    instants: Arc<Instants>,
     thread: Option<JoinHandle<()>>,
     lock: Mutex<Lock>,
 }
@@ -52,13 +54,23 @@ impl SqliteJournal {
         let Opened { path, writer, readers, lock } = open::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
-        let line = Arc::new(Line::new());
+        let (line, instants) = (Arc::new(Line::new()), Arc::new(Instants::default()));
         let (probe, planted) = (options.probe.clone(), options.planted);
-        let writer = Writer { store, line: Arc::clone(&line), probe, planted, checkpointed: 0, erasing: false };
+        let writer = Writer {
+            store,
+            line: Arc::clone(&line),
+            instants: Arc::clone(&instants),
+            rested: true,
+            probe,
+            planted,
+            checkpointed: 0,
+            erasing: false,
+        };
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { path, readers, writing: Some(Writing { line, thread, lock: Mutex::new(lock) }), _reads: None })
+        let writing = Writing { line, instants, thread, lock: Mutex::new(lock) };
+        Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
 
     /// Opens a database that is there, to look and nothing else. It may be in use by another process.
@@ -122,6 +134,11 @@ impl SqliteJournal {
 
     pub(crate) fn readers(&self) -> &Readers {
         &self.readers
+    }
+
+    /// When runs settled, as far as that is not in the file: asked for before the file is read.
+    pub(crate) fn pending(&self) -> Pending {
+        self.writing.as_ref().map(|writing| writing.instants.pending()).unwrap_or_default()
     }
 }
 
@@ -223,9 +240,22 @@ impl Journal for SqliteJournal {
         self.note(move |store| store.append_addendum(&run, at, &what))
     }
 
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        if let Some(writing) = &self.writing {
+            writing.instants.take(run, at);
+            writing.line.nudge();
+        }
+    }
+
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         let run = run.clone();
-        self.readers.ask(move |connection| rows::run(connection, &run))
+        let pending = self.writing.as_ref().map(|writing| writing.instants.pending_of(&run)).unwrap_or_default();
+        self.readers.ask(move |connection| {
+            Ok(rows::run(connection, &run)?.map(|mut stored| {
+                pending.add_to(&run, &mut stored);
+                stored
+            }))
+        })
     }
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {

@@ -10,6 +10,7 @@ use rusqlite::ErrorCode;
 
 use crate::encode::Encoded;
 use crate::fault::{Fault, Planted};
+use crate::instants::Instants;
 use crate::line::{Line, Taken};
 use crate::open::PATIENCE;
 use crate::transaction::{Failed, Store};
@@ -26,8 +27,11 @@ const ERASE: Duration = Duration::from_millis(250);
 /// Up to which size a database is written anew when something was deleted: it takes a tenth of a second.
 const SMALL: i64 = 16 << 20;
 
+/// How long an instant waits for a commit that it can be written with.
+const REST: Duration = Duration::from_millis(50);
+
 /// When to try again.
-const ERASE_AGAIN: Duration = Duration::from_millis(250);
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// Something to be done in a transaction.
 pub(crate) enum Job {
@@ -120,6 +124,9 @@ fn begins(entries: &[Entry]) -> bool {
 pub(crate) struct Writer {
     pub(crate) store: Store,
     pub(crate) line: Arc<Line<Job>>,
+    pub(crate) instants: Arc<Instants>,
+    /// There was nothing to do for a while.
+    pub(crate) rested: bool,
     pub(crate) probe: Option<Arc<dyn Probe>>,
     pub(crate) planted: Planted,
     /// How many pages the file of what was written last had when room was made.
@@ -133,20 +140,30 @@ impl Writer {
     pub(crate) fn run(mut self) {
         let _guard = Guard(Arc::clone(&self.line));
         loop {
-            let patience = self.erasing.then_some(ERASE_AGAIN);
-            match self.line.take(MOST, Job::weight, patience) {
+            match self.line.take(MOST, Job::weight, self.patience()) {
                 Taken::Jobs(jobs) => {
                     self.commit(jobs);
                     self.make_room();
+                    self.rested = false;
                 }
-                Taken::Nothing => {}
+                Taken::Nothing => {
+                    self.keep_instants();
+                    self.rested = true;
+                }
                 Taken::Closed => break,
             }
             if self.erasing {
                 self.erase(Duration::ZERO);
             }
         }
+        self.keep_instants();
         self.checkpoint("TRUNCATE");
+    }
+
+    /// How long to wait for jobs: behind a commit the instants of the runs that it has settled are about to come.
+    fn patience(&self) -> Option<Duration> {
+        let is_left = self.erasing || !self.instants.is_empty();
+        if self.rested { is_left.then_some(AGAIN) } else { Some(REST) }
     }
 
     /// All jobs in one transaction. If one of them breaks a rule of the database, each is tried in a transaction of its own:
@@ -193,6 +210,8 @@ impl Writer {
 
     fn transact(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
         self.execute("BEGIN IMMEDIATE")?;
+        let instants = self.instants.next();
+        self.store.keep_settled(&instants)?;
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {
             match job.work(&mut self.store) {
@@ -211,6 +230,7 @@ impl Writer {
         }
         self.hit("store: before commit");
         self.execute("COMMIT")?;
+        self.instants.written(&instants);
         self.hit("store: after commit");
         Ok(results)
     }

@@ -53,7 +53,7 @@ pub(crate) async fn settle(
     }
     if let Err(error) = settled {
         let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message: error.to_string() }));
-        let receipt = live.with_log(|log| Receipt::fold(log.facts(), []));
+        let receipt = live.with_log(|log| Receipt::fold(log.facts(), [], None));
         conclude(live, session, &[]);
         let receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
         live.break_off(error, Outcome { ending, message: None, usage: receipt.usage, receipt });
@@ -74,7 +74,7 @@ fn leave_waiting(live: &Arc<Live>, session: &Arc<SessionCore>) {
                    on when Runtime::recover is called"
             .to_owned();
     let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message }));
-    let receipt = live.with_log(|log| Receipt::fold(log.facts(), []));
+    let receipt = live.with_log(|log| Receipt::fold(log.facts(), [], None));
     let receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
     conclude(live, session, &[]);
     live.runtime.park(&live.id);
@@ -98,10 +98,13 @@ async fn try_settle(
         append(&*live.runtime.journal, &live.id, epoch, &records).await?;
         unseen.extend(records);
     }
+    // Of an end that the driver wrote this is when we have seen that it is there.
+    let settled = stored.settled_at.unwrap_or_else(|| live.now());
+    live.runtime.journal.keep_settled(&live.id, settled);
     let seen = live.with_log(|log| log.facts().to_vec());
-    let outcome = outcome_of(&progress, seen.iter().chain(&unseen), live.addenda());
+    let outcome = outcome_of(&progress, seen.iter().chain(&unseen), live.addenda(), Some(settled));
     conclude(live, session, progress.messages());
-    live.close(unseen, outcome);
+    live.close(unseen, outcome, settled);
     Ok(())
 }
 

@@ -94,13 +94,16 @@ impl Driver {
         let Some(appended) = self.begin_commit() else { return Ok(()) };
         let (records, result) = self.until_durable(appended).await;
         result?;
+        let settled = self.live.now();
         self.live.hit("driver: settled on disk");
+        self.live.runtime.journal.keep_settled(&self.live.id, settled);
         // What was learnt by now of calls that were given up is part of it.
         let addenda = self.live.addenda();
-        let outcome =
-            self.live.with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records), addenda));
+        let outcome = self.live.with_log(|log| {
+            outcome_of(self.progress(), log.facts().iter().chain(&records), addenda, Some(settled))
+        });
         conclude(&self.live, &self.session, self.progress().messages());
-        self.live.close(records, outcome);
+        self.live.close(records, outcome, settled);
         self.live.hit("driver: settled");
         Ok(())
     }
@@ -123,7 +126,7 @@ impl Driver {
             let _ = progress.apply(&event);
         }
         let addenda = self.live.addenda();
-        let mut outcome = self.live.with_log(|log| outcome_of(progress, log.facts(), addenda));
+        let mut outcome = self.live.with_log(|log| outcome_of(progress, log.facts(), addenda, None));
         outcome.receipt.outcome = Some(Arc::clone(&ending));
         outcome.ending = ending;
         // A run of which nothing is on record has said nothing.
