@@ -44,9 +44,14 @@ impl Instants {
         Pending(self.0.lock().get(run).map(|at| (run.clone(), *at)).into_iter().collect())
     }
 
-    /// Some of them, to be written now.
+    /// Those that are written with the next commit.
     pub(crate) fn next(&self) -> Vec<(RunId, Stamp)> {
-        self.0.lock().iter().take(MOST).map(|(run, at)| (run.clone(), *at)).collect()
+        self.first(MOST)
+    }
+
+    /// As many of them.
+    pub(crate) fn first(&self, most: usize) -> Vec<(RunId, Stamp)> {
+        self.0.lock().iter().take(most).map(|(run, at)| (run.clone(), *at)).collect()
     }
 
     /// These stand in the file.

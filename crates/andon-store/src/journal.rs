@@ -247,6 +247,22 @@ impl Journal for SqliteJournal {
         }
     }
 
+    fn keep_all(&self) -> BoxFuture<()> {
+        let instants = self.writing.as_ref().map(|writing| Arc::clone(&writing.instants)).unwrap_or_default();
+        if instants.is_empty() {
+            return Box::pin(std::future::ready(()));
+        }
+        let all = instants.first(usize::MAX);
+        let given = all.clone();
+        let kept = self.change(move |store| Ok(store.keep_settled(&given)?), false);
+        Box::pin(async move {
+            // What could not be written is not on record, and is told as that.
+            if kept.await.is_ok() {
+                instants.written(&all);
+            }
+        })
+    }
+
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         let run = run.clone();
         let pending = self.writing.as_ref().map(|writing| writing.instants.pending_of(&run)).unwrap_or_default();

@@ -34,7 +34,10 @@ pub(crate) enum Taken<T> {
 
 impl<T> Line<T> {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(State { jobs: VecDeque::new(), closed: false, asleep: false, nudged: false }), news: Condvar::new() }
+        Self {
+            state: Mutex::new(State { jobs: VecDeque::new(), closed: false, asleep: false, nudged: false }),
+            news: Condvar::new(),
+        }
     }
 
     /// Puts a job at the end; gives it back if the line is closed.

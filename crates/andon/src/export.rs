@@ -25,8 +25,15 @@ const MAX_EPOCH: Epoch = 1_000_000;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
 enum Line {
-    Session { v: u16, session: SessionKey, created_at: Wall, state: StateMap },
-    Kept { kept: Kept },
+    Session {
+        v: u16,
+        session: SessionKey,
+        created_at: Wall,
+        state: StateMap,
+    },
+    Kept {
+        kept: Kept,
+    },
     Run {
         run: RunId,
         epoch: Epoch,
@@ -34,11 +41,21 @@ enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settled_at: Option<Stamp>,
     },
-    Fact { fact: Arc<Record> },
-    Lump { lump: Arc<Lump> },
-    Addendum { addendum: Addendum },
-    Request { request: Arc<CancelRequest> },
-    End { lines: usize },
+    Fact {
+        fact: Arc<Record>,
+    },
+    Lump {
+        lump: Arc<Lump>,
+    },
+    Addendum {
+        addendum: Addendum,
+    },
+    Request {
+        request: Arc<CancelRequest>,
+    },
+    End {
+        lines: usize,
+    },
 }
 
 /// Why a session was not taken in. Nothing of it was.

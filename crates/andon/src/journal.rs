@@ -37,6 +37,12 @@ pub trait Journal: Send + Sync + 'static {
     /// and reads tell it at once. Only the first is kept, and only of a run that has settled.
     fn keep_settled(&self, run: &RunId, at: Stamp);
 
+    /// Waits until every instant that was taken is written: a program that is about to leave asks for it. One that keeps them
+    /// at once has nothing to wait for.
+    fn keep_all(&self) -> BoxFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// All that is durable of a run; nothing if it is unknown.
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>>;
 

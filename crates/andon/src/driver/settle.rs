@@ -99,9 +99,9 @@ impl Driver {
         self.live.runtime.journal.keep_settled(&self.live.id, settled);
         // What was learnt by now of calls that were given up is part of it.
         let addenda = self.live.addenda();
-        let outcome = self.live.with_log(|log| {
-            outcome_of(self.progress(), log.facts().iter().chain(&records), addenda, Some(settled))
-        });
+        let outcome = self
+            .live
+            .with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records), addenda, Some(settled)));
         conclude(&self.live, &self.session, self.progress().messages());
         self.live.close(records, outcome, settled);
         self.live.hit("driver: settled");
