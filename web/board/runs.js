@@ -143,7 +143,8 @@ async function page(list) {
 function line(list, run) {
   const to = `#/run/${part(run.run_id)}`;
   const others = (name, text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, text));
-  const ended = run.settled_at ? span(Date.parse(run.settled_at) - Date.parse(run.accepted_at)) : "not settled";
+  const end = run.settled_at ?? run.ended_at;
+  const ended = end ? span(Date.parse(end) - Date.parse(run.accepted_at)) : "not settled";
   const how = { class: "state", "data-state": run.state, "data-outcome": run.outcome?.kind, title: run.outcome?.message };
   const figures = (name) => h("td", { class: "number", "data-column": name }, "…");
   const cells = { tokens: figures("tokens in / out"), cost: figures("cost") };

@@ -71,6 +71,7 @@ export class Answer {
   /** Takes what was learnt after the end. */
   learn(receipt) {
     learn(this.run, receipt);
+    if (this.hasEnd) this.drawEnd();
     this.draw();
   }
 
@@ -195,7 +196,7 @@ function stepWords({ openCalls, answerFrom }) {
   return answerFrom === null || openCalls.length ? "Working…" : "Waiting for the model…";
 }
 
-function endWords({ outcome, requests, stopTook, startedAt, parts, isTextLost }) {
+function endWords({ outcome, requests, quietTook, settledTook, startedAt, parts, isTextLost }) {
   if (outcome.kind === "failed") return `It failed: ${outcome.message}`;
   const kept = isTextLost ? "What was on record is kept; the last words that were shown were not." : "What was shown is kept.";
   if (outcome.kind === "lost") return `Lost: the server went down in the middle of this. ${kept}`;
@@ -205,7 +206,10 @@ function endWords({ outcome, requests, stopTook, startedAt, parts, isTextLost })
   const who = isAsked && by ? ` by ${by}` : "";
   const why = isAsked ? "" : `: ${REASON[outcome.reason] ?? outcome.reason}`;
   const where = parts.length ? `Stopped here${who}` : `Stopped${who} before it ${startedAt ? "had said anything" : "began"}`;
-  return `${where}${why}${stopTook === null ? "" : `, ${span(stopTook)} after it was asked`}${isTextLost ? `. ${kept}` : ""}`;
+  // The receipt alone knows when it was on disk: the last event was written before that.
+  const disk = settledTook === null ? "" : `, settled on disk after ${span(settledTook)}`;
+  const took = quietTook === null ? "" : `, quiet ${span(quietTook)} after it was asked${disk}`;
+  return `${where}${why}${took}${isTextLost ? `. ${kept}` : ""}`;
 }
 
 const COMPLETED = {

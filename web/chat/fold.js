@@ -18,7 +18,7 @@ export const OUTPUT_KEPT = 200_000;
 export function newRun(id) {
   return {
     id, state: "queued", prompt: null, session: null, acceptedAt: null, startedAt: null, settledAt: null, model: null,
-    parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, stopTook: null,
+    parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, quietTook: null, settledTook: null,
     /** Where the parts of the answer in progress begin, if there is one. */
     answerFrom: null,
     /** The calls that are not over: of thousands that a run may have made, a few. */
@@ -108,18 +108,20 @@ const TAKE = {
     withCall(run, call, (part) => { part.requests = [...part.requests, request]; });
   },
   cancel_requested(run, { request, epoch }) { run.requests = [...run.requests, { ...request, epoch }]; },
-  run_quieted(run) { run.isQuiet = true; },
+  run_quieted(run, { at, epoch }) {
+    run.isQuiet = true;
+    const first = run.requests.find(({ force }) => force !== "after_turn") ?? run.requests[0];
+    run.quietTook = first ? between(first.requested_at, at, first.epoch === epoch) : null;
+  },
   grace_ended(run, { calls }) {
     for (const call of calls) withCall(run, call, (part) => { part.isGraceOver = true; });
   },
-  run_settled(run, { outcome, at, epoch }, now) {
+  run_settled(run, { outcome, at }, now) {
     // What was shown of an answer and is nowhere on record went down with the server.
     if (outcome.kind === "lost" && run.answerFrom !== null) run.parts = run.parts.slice(0, run.answerFrom);
     closeAnswer(run, now);
     run.outcome = outcome;
     run.settledAt = at.wall;
-    const first = run.requests.find(({ force }) => force !== "after_turn") ?? run.requests[0];
-    run.stopTook = first ? between(first.requested_at, at, first.epoch === epoch) : null;
   },
 };
 
@@ -267,6 +269,8 @@ export function learn(run, receipt) {
   for (const { call, verdict } of receipt.calls ?? []) {
     if (verdict === "late") withCall(run, call, (part) => { part.verdict = "late"; });
   }
+  const us = receipt.took?.settled_us ?? null;
+  if (us !== null) run.settledTook = us / 1000;
   return run;
 }
 

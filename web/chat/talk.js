@@ -155,8 +155,9 @@ export class Talk {
   }
 
   settled(answer) {
-    // A tool that went on after the run may have ended since.
-    if (callsOf(answer.run).some(({ verdict }) => verdict === "leaked" || verdict === "detached")) {
+    // A tool that went on after the run may have ended since. And when a stop was on disk is in the receipt alone.
+    const isStop = answer.wasLive && answer.run.outcome.kind === "cancelled";
+    if (isStop || callsOf(answer.run).some(({ verdict }) => verdict === "leaked" || verdict === "detached")) {
       get(`/v1/runs/${part(answer.id)}/receipt`, { signal: this.signal }).then((receipt) => answer.learn(receipt), () => {});
     }
     if (!answer.wasLive) return;

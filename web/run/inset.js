@@ -25,7 +25,7 @@ export function stopInset() {
       element.hidden = found[0]?.name !== "requested";
       if (element.hidden) return;
       asked = found[0].at;
-      const last = trace.isSettled ? found.at(-1).at : now;
+      const last = trace.isSettled ? Math.max(found.at(-1).at, trace.latest) : now;
       const length = Math.max(last - found[0].at, 0.001);
       chart.draw(trace, { from: found[0].at - length * 0.06, to: last + length * 0.12 }, now);
       const words = found.map(({ name, at }) => `${name} ${at}`).join();

@@ -15,7 +15,7 @@ const PHASES = {
   approval_requested: () => ({ state: "waiting", phase: "waiting" }),
   approval_resolved: running("between"),
   cancel_requested: ({ request }) => ({ state: "cancelling", force: request.force }),
-  run_settled: ({ outcome, at }) => ({ state: "settled", outcome, settled_at: at.wall }),
+  run_settled: ({ outcome, at }) => ({ state: "settled", outcome, ended_at: at.wall }),
 };
 
 /**

@@ -16,19 +16,30 @@ export function instantsOf(receipt) {
     ["delivered", receipt.delivered_at, took.delivered_us],
     ["quiet", receipt.quiet_at, took.quiet_us],
     ["settled", receipt.settled_at, took.settled_us],
-  ].filter(([, wall]) => wall);
+  ].filter(([name, wall]) => wall || (name === "settled" && receipt.outcome));
   const hasStop = Boolean(receipt.requested_at);
   const head = ["Instant", "At", hasStop && "Since requested", hasStop && "Since the one before"].filter(Boolean);
   return [
     h("div", { class: "scroll" }, h("table", { class: "lines when" }, h("caption", { class: "unseen" }, "The instants of the run"),
       h("thead", null, h("tr", null, head.map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", null, rows.map((row, index) => line(row, rows[index - 1], hasStop))))),
+      h("tbody", null, rows.map((row, index) => line(row, rows[index - 1], hasStop, receipt.on_disk))))),
     hasStop ? bar(rows.slice(1)) : null,
   ];
 }
 
-function line([name, wall, us], before, hasStop) {
-  return h("tr", { "data-instant": name }, h("th", { scope: "row" }, name),
+/** What each is. */
+const WHAT = {
+  requested: "the stop was asked for", delivered: "the run heard of it", quiet: "nothing is accepted or started any more",
+  settled: "all is at rest, and the outcome is on disk",
+};
+
+function line([name, wall, us], before, hasStop, isOnDisk) {
+  const head = h("th", { scope: "row", title: WHAT[name] }, name);
+  if (!wall) {
+    const words = isOnDisk ? "on disk; the instant is not on record" : "not on disk";
+    return h("tr", { "data-instant": name }, head, h("td", { colspan: hasStop ? 3 : 1 }, words));
+  }
+  return h("tr", { "data-instant": name }, head,
     h("td", { class: "number" }, h("time", { datetime: wall, title: wall }, exactTime(wall))),
     hasStop && h("td", { class: "number" }, name === "accepted" ? "" : name === "requested" ? "0" : spanUs(us)),
     hasStop && h("td", { class: "number" }, step([name, wall, us], before)));
@@ -44,7 +55,7 @@ function step([, wall, us], before) {
 
 /** Requested to settled, to scale. */
 function bar(rows) {
-  const known = rows.filter(([, , us]) => us !== null);
+  const known = rows.filter(([, , us]) => us !== null && us !== undefined);
   const total = known.at(-1)?.[2];
   if (!total) return null;
   const x = (us) => (us / total) * WIDTH;

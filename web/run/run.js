@@ -72,7 +72,8 @@ function page(place, run, wanted, signal) {
   // The server's clock says how old an open run is; the latest event knows better if that is later.
   const now = () => {
     if (trace.isSettled) return trace.latest;
-    return run.settled_at ? Date.parse(run.settled_at) - began : Math.max(serverNow() - began, trace.latest);
+    const ended = run.settled_at ?? run.ended_at;
+    return ended ? Date.parse(ended) - began : Math.max(serverNow() - began, trace.latest);
   };
   const head = runHead(run, { now, signal });
   const list = events(log, { toolOf: (call) => trace.toolOf(call), onChoose: (seq) => remember(run.run_id, seq), signal });
@@ -99,7 +100,12 @@ function page(place, run, wanted, signal) {
   setTimeout(show, PATIENCE);
   document.title = `${run.title.slice(0, 60)} · Andon`;
   signal.addEventListener("abort", () => { document.title = "Andon"; }, { once: true });
-  const books = account(run.run_id, (receipt) => fill(used, usageTable(receipt)), signal);
+  const books = account(run.run_id, (receipt) => {
+    fill(used, usageTable(receipt));
+    trace.learn(receipt);
+    chart.changed();
+    if (receipt.settled_at) head.changed({ settled_at: receipt.settled_at });
+  }, signal);
   books.first.catch((error) => { if (!signal.aborted) fill(used, h("p", { class: "problem" }, error.message)); });
   feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick, show }, signal);
 }

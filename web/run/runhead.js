@@ -41,7 +41,8 @@ export function runHead(run, { now, signal }) {
     set(state, "data-outcome", view.run.outcome?.kind);
     write(state, doing(view.run));
     write(took, span(now()));
-    const { accepted_at: from, settled_at: to } = view.run;
+    const { accepted_at: from, settled_at: settled, ended_at: ended } = view.run;
+    const to = settled ?? ended;
     fill(times, time(from, dayAndTime(from)), to ? [" – ", time(to, timeOfDay(to))] : null);
     outcome.hidden = !isSettled;
     write(outcome, isSettled ? `${sentence(ending(view.run.outcome))}.` : "");

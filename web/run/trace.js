@@ -3,7 +3,8 @@
 // 1. Whatever began and has not ended is an open bar (`to` is null). Nothing is drawn as ended before its fact is there.
 // 2. Bars of one group that overlap are in lanes of their own, up to `LANES`; what would need more shares the last one, and
 //    `crowded` counts it.
-// 3. The marks are the four instants of a stop, and what else was asked for on the way.
+// 3. The marks are the four instants of a stop, and what else was asked for on the way. The run's last event was made before it
+//    was on disk, so when the run settled is in its receipt alone.
 
 import { Instants } from "../instants.js";
 
@@ -25,12 +26,14 @@ export class Trace {
   bars = 0;
   crowded = 0;
   isSettled = false;
+  #end = null;
+  #settled = null;
   #busy = { waits: [], model: [], tools: [] };
   #open = new Map();
   #tools = new Map();
 
   /** The last instant that is known. */
-  get latest() { return this.clock.latest; }
+  get latest() { return Math.max(this.clock.latest, this.#settled?.at ?? 0); }
 
   /** The name of a tool call. */
   toolOf(call) { return this.#tools.get(call) ?? call; }
@@ -74,7 +77,27 @@ export class Trace {
     this.marks.push({ name, at, seq: record.seq, isMain, detail });
   }
 
-  learn(message) {
+  /** The run's last event. */
+  finish(record, at) {
+    this.isSettled = true;
+    this.#end = { record, at };
+    this.#markEnd();
+  }
+
+  /** What the receipt says of when the run settled. */
+  learn({ settled_at: settled, on_disk: isOnDisk, run_us: us }) {
+    this.#settled = isOnDisk ? { at: settled ? us / 1000 : null } : null;
+    this.#markEnd();
+  }
+
+  #markEnd() {
+    if (!this.#end || !this.#settled || this.marks.some(({ name }) => name === "settled" || name === "ended")) return;
+    const { record, at } = this.#end;
+    if (this.#settled.at === null) this.mark("ended", at, record, true, "settled on disk; the instant is not on record");
+    else this.mark("settled", this.#settled.at, record, true, "the outcome is on disk");
+  }
+
+  meet(message) {
     for (const part of message.parts) if (part.type === "tool_call") this.#tools.set(part.id, part.name);
   }
 
@@ -105,7 +128,7 @@ const FOLD = {
   model_started: (trace, record, at) => {
     trace.begin("model", `model ${record.call}`, record.model, record, at, { detail: `model call ${record.call}` });
   },
-  message: (trace, record) => trace.learn(record.message),
+  message: (trace, record) => trace.meet(record.message),
   model_finished: (trace, record, at) => {
     const first = record.first_piece_us === null ? undefined : record.first_piece_us / 1000;
     trace.end(`model ${record.call}`, at, record.end.how, { first });
@@ -140,8 +163,5 @@ const FOLD = {
   },
   run_quieted: (trace, record, at) => trace.mark("quiet", at, record, true),
   grace_ended: (trace, record, at) => trace.mark("grace over", at, record, false),
-  run_settled: (trace, record, at) => {
-    trace.mark("settled", at, record, true);
-    trace.isSettled = true;
-  },
+  run_settled: (trace, record, at) => trace.finish(record, at),
 };

@@ -352,7 +352,8 @@ const seed = Number(arguments[0]) || 20_261;
     for (const it of whole) states.push(fold(run, it).state);
     says("running", states[whole.findIndex(({ type }) => type === "tool_started")]);
     says(["cancelling", "cancelling", "cancelling", "cancelling", "settled"], states.slice(-5));
-    says([410, "graceful"], [run.stopTook, forceOf(run)]);
+    says([310, null, "graceful"], [run.quietTook, run.settledTook, forceOf(run)]);
+    says(456.789, learn(run, { calls: [], took: { settled_us: 456789 } }).settledTook);
   });
   test("a stop that waits for the turn's end is no stopping yet", () => {
     const run = folded([...begin, item(4, "cancel_requested", { request: request(390, "after_turn") })]);
@@ -360,9 +361,9 @@ const seed = Number(arguments[0]) || 20_261;
     fold(run, item(5, "cancel_requested", { request: request(395, "now") }));
     says(["cancelling", "now"], [run.state, forceOf(run)]);
   });
-  test("a stop that another process settled is measured by the clocks on the wall", () => {
-    const settled = { ...item(9, "run_settled", { outcome: { kind: "cancelled", reason: "requested" } }, 2), at: { wall: stamp(2000).wall, mono_us: 5 } };
-    says(1500, folded([...begin, item(4, "cancel_requested", { request: request(500) }), settled]).stopTook);
+  test("a stop that another process brought to rest is measured by the clocks on the wall", () => {
+    const quiet = { ...item(9, "run_quieted", {}, 2), at: { wall: stamp(2000).wall, mono_us: 5 } };
+    says(1500, folded([...begin, item(4, "cancel_requested", { request: request(500) }), quiet]).quietTook);
   });
   test("each verdict is kept as it was told", () => {
     const calls = ["finished", "cut", "unknown", "never_started", "leaked", "detached", "panicked"];

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::{CancelRequest, Force, Reason};
-use crate::event::{Addendum, Entry, Event, Record, Refusal};
+use crate::event::{Addendum, Event, Record, Refusal};
 use crate::id::{CallId, RunId, SessionKey};
 use crate::outcome::Ending;
 use crate::progress::Phase;
-use crate::time::Wall;
+use crate::time::{Stamp, Wall};
 use crate::usage::{Awaited, Used};
 
 use fold::{Fold, Instant};
@@ -119,7 +119,7 @@ pub struct Took {
     pub delivered_us: Option<u64>,
     /// Until nothing was accepted or started any more.
     pub quiet_us: Option<u64>,
-    /// Until all was at rest.
+    /// Until all was at rest and the outcome on disk. Unknown, too, where that instant is not on record.
     pub settled_us: Option<u64>,
 }
 
@@ -143,11 +143,16 @@ pub struct Receipt {
     pub delivered_at: Option<Wall>,
     /// When nothing was accepted or started any more.
     pub quiet_at: Option<Wall>,
-    /// When all was at rest.
+    /// When all was at rest and the outcome on disk. It is measured behind the commit and kept without a sync of its own, so a
+    /// crash just after the end can lose it: then there is none, and `on_disk` says that the run has settled all the same.
     pub settled_at: Option<Wall>,
+    /// Whether the outcome is on disk. It is not while the run has none, and where the journal failed under the run.
+    #[serde(default)]
+    pub on_disk: bool,
     /// How long the stop took.
     pub took: Took,
-    /// How long the run took in all, in microseconds; by wall time if it had more than one owner.
+    /// How long the run took until it had settled, in microseconds; until its last event if that instant is not on record;
+    /// by wall time if it had more than one owner.
     pub run_us: u64,
     /// Why it was stopped.
     pub reason: Option<Reason>,
@@ -191,6 +196,7 @@ impl Receipt {
             delivered_at: None,
             quiet_at: None,
             settled_at: None,
+            on_disk: false,
             took: Took::default(),
             run_us: 0,
             reason: None,
@@ -209,12 +215,13 @@ impl Receipt {
         }
     }
 
-    /// Folds a run's receipt from its journal.
+    /// Folds a run's receipt from its journal. `settled` is when its last event was durable, by the clock of who wrote that.
     ///
     /// Returns nothing if the journal does not begin with `run_accepted`.
     pub fn fold<'a>(
         records: impl IntoIterator<Item = &'a Arc<Record>>,
         addenda: impl IntoIterator<Item = Addendum>,
+        settled: Option<Stamp>,
     ) -> Option<Self> {
         let mut records = records.into_iter();
         let first = records.next()?;
@@ -226,18 +233,6 @@ impl Receipt {
         for addendum in addenda {
             fold.addendum(addendum);
         }
-        Some(fold.finish())
-    }
-
-    /// Folds a run's receipt from journal entries.
-    pub fn fold_entries<'a>(
-        entries: impl IntoIterator<Item = &'a Entry>,
-        addenda: impl IntoIterator<Item = Addendum>,
-    ) -> Option<Self> {
-        let records = entries.into_iter().filter_map(|entry| match entry {
-            Entry::Fact(record) => Some(record),
-            Entry::Lump(_) => None,
-        });
-        Self::fold(records, addenda)
+        Some(fold.finish(settled))
     }
 }

@@ -266,7 +266,7 @@ fn an_addendum_comes_back_with_its_version_and_word() {
 fn a_receipt_comes_back_with_its_version() {
     let records: Vec<_> = events().into_iter().map(|event| Arc::new(record(event))).collect();
     let what = Learnt::LateResult { call: id("a"), result: result(), remains: None };
-    let receipt = Receipt::fold(&records, [Addendum { v: FORMAT_VERSION, number: 1, at: AT, what }]).unwrap();
+    let receipt = Receipt::fold(&records, [Addendum { v: FORMAT_VERSION, number: 1, at: AT, what }], Some(AT)).unwrap();
     let json = round_trip(&receipt);
     assert_eq!([&json["v"], &json["revision"]], [&json!(1), &json!(1)]);
     assert_eq!(json["usage"]["billed"]["output"]["value"], json!(null), "unknown is never written as 0");

@@ -25,6 +25,9 @@ fn records(events: impl IntoIterator<Item = Event>) -> Vec<Arc<Record>> {
     facts.collect()
 }
 
+/// When the last event of [`stopped_run`] was on disk: 6 ms after its own time.
+const DURABLE: Stamp = Stamp { wall: Wall(1_000_006_013), mono_us: 7_300 };
+
 /// The model asks for two tools; somebody pulls while one runs; that one is left behind, the other never starts.
 fn stopped_run() -> Vec<Arc<Record>> {
     let pull = CancelRequest {
@@ -89,9 +92,10 @@ fn expected() -> Receipt {
         requested_at: Some(Wall(1_000_000_000)),
         delivered_at: Some(Wall(1_000_000_007)),
         quiet_at: Some(Wall(1_000_000_010)),
-        settled_at: Some(Wall(1_000_000_013)),
-        took: Took { delivered_us: Some(20), quiet_us: Some(500), settled_us: Some(800) },
-        run_us: 1200,
+        settled_at: Some(DURABLE.wall),
+        on_disk: true,
+        took: Took { delivered_us: Some(20), quiet_us: Some(500), settled_us: Some(6_800) },
+        run_us: 7_200,
         reason: Some(Reason::Requested),
         by: pull.by.clone(),
         note: pull.note.clone(),
@@ -110,7 +114,23 @@ fn expected() -> Receipt {
 
 #[test]
 fn a_receipt_says_who_why_when_and_what_became_of_each_call() {
-    assert_eq!(Receipt::fold(&stopped_run(), []), Some(expected()));
+    assert_eq!(Receipt::fold(&stopped_run(), [], Some(DURABLE)), Some(expected()));
+}
+
+#[test]
+fn a_run_whose_settling_nobody_has_measured_is_on_disk_and_has_no_such_instant() {
+    let took = Took { settled_us: None, ..expected().took };
+    let expected = Receipt { settled_at: None, took, run_us: 1_200, ..expected() };
+    assert_eq!(Receipt::fold(&stopped_run(), [], None), Some(expected));
+}
+
+#[test]
+fn a_run_without_an_end_is_not_on_disk_whatever_instant_is_told() {
+    let mut records = stopped_run();
+    records.pop();
+    let receipt = Receipt::fold(&records, [], Some(DURABLE)).unwrap();
+    assert_eq!((receipt.on_disk, receipt.settled_at, receipt.took.settled_us), (false, None, None));
+    assert_eq!(receipt.run_us, 1_100, "until its latest event");
 }
 
 #[test]
@@ -125,13 +145,13 @@ fn what_is_learnt_later_is_folded_in_and_counted() {
     expected.leaked.clear();
     (expected.model_calls[0].usage, expected.usage) = (better, better);
     (expected.revision, expected.addenda) = (2, addenda.to_vec());
-    assert_eq!(Receipt::fold(&stopped_run(), addenda), Some(expected));
+    assert_eq!(Receipt::fold(&stopped_run(), addenda, Some(DURABLE)), Some(expected));
 }
 
 #[test]
 fn a_journal_without_a_beginning_has_no_receipt() {
-    assert_eq!(Receipt::fold(&[], []), None);
-    assert_eq!(Receipt::fold(&stopped_run()[1..], []), None);
+    assert_eq!(Receipt::fold(&[], [], None), None);
+    assert_eq!(Receipt::fold(&stopped_run()[1..], [], None), None);
 }
 
 /// A journal whose events behind the first `length` were written by the next owner, whose clock began anew.
@@ -162,10 +182,12 @@ fn the_receipt_of_a_recovered_run_measures_no_time_across_two_processes() {
         Event::RunQuieted,
         settled(cancelled()),
     ];
-    let receipt = Receipt::fold(&with_next_owner(10, events), []).unwrap();
+    let durable = Stamp { wall: Wall(1_000_065_000), mono_us: 60_005_000 };
+    let receipt = Receipt::fold(&with_next_owner(10, events), [], Some(durable)).unwrap();
+    assert_eq!(receipt.settled_at, Some(durable.wall));
     assert_eq!(receipt.took, Took { delivered_us: Some(0), quiet_us: None, settled_us: None });
     assert_eq!(receipt.model_calls.iter().map(|call| call.took_us).collect::<Vec<_>>(), [Some(300), None]);
-    assert_eq!(receipt.run_us, 60_002, "wall time");
+    assert_eq!(receipt.run_us, 64_999, "wall time");
 }
 
 #[test]
@@ -185,7 +207,7 @@ fn a_tool_that_a_dead_process_ran_took_nobody_knows_how_long() {
             state: None,
         },
     ];
-    let receipt = Receipt::fold(&with_next_owner(6, events), []).unwrap();
+    let receipt = Receipt::fold(&with_next_owner(6, events), [], None).unwrap();
     let account = CallAccount::new(id("a"), "look", Verdict::Unknown);
     assert_eq!(receipt.calls, [account]);
 }
@@ -193,7 +215,7 @@ fn a_tool_that_a_dead_process_ran_took_nobody_knows_how_long() {
 #[test]
 fn a_softer_request_behind_a_harder_one_leaves_the_force_in_the_receipt() {
     let records = records([cancel_requested(Force::Now), cancel_requested(Force::AfterTurn)]);
-    assert_eq!(Receipt::fold(&records, []).unwrap().force, Some(Force::Now));
+    assert_eq!(Receipt::fold(&records, [], None).unwrap().force, Some(Force::Now));
 }
 
 #[test]
@@ -206,12 +228,12 @@ fn the_time_to_the_first_piece_is_that_of_the_first_call_that_had_one() {
     let calls = [model_started(1), failed(1), model_started(2), answered(2, Some(7))];
     let later = [model_started(3), answered(3, Some(9))];
     let records = records([Event::RunStarted].into_iter().chain(calls).chain(later));
-    assert_eq!(Receipt::fold(&records, []).unwrap().first_piece_us, Some(7));
+    assert_eq!(Receipt::fold(&records, [], None).unwrap().first_piece_us, Some(7));
 }
 
 #[test]
 fn a_receipt_of_which_nothing_is_known_says_only_whose_it_is() {
     let unknown = Receipt::unknown(&accepted().run, &session());
-    let folded = Receipt::fold(&records([]), []).unwrap();
+    let folded = Receipt::fold(&records([]), [], None).unwrap();
     assert_eq!(Receipt { accepted_at: unknown.accepted_at, ..folded }, unknown);
 }

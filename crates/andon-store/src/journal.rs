@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
+use crate::instants::{Instants, Pending};
 use crate::line::Line;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
@@ -39,6 +40,7 @@ pub struct SqliteJournal {
 struct Writing {
     line: Arc<Line<Job>>,
     trouble: Arc<Trouble>,
+    instants: Arc<Instants>,
     thread: Option<JoinHandle<()>>,
     lock: Mutex<Lock>,
 }
@@ -54,12 +56,14 @@ impl SqliteJournal {
         let Opened { path, writer, readers, lock } = open::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
-        let line = Arc::new(Line::new());
-        let trouble = Arc::new(Trouble::default());
+        let (line, instants, trouble) =
+            (Arc::new(Line::new()), Arc::new(Instants::default()), Arc::new(Trouble::default()));
         let writer = Writer {
             store,
             line: Arc::clone(&line),
             trouble: Arc::clone(&trouble),
+            instants: Arc::clone(&instants),
+            rested: true,
             probe: options.probe.clone(),
             planted: options.planted,
             checkpointed: 0,
@@ -68,7 +72,7 @@ impl SqliteJournal {
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
-        let writing = Writing { line, trouble, thread, lock: Mutex::new(lock) };
+        let writing = Writing { line, trouble, instants, thread, lock: Mutex::new(lock) };
         Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
 
@@ -133,6 +137,11 @@ impl SqliteJournal {
 
     pub(crate) fn readers(&self) -> &Readers {
         &self.readers
+    }
+
+    /// When runs settled, as far as that is not in the file: asked for before the file is read.
+    pub(crate) fn pending(&self) -> Pending {
+        self.writing.as_ref().map(|writing| writing.instants.pending()).unwrap_or_default()
     }
 }
 
@@ -234,9 +243,38 @@ impl Journal for SqliteJournal {
         self.note(move |store| store.append_addendum(&run, at, &what))
     }
 
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        if let Some(writing) = &self.writing {
+            writing.instants.take(run, at);
+            writing.line.nudge();
+        }
+    }
+
+    fn keep_all(&self) -> BoxFuture<()> {
+        let instants = self.writing.as_ref().map(|writing| Arc::clone(&writing.instants)).unwrap_or_default();
+        if instants.is_empty() {
+            return Box::pin(std::future::ready(()));
+        }
+        let all = instants.first(usize::MAX);
+        let given = all.clone();
+        let kept = self.change(move |store| Ok(store.keep_settled(&given)?), false);
+        Box::pin(async move {
+            // What could not be written is not on record, and is told as that.
+            if kept.await.is_ok() {
+                instants.written(&all);
+            }
+        })
+    }
+
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         let run = run.clone();
-        self.readers.ask(move |connection| rows::run(connection, &run))
+        let pending = self.writing.as_ref().map(|writing| writing.instants.pending_of(&run)).unwrap_or_default();
+        self.readers.ask(move |connection| {
+            Ok(rows::run(connection, &run)?.map(|mut stored| {
+                pending.add_to(&run, &mut stored);
+                stored
+            }))
+        })
     }
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {

@@ -21,6 +21,7 @@
 
 mod encode;
 pub mod fault;
+mod instants;
 mod journal;
 mod line;
 mod open;

@@ -16,6 +16,9 @@ pub(crate) struct Line<T> {
 struct State<T> {
     jobs: VecDeque<T>,
     closed: bool,
+    /// The thread waits for as long as it takes.
+    asleep: bool,
+    nudged: bool,
 }
 
 /// What was taken from a line.
@@ -23,7 +26,7 @@ struct State<T> {
 pub(crate) enum Taken<T> {
     /// These jobs.
     Jobs(Vec<T>),
-    /// Nothing came in time.
+    /// Nothing came in time, or the thread was nudged.
     Nothing,
     /// Nothing, and nothing will come: the line is closed and empty.
     Closed,
@@ -31,7 +34,10 @@ pub(crate) enum Taken<T> {
 
 impl<T> Line<T> {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(State { jobs: VecDeque::new(), closed: false }), news: Condvar::new() }
+        Self {
+            state: Mutex::new(State { jobs: VecDeque::new(), closed: false, asleep: false, nudged: false }),
+            news: Condvar::new(),
+        }
     }
 
     /// Puts a job at the end; gives it back if the line is closed.
@@ -68,8 +74,15 @@ impl<T> Line<T> {
             if state.closed {
                 return Taken::Closed;
             }
+            if std::mem::take(&mut state.nudged) {
+                return Taken::Nothing;
+            }
             match patience {
-                None => self.news.wait(&mut state),
+                None => {
+                    state.asleep = true;
+                    self.news.wait(&mut state);
+                    state.asleep = false;
+                }
                 Some(patience) if self.news.wait_for(&mut state, patience).timed_out() => return Taken::Nothing,
                 Some(_) => {}
             }
@@ -86,6 +99,16 @@ impl<T> Line<T> {
     /// Whether it takes no more jobs.
     pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().closed
+    }
+
+    /// Lets [`take`](Self::take) return if it would wait for as long as it takes. One that has patience comes to it anyway.
+    pub(crate) fn nudge(&self) {
+        let mut state = self.state.lock();
+        if state.asleep {
+            state.nudged = true;
+            drop(state);
+            self.news.notify_one();
+        }
     }
 
     /// Takes no more jobs.
@@ -113,5 +136,20 @@ mod tests {
         assert_eq!(line.push(1), Err(1));
         assert_eq!(take(), Taken::Jobs(vec![1]), "what stood in it is done");
         assert_eq!(take(), Taken::Closed);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_is_nudged_once_and_one_that_is_awake_is_not() {
+        let line: std::sync::Arc<Line<u8>> = std::sync::Arc::new(Line::new());
+        line.nudge();
+        let other = std::sync::Arc::clone(&line);
+        let thread = std::thread::spawn(move || other.take(1, |_| 1, None));
+        while !line.state.lock().asleep {
+            std::thread::yield_now();
+        }
+        line.nudge();
+        assert_eq!(thread.join().unwrap(), Taken::Nothing);
+        line.push(1).unwrap();
+        assert_eq!(line.take(1, |_| 1, None), Taken::Jobs(vec![1]));
     }
 }

@@ -475,6 +475,20 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_an_older_file_does_not_say_when_it_was_durable() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut connection) = database(folder.path());
+        bring_up_to_date(&path, &mut connection, &MIGRATIONS[..3]).unwrap();
+        connection.execute_batch(A_RUN).unwrap();
+        connection.execute_batch("UPDATE runs SET settled = 1, settled_at = 7").unwrap();
+        bring_up_to_date(&path, &mut connection, &MIGRATIONS).unwrap();
+        let columns = "SELECT settled_at, durable_at, durable_mono_us FROM runs";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let read: (i64, Option<i64>, Option<i64>) = connection.query_row(columns, [], row).unwrap();
+        assert_eq!(read, (7, None, None));
+    }
+
+    #[test]
     fn a_change_that_fails_leaves_the_older_file_as_it_was_and_can_be_tried_again() {
         let folder = tempfile::tempdir().unwrap();
         let (path, mut connection) = database(folder.path());

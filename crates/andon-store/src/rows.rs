@@ -8,7 +8,7 @@ use andon::core::id::{RunId, SessionId, SessionKey};
 use andon::core::message::Message;
 use andon::core::outcome::Ending;
 use andon::core::progress::{Progress, State};
-use andon::core::time::Wall;
+use andon::core::time::{Stamp, Wall};
 use andon::{
     Earlier, Gathering, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored,
 };
@@ -24,10 +24,11 @@ type Read<T> = Result<T, Unread>;
 
 /// All that is stored of a run.
 pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> {
-    let mut query = connection.prepare_cached("SELECT id, epoch FROM runs WHERE run = ?1")?;
-    let found = query.query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let Some((id, epoch)) = found else { return Ok(None) };
-    let mut stored = Stored { epoch, ..Stored::default() };
+    let sql = "SELECT id, epoch, durable_at, durable_mono_us FROM runs WHERE run = ?1";
+    let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, durable(row, 2)?));
+    let found = connection.prepare_cached(sql)?.query_row([run.as_str()], columns).optional()?;
+    let Some((id, epoch, settled_at)) = found else { return Ok(None) };
+    let mut stored = Stored { epoch, settled_at, ..Stored::default() };
     stored.entries = entries(connection, id)?;
     stored.addenda = bodies(connection, "SELECT body FROM addenda WHERE run = ?1 ORDER BY number", id)?;
     stored.requests = bodies(connection, "SELECT body FROM cancel_requests WHERE run = ?1 ORDER BY number", id)?;
@@ -245,6 +246,12 @@ fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {
     Ok(Wall(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default()))
 }
 
+/// When a run's outcome was durable, in two columns.
+fn durable(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Stamp>> {
+    let at: Option<(i64, i64)> = row.get::<_, Option<i64>>(first)?.zip(row.get(first + 1)?);
+    Ok(at.map(|(wall, mono)| Stamp { wall: Wall(wall.unsigned_abs()), mono_us: mono.unsigned_abs() }))
+}
+
 /// No limit is as many as there can be.
 fn limit(limit: Option<usize>) -> i64 {
     limit.map_or(-1, |limit| int(limit as u64))
@@ -286,14 +293,16 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
         if !which.finds([&title, run.as_str(), &session.user, session.session.as_str()]) {
             continue;
         }
-        let settled_at: Option<i64> = row.get(7)?;
-        let ending: Option<Ending> = if settled_at.is_some() { Some(parse(row, 8)?) } else { None };
+        let ended_at: Option<i64> = row.get(7)?;
+        let ending: Option<Ending> = if ended_at.is_some() { Some(parse(row, 8)?) } else { None };
         let state = match ending {
             Some(_) => State::Settled,
             None => state_of(connection, row.get(4)?)?,
         };
-        let settled_at = settled_at.map(|at| Wall(at.unsigned_abs()));
-        runs.push(RunInfo { run, session, state, accepted_at: wall(row, 6)?, settled_at, ending, title });
+        let accepted_at = wall(row, 6)?;
+        let ended_at = ended_at.map(|at| Wall(at.unsigned_abs()));
+        let settled_at = durable(row, 10)?.map(|at| at.wall);
+        runs.push(RunInfo { run, session, state, accepted_at, ended_at, settled_at, ending, title });
     }
     Ok(runs)
 }
@@ -302,7 +311,8 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
 fn runs_asked_for(which: &RunFilter) -> (String, Vec<Bound>) {
     // Only what is asked for stands in the question, so that an index can answer it.
     let mut sql =
-        "SELECT s.tenant, s.app, s.user, s.session, r.id, r.run, r.accepted_at, r.settled_at, r.ending, r.title
+        "SELECT s.tenant, s.app, s.user, s.session, r.id, r.run, r.accepted_at, r.settled_at, r.ending, r.title,
+                r.durable_at, r.durable_mono_us
          FROM runs AS r JOIN sessions AS s ON s.id = r.session WHERE TRUE"
             .to_owned();
     match which.settled {

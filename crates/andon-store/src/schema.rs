@@ -10,13 +10,13 @@ use rusqlite::{Connection, Transaction};
 pub(crate) const APPLICATION_ID: i32 = 0x416e_646e;
 
 /// The version of a file that this program writes.
-pub(crate) const VERSION: i32 = 3;
+pub(crate) const VERSION: i32 = 4;
 
 /// Makes a file of one version one of the next.
 type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// The first makes a version 1 of an empty file, the next a version 2 of that, and so on.
-pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third];
+pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth];
 
 const TABLES: &str = "
 CREATE TABLE sessions (
@@ -130,6 +130,15 @@ fn third(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
             body TEXT NOT NULL,
             PRIMARY KEY (session, kind, name)
         ) STRICT, WITHOUT ROWID;",
+    )
+}
+
+/// When a run's outcome was durable, on both clocks of who wrote it; `settled_at` is the time of its last event. Nothing where
+/// that is not known, as in runs of an older version.
+fn fourth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(
+        "ALTER TABLE runs ADD COLUMN durable_at INTEGER;
+         ALTER TABLE runs ADD COLUMN durable_mono_us INTEGER;",
     )
 }
 

@@ -54,7 +54,8 @@ impl Sessions for SqliteJournal {
     }
 
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
-        self.readers().ask(move |connection| rows::runs(connection, &which))
+        let pending = self.pending();
+        self.readers().ask(move |connection| Ok(pending.add_to_list(rows::runs(connection, &which)?)))
     }
 
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
@@ -63,13 +64,17 @@ impl Sessions for SqliteJournal {
     }
 
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
-        let session = session.clone();
-        self.readers().ask(move |connection| rows::take_copy(connection, &session, None))
+        let (session, pending) = (session.clone(), self.pending());
+        self.readers().ask(move |connection| {
+            Ok(rows::take_copy(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
+        })
     }
 
     fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
-        let (session, kind) = (session.clone(), kind.to_owned());
-        self.readers().ask(move |connection| rows::take_copy(connection, &session, Some(&kind)))
+        let (session, kind, pending) = (session.clone(), kind.to_owned(), self.pending());
+        self.readers().ask(move |connection| {
+            Ok(rows::take_copy(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
+        })
     }
 
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {

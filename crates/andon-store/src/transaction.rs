@@ -327,6 +327,18 @@ impl Store {
         Ok(if changed == 1 { Requested::Recorded } else { Requested::TooLate })
     }
 
+    /// Writes when runs settled: once, and only of those that have.
+    pub(crate) fn keep_settled(&self, instants: &[(RunId, Stamp)]) -> rusqlite::Result<()> {
+        for (run, at) in instants {
+            let mut update = self.connection.prepare_cached(
+                "UPDATE runs SET durable_at = ?2, durable_mono_us = ?3
+                 WHERE run = ?1 AND settled = 1 AND durable_at IS NULL",
+            )?;
+            update.execute(params![run.as_str(), int(at.wall.0), int(at.mono_us)])?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn append_addendum(&mut self, run: &RunId, at: Stamp, what: &Learnt) -> Result<(), Failed> {
         let Some(id) = self.run(run)? else {
             return Err(JournalError::Storage(format!("run {run} is unknown")).into());
@@ -490,6 +502,9 @@ impl Store {
             }
             // What came with it is in the state that moves with the session.
             let id = self.put_batch(encoded)?;
+            if let Some(at) = stored.settled_at {
+                self.keep_settled(&[(run.clone(), at)])?;
+            }
             for addendum in &stored.addenda {
                 self.add_addendum(id, addendum)?;
             }

@@ -10,6 +10,7 @@ use rusqlite::ErrorCode;
 
 use crate::encode::Encoded;
 use crate::fault::{Fault, Planted};
+use crate::instants::Instants;
 use crate::line::{Line, Taken};
 use crate::transaction::{Failed, Store};
 use crate::trouble::Trouble;
@@ -26,14 +27,14 @@ const ERASE: Duration = Duration::from_millis(250);
 /// Up to which size a database is written anew when something was deleted: it takes a tenth of a second.
 const SMALL: i64 = 16 << 20;
 
+/// How long an instant waits for a commit that it can be written with.
+const REST: Duration = Duration::from_millis(50);
+
 /// When to try again.
-const ERASE_AGAIN: Duration = Duration::from_millis(250);
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// How long another program may hold the database before that is told as trouble. The commit is tried again all the same.
-const STALL: Duration = Duration::from_secs(1);
-
-/// How often it is tried whether the disk takes writes again, if nobody wants to write.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+pub(crate) const STALL: Duration = Duration::from_secs(1);
 
 /// Something to be done in a transaction.
 pub(crate) enum Job {
@@ -127,6 +128,9 @@ pub(crate) struct Writer {
     pub(crate) store: Store,
     pub(crate) line: Arc<Line<Job>>,
     pub(crate) trouble: Arc<Trouble>,
+    pub(crate) instants: Arc<Instants>,
+    /// There was nothing to do for a while.
+    pub(crate) rested: bool,
     pub(crate) probe: Option<Arc<dyn Probe>>,
     pub(crate) planted: Planted,
     /// How many pages the file of what was written last had when room was made.
@@ -142,22 +146,34 @@ impl Writer {
         // A patience that cannot be set is the one before it.
         let _ = self.store.connection.busy_timeout(STALL);
         loop {
-            let in_trouble = self.trouble.get().map(|_| LOOK_AGAIN);
-            let patience = self.erasing.then_some(ERASE_AGAIN).or(in_trouble);
-            match self.line.take(MOST, Job::weight, patience) {
+            let is_in_trouble = self.trouble.get().is_some();
+            match self.line.take(MOST, Job::weight, self.patience(is_in_trouble)) {
                 Taken::Jobs(jobs) => {
                     self.commit(jobs);
                     self.make_room();
+                    self.rested = false;
                 }
-                Taken::Nothing if in_trouble.is_some() => self.look_again(),
-                Taken::Nothing => {}
+                Taken::Nothing => {
+                    if is_in_trouble {
+                        self.look_again();
+                    }
+                    self.keep_instants();
+                    self.rested = true;
+                }
                 Taken::Closed => break,
             }
             if self.erasing {
                 self.erase(Duration::ZERO);
             }
         }
+        self.keep_instants();
         self.checkpoint("TRUNCATE");
+    }
+
+    /// How long to wait for jobs: behind a commit the instants of the runs that it has settled are about to come.
+    fn patience(&self, is_in_trouble: bool) -> Option<Duration> {
+        let is_left = self.erasing || is_in_trouble || !self.instants.is_empty();
+        if self.rested { is_left.then_some(AGAIN) } else { Some(REST) }
     }
 
     /// All jobs in one transaction. If one of them breaks a rule of the database, or there is no room for all, each is tried
@@ -232,6 +248,8 @@ impl Writer {
 
     fn transact(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
         self.execute("BEGIN IMMEDIATE")?;
+        let instants = self.instants.next();
+        self.store.keep_settled(&instants)?;
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {
             match job.work(&mut self.store) {
@@ -250,6 +268,7 @@ impl Writer {
         }
         self.hit("store: before commit");
         self.execute("COMMIT")?;
+        self.instants.written(&instants);
         self.hit("store: after commit");
         Ok(results)
     }

@@ -19,7 +19,6 @@ use std::time::Duration;
 use andon::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolEnd};
 use andon::core::id::{CallId, RunId, SessionKey};
 use andon::core::progress::Progress;
-use andon::core::receipt::Receipt;
 use andon::core::usage::{Figure, Usage, Used};
 use andon::{JournalError, Observer, Runtime, Seen, SeenLater, State};
 use metrics::{Counter, Gauge, Histogram};
@@ -100,7 +99,7 @@ impl Figures {
     fn settled(&self, seen: &Seen<'_>, outcome: &'static str) {
         let app = self.apps.bounded(&seen.session.app);
         self.recorder.counter("andon_runs_settled_total", &[("app", &app), ("outcome", outcome)]).increment(1);
-        let Some(receipt) = Receipt::fold(seen.past.iter().chain([seen.record]), []) else { return };
+        let Some(receipt) = seen.receipt() else { return };
         self.recorder.histogram("andon_run_seconds", &[("outcome", outcome)]).record(seconds(receipt.run_us));
         let Some(phase) = receipt.cut_in.map(words::phase) else { return };
         let took = receipt.took;

@@ -5,7 +5,6 @@
 use andon::core::event::{Event, HookEnd, ToolEnd};
 use andon::core::id::{RunId, SessionKey};
 use andon::core::outcome::Ending;
-use andon::core::receipt::Receipt;
 use andon::{JournalError, Observer, Seen};
 use tracing::{error, info, warn};
 
@@ -17,7 +16,7 @@ pub struct Logs;
 
 impl Logs {
     fn settled(seen: &Seen<'_>, outcome: &Ending) {
-        let Some(receipt) = Receipt::fold(seen.past.iter().chain([seen.record]), []) else { return };
+        let Some(receipt) = seen.receipt() else { return };
         let (run, app) = (seen.run.as_str(), &*seen.session.app);
         let took_ms = receipt.run_us / 1_000;
         let reason = receipt.reason.map(|reason| reason.as_str());

@@ -153,7 +153,7 @@ impl Traces {
 
 impl Observer for Traces {
     fn fact(&self, seen: &Seen<'_>) {
-        if let Some(span) = span::ended_by(seen.past, seen.record) {
+        if let Some(span) = span::ended_by(seen.past, seen.record, Some(seen.now)) {
             self.hand_over(span);
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A span is made when it ends, from the facts alone: the beginning is found among the earlier ones. So each one that began is
+//! 1. A span is made when it ends, from the facts and the instant at which the last one was durable: the beginning is found among
+//!    the earlier ones. So each one that began is
 //!    ended once, on every path, stops and crashes included, and nothing is kept while a run goes on.
 //! 2. Ids are digests of the run's id and the place of the fact with which the span began: whoever makes a span of the same facts
 //!    makes the same span.
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use andon::core::event::{Event, Record};
 use andon::core::id::RunId;
-use andon::core::time::Wall;
+use andon::core::time::{Stamp, Wall};
 use serde::{Serialize, Serializer};
 
 pub use ids::{SpanId, TraceId};
@@ -133,20 +134,23 @@ impl Serialize for Attributes {
     }
 }
 
-/// The span that a fact ends, if it ends one. `past` is the run's earlier facts.
-pub fn ended_by(past: &[Arc<Record>], record: &Record) -> Option<Span> {
+/// The span that a fact ends, if it ends one. `past` is the run's earlier facts, `settled` when its last one was durable, where
+/// that is known.
+pub fn ended_by(past: &[Arc<Record>], record: &Record, settled: Option<Stamp>) -> Option<Span> {
     match &record.event {
         Event::ModelFinished { call, end, first_piece_us } => calls::model(past, record, *call, end, *first_piece_us),
         Event::ToolFinished { call, end, result, .. } => calls::tool(past, record, call, *end, result.status),
         Event::ToolRefused { call, why, .. } => calls::refused(past, record, call, *why),
-        Event::RunSettled { outcome } => run::settled(past, record, outcome),
+        Event::RunSettled { outcome } => run::settled(past, record, outcome, settled),
         _ => None,
     }
 }
 
-/// All spans of a run that have ended, in the order in which they did: the run's own is the last.
-pub fn of_run(records: &[Arc<Record>]) -> Vec<Span> {
-    let ended = |(place, record): (usize, &Arc<Record>)| ended_by(records.get(..place).unwrap_or_default(), record);
+/// All spans of a run that have ended, in the order in which they did: the run's own is the last. `settled` is when its last
+/// fact was durable, where that is known.
+pub fn of_run(records: &[Arc<Record>], settled: Option<Stamp>) -> Vec<Span> {
+    let ended =
+        |(place, record): (usize, &Arc<Record>)| ended_by(records.get(..place).unwrap_or_default(), record, settled);
     records.iter().enumerate().filter_map(ended).collect()
 }
 

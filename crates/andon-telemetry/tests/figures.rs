@@ -8,7 +8,7 @@ use andon::core::event::{Event, Remains, ToolEnd};
 use andon::{Agent, Cancel, FeedItem, Observer as _, Run, Runtime, Seen, TestClock};
 use andon_telemetry::Figures;
 use andon_testkit::tools::{self, ToolLog};
-use andon_testkit::{Act, ScriptedModel};
+use andon_testkit::{Act, ScriptedModel, TestJournal};
 
 fn watched() -> (Arc<Figures>, Runtime) {
     let figures = Figures::new();
@@ -83,6 +83,31 @@ async fn a_stop_is_counted_with_its_times_and_what_is_not_known_is_no_zero() {
         assert_eq!(value(&text, series), Some(expected), "{series} in\n{text}");
     }
     assert!(!text.contains("andon_tokens_total{kind=\"input\""), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_is_settled_when_it_is_on_disk_and_never_before_its_request_is() {
+    let (figures, clock) = (Figures::new(), Arc::new(TestClock::new()));
+    let journal = Arc::new(TestJournal::slow(None, Duration::from_millis(30)));
+    let builder = Runtime::builder().journal(journal).one_lane().seed(1).clock(clock);
+    let runtime = builder.observer(Arc::clone(&figures) as _).build();
+    let model = ScriptedModel::new([vec![Act::text("Half"), Act::Silence]]);
+    let agent = Agent::builder().name("clerk").model(model).runtime(&runtime).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until(&run, |event| matches!(event, Event::ModelStarted { .. })).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run.cancel(Cancel::graceful());
+    run.outcome().await;
+    runtime.idle().await;
+    let text = figures.render(&runtime);
+    let sum = |instant| value(&text, &format!("andon_cancel_seconds_sum{{phase=\"model\",instant=\"{instant}\"}}"));
+    assert_eq!(
+        [sum("delivered"), sum("quiet"), sum("recorded"), sum("settled")],
+        [Some(0.0), Some(0.0), Some(0.03), Some(0.03)],
+        "{text}"
+    );
+    let whole = value(&text, "andon_run_seconds_sum{outcome=\"cancelled\"}").unwrap();
+    assert!(whole >= 1.03, "{whole}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -156,7 +156,7 @@ fn check(spans: &[Span], records: &[Arc<Record>]) {
         assert!(span.end_time_unix_nano >= span.start_time_unix_nano && span.start_time_unix_nano > 0);
         assert_eq!(span.name.starts_with("invoke_agent "), is_root);
     }
-    assert_eq!(of_run(records).len(), spans.len(), "the facts alone tell the same spans");
+    assert_eq!(of_run(records, None).len(), spans.len(), "the facts alone tell the same spans");
 }
 
 async fn until(run: &Run, is_it: impl Fn(&FeedItem) -> bool) {

@@ -109,12 +109,23 @@ pub(crate) fn records_of(stored: &Stored) -> Vec<Arc<Record>> {
 /// What a journal holds of a run that has settled.
 pub fn check_stored(stored: &Stored) -> Vec<String> {
     let mut broken = check_facts(&records_of(stored));
+    broken.extend(check_settled(stored));
     match Progress::fold(&stored.entries) {
         Ok(progress) if progress.ending().is_none() => broken.push("P6: the run has no outcome".to_owned()),
         Ok(_) => {}
         Err(error) => broken.push(format!("P2: the journal does not fold: {error}")),
     }
     broken
+}
+
+/// P7: a run settled when its end was durable: not before that was written, and not before it was quiet.
+fn check_settled(stored: &Stored) -> Option<String> {
+    let (settled, end) = (stored.settled_at?, stored.end());
+    if end.is_none_or(|end| end.at.mono_us > settled.mono_us) {
+        let written = end.map(|end| end.at);
+        return Some(format!("P7: settled at {settled:?}, and its end was written at {written:?}"));
+    }
+    check_receipt(&stored.receipt()?)
 }
 
 /// P4, P6: what was learnt about cut calls. A call of which something was pending has one last word, and it comes behind
@@ -158,7 +169,7 @@ pub fn check_facts(records: &[Arc<Record>]) -> Vec<String> {
     broken.extend(check_balance(records));
     broken.extend(check_cut_marks(records));
     broken.extend(check_usage(records));
-    match Receipt::fold(records, []) {
+    match Receipt::fold(records, [], None) {
         None => broken.push("P7: there is no receipt".to_owned()),
         Some(receipt) => broken.extend(check_receipt(&receipt)),
     }

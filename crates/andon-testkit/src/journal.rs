@@ -67,6 +67,11 @@ impl TestJournal {
         Self::build(MemoryJournal::new(), probe, Some(delay))
     }
 
+    /// As [`slow`](Self::slow), on top of what is there already.
+    pub fn slow_on(memory: MemoryJournal, delay: Duration) -> Self {
+        Self::build(memory, None, Some(delay))
+    }
+
     fn build(memory: MemoryJournal, probe: Option<Arc<dyn Probe>>, delay: Option<Duration>) -> Self {
         Self { inner: Arc::new(Inner { memory, probe, delay, state: Mutex::default() }) }
     }
@@ -205,6 +210,13 @@ impl Journal for TestJournal {
 
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
         self.inner.memory.append_addendum(run, at, what)
+    }
+
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        // A disk that fails or is gone keeps nothing.
+        if self.inner.state.lock().failing.is_none() {
+            self.inner.memory.keep_settled(run, at);
+        }
     }
 
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {

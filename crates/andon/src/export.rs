@@ -11,7 +11,7 @@ use andon_core::cancel::CancelRequest;
 use andon_core::event::{Addendum, Entry, Epoch, Event, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::progress::Progress;
-use andon_core::time::Wall;
+use andon_core::time::{Stamp, Wall};
 use serde::{Deserialize, Serialize};
 
 use crate::journal::{JournalError, Stored};
@@ -25,14 +25,37 @@ const MAX_EPOCH: Epoch = 1_000_000;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
 enum Line {
-    Session { v: u16, session: SessionKey, created_at: Wall, state: StateMap },
-    Kept { kept: Kept },
-    Run { run: RunId, epoch: Epoch },
-    Fact { fact: Arc<Record> },
-    Lump { lump: Arc<Lump> },
-    Addendum { addendum: Addendum },
-    Request { request: Arc<CancelRequest> },
-    End { lines: usize },
+    Session {
+        v: u16,
+        session: SessionKey,
+        created_at: Wall,
+        state: StateMap,
+    },
+    Kept {
+        kept: Kept,
+    },
+    Run {
+        run: RunId,
+        epoch: Epoch,
+        /// When its outcome was on disk, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settled_at: Option<Stamp>,
+    },
+    Fact {
+        fact: Arc<Record>,
+    },
+    Lump {
+        lump: Arc<Lump>,
+    },
+    Addendum {
+        addendum: Addendum,
+    },
+    Request {
+        request: Arc<CancelRequest>,
+    },
+    End {
+        lines: usize,
+    },
 }
 
 /// Why a session was not taken in. Nothing of it was.
@@ -81,7 +104,7 @@ pub(crate) fn write(moved: &Moved) -> Result<String, JournalError> {
         lines.add(&Line::Kept { kept: kept.clone() })?;
     }
     for (run, stored) in runs {
-        lines.add(&Line::Run { run: run.clone(), epoch: stored.epoch })?;
+        lines.add(&Line::Run { run: run.clone(), epoch: stored.epoch, settled_at: stored.settled_at })?;
         for entry in &stored.entries {
             lines.add(&match entry {
                 Entry::Fact(fact) => Line::Fact { fact: Arc::clone(fact) },
@@ -168,8 +191,8 @@ fn explain(error: &serde_json::Error) -> String {
 
 fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
     let line = match line {
-        Line::Run { run, epoch } => {
-            moved.runs.push((run, Stored { epoch, ..Stored::default() }));
+        Line::Run { run, epoch, settled_at } => {
+            moved.runs.push((run, Stored { epoch, settled_at, ..Stored::default() }));
             return Ok(());
         }
         Line::Kept { kept } => {
@@ -198,6 +221,9 @@ fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), Strin
     }
     if progress.accepted().session != *session {
         return Err(format!("it belongs to session {}", progress.accepted().session));
+    }
+    if stored.settled_at.is_some() && stored.end().is_none() {
+        return Err("it is said to have settled, and has no end".to_owned());
     }
     let results = stored.facts().filter_map(|record| match &record.event {
         Event::ToolFinished { result, .. } => Some(result.images()),

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use andon_core::cancel::CancelRequest;
-use andon_core::event::{Addendum, Entry, Epoch, Learnt, Record};
+use andon_core::event::{Addendum, Entry, Epoch, Event, Learnt, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
+use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 use tokio::sync::oneshot;
 
@@ -30,6 +31,17 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Takes an addendum to a run; the journal numbers it.
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append;
+
+    /// Takes the instant at which a run's outcome was durable, by the clock of who wrote it. It is kept beside the record as
+    /// cheaply as can be: with a commit that happens anyway, or without a sync, so a crash may lose it. Nobody waits for it,
+    /// and reads tell it at once. Only the first is kept, and only of a run that has settled.
+    fn keep_settled(&self, run: &RunId, at: Stamp);
+
+    /// Waits until every instant that was taken is written: a program that is about to leave asks for it. One that keeps them
+    /// at once has nothing to wait for.
+    fn keep_all(&self) -> BoxFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// All that is durable of a run; nothing if it is unknown.
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>>;
@@ -172,9 +184,21 @@ pub struct Stored {
     pub addenda: Vec<Addendum>,
     /// Cancel requests that were left for it, in order. Those that its driver heard itself are among its events.
     pub requests: Vec<Arc<CancelRequest>>,
+    /// When its outcome was durable, if it has one and that instant was [kept](Journal::keep_settled).
+    pub settled_at: Option<Stamp>,
 }
 
 impl Stored {
+    /// Its account; nothing if it does not begin with `run_accepted`.
+    pub fn receipt(&self) -> Option<Receipt> {
+        Receipt::fold(self.facts(), self.addenda.iter().cloned(), self.settled_at)
+    }
+
+    /// Its end, if it has one.
+    pub fn end(&self) -> Option<&Arc<Record>> {
+        self.facts().next_back().filter(|last| matches!(last.event, Event::RunSettled { .. }))
+    }
+
     /// Its events, in order.
     pub fn facts(&self) -> impl DoubleEndedIterator<Item = &Arc<Record>> {
         self.entries.iter().filter_map(Entry::fact)

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use andon_core::event::{Addendum, Record};
 use andon_core::id::{RunId, SessionKey};
+use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 
 use crate::fault::{Fault, planted};
@@ -53,10 +54,17 @@ pub struct Seen<'a> {
     pub record: &'a Arc<Record>,
     /// The run's earlier facts, all of them, in order.
     pub past: &'a [Arc<Record>],
-    /// When it was shown, by the clock of this process.
+    /// When it was seen to be durable, by the clock of this process: of the last fact, when the run settled.
     pub now: Stamp,
     /// How many pieces the run has accepted by now; nothing where nobody knows, because another process took some.
     pub pieces: Option<u64>,
+}
+
+impl Seen<'_> {
+    /// The account of the run, up to this fact.
+    pub fn receipt(&self) -> Option<Receipt> {
+        Receipt::fold(self.past.iter().chain([self.record]), [], Some(self.now))
+    }
 }
 
 /// What was learnt about a run behind its facts.

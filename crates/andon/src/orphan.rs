@@ -123,10 +123,13 @@ impl Orphan {
             append(&*self.live.runtime.journal, &self.live.id, epoch, &records).await?;
             unseen.extend(records);
         }
+        // Of an end that the driver wrote this is when we have seen that it is there.
+        let settled = stored.settled_at.unwrap_or_else(|| self.live.now());
+        self.live.runtime.journal.keep_settled(&self.live.id, settled);
         let seen = self.live.with_log(|log| log.facts().to_vec());
-        let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda());
+        let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda(), Some(settled));
         conclude(&self.live, &self.session, progress.messages());
-        self.live.close(unseen, outcome);
+        self.live.close(unseen, outcome, settled);
         Ok(())
     }
 
@@ -192,7 +195,7 @@ impl Orphan {
 
 /// The outcome of a run that is not settled in the journal, as far as it is known.
 fn in_memory(live: &Live, ending: Arc<Ending>) -> Outcome {
-    let receipt = live.with_log(|log| Receipt::fold(log.facts(), []));
+    let receipt = live.with_log(|log| Receipt::fold(log.facts(), [], None));
     let mut receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
     receipt.outcome = Some(Arc::clone(&ending));
     Outcome { ending, message: None, usage: receipt.usage, receipt }

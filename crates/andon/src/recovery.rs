@@ -14,6 +14,7 @@ use andon_core::message::Message;
 use andon_core::outcome::{Ending, Outcome};
 use andon_core::progress::{FoldError, Progress, State};
 use andon_core::receipt::Receipt;
+use andon_core::time::Stamp;
 
 use crate::journal::{Append, Batch, Journal, JournalError, Stored};
 use crate::live::Live;
@@ -86,8 +87,7 @@ pub(crate) struct Told {
 pub(crate) fn tell(stored: &Stored) -> Result<Told, FoldError> {
     let progress = Progress::fold(&stored.entries)?;
     let session = progress.accepted().session.clone();
-    let receipt = Receipt::fold_entries(&stored.entries, stored.addenda.iter().cloned());
-    let outcome = receipt.zip(progress.ending()).map(|(receipt, ending)| Outcome {
+    let outcome = stored.receipt().zip(progress.ending()).map(|(receipt, ending)| Outcome {
         ending: Arc::clone(ending),
         message: progress.last_answer().cloned(),
         usage: receipt.usage,
@@ -101,9 +101,10 @@ pub(crate) fn outcome_of<'a>(
     progress: &Progress,
     records: impl IntoIterator<Item = &'a Arc<Record>>,
     addenda: Vec<Addendum>,
+    settled: Option<Stamp>,
 ) -> Outcome {
     let ending = progress.ending().cloned().unwrap_or_else(|| Arc::new(Ending::Lost));
-    let receipt = Receipt::fold(records, addenda)
+    let receipt = Receipt::fold(records, addenda, settled)
         .unwrap_or_else(|| Receipt::unknown(&progress.accepted().run, &progress.accepted().session));
     Outcome { ending, message: progress.last_answer().cloned(), usage: progress.used(), receipt }
 }
@@ -282,15 +283,18 @@ pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -
     let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
     let end = Arc::new(Record { v, seq, epoch, at, event });
     runtime.journal.append(Batch::taking_over(run.clone(), stored.epoch, entries(&[Arc::clone(&end)]))).await?;
+    let settled = runtime.clock.now();
+    runtime.journal.keep_settled(run, settled);
     let mut past: Vec<_> = stored.facts().cloned().collect();
     if let Some(Event::RunAccepted { accepted }) = past.first().map(|first| first.event.clone()) {
-        runtime.observers.facts(run, &accepted.session, &mut past, vec![end], runtime.clock.now(), None);
+        runtime.observers.facts(run, &accepted.session, &mut past, vec![end], settled, None);
     }
     Ok(())
 }
 
 /// A run that is being settled: its end is on its way to the journal.
 struct Settling {
+    run: RunId,
     ending: Arc<Ending>,
     append: Append,
     /// What there is to tell when it is durable, if there is somebody to tell.
@@ -298,7 +302,6 @@ struct Settling {
 }
 
 struct News {
-    run: RunId,
     session: SessionKey,
     past: Vec<Arc<Record>>,
     new: Vec<Arc<Record>>,
@@ -308,9 +311,11 @@ impl Settling {
     /// Waits until it is durable, and tells observers.
     async fn finish(self, runtime: &RuntimeCore) -> Result<Arc<Ending>, JournalError> {
         self.append.await?;
+        let settled = runtime.clock.now();
+        runtime.journal.keep_settled(&self.run, settled);
         if let Some(news) = self.news {
-            let News { run, session, mut past, new } = *news;
-            runtime.observers.facts(&run, &session, &mut past, new, runtime.clock.now(), None);
+            let News { session, mut past, new } = *news;
+            runtime.observers.facts(&self.run, &session, &mut past, new, settled, None);
         }
         Ok(self.ending)
     }
@@ -342,9 +347,9 @@ fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalErr
     let append = runtime.journal.append(batch);
     let news = (!runtime.observers.is_empty()).then(|| {
         let (session, past) = (progress.accepted().session.clone(), stored.facts().cloned().collect());
-        Box::new(News { run, session, past, new: records })
+        Box::new(News { session, past, new: records })
     });
-    Ok(Settling { ending, append, news })
+    Ok(Settling { run, ending, append, news })
 }
 
 pub(crate) fn fold(stored: &Stored) -> Result<Progress, JournalError> {

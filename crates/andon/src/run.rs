@@ -170,7 +170,8 @@ impl Run {
     }
 
     /// Waits until the run has settled and nothing more is being learnt about or from what its model calls used; gives its
-    /// receipt. A program that is about to leave waits for it, so that nothing is unlearnt.
+    /// receipt. A program that is about to leave waits for it, so that nothing is unlearnt, and that its receipt says when the
+    /// run settled.
     /// Of a run that this process did not run there is nothing to wait for.
     ///
     /// # Cancel safety
@@ -180,6 +181,7 @@ impl Run {
         self.outcome().await;
         let reader = Reader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_last_word(reader.key, cx)).await;
+        self.live.runtime.journal.keep_all().await;
         self.receipt()
     }
 

@@ -362,6 +362,7 @@ impl Runtime {
                 std::mem::take(&mut *self.core.give_up.lock()).cancel();
             }
             self.core.door.all_over().await;
+            self.core.journal.keep_all().await;
         };
         timeout(within, all_over).await.map_err(|_| self.core.door.tasks())
     }

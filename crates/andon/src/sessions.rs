@@ -158,7 +158,9 @@ pub struct RunInfo {
     pub state: State,
     /// When it was accepted.
     pub accepted_at: Wall,
-    /// When it settled.
+    /// When its last event was made, once it has settled: a little before that was on disk.
+    pub ended_at: Option<Wall>,
+    /// When it settled: its outcome was on disk. Nothing, too, if that instant is not on record.
     pub settled_at: Option<Wall>,
     /// How it ended.
     pub ending: Option<Ending>,

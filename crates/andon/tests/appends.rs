@@ -32,6 +32,10 @@ impl Journal for CountingJournal {
         self.memory.append_addendum(run, at, what)
     }
 
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        self.memory.keep_settled(run, at);
+    }
+
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         self.memory.read(run)
     }

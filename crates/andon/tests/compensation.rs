@@ -54,7 +54,7 @@ async fn run_of(agent: &Agent) -> Run {
 
 async fn stored_receipt(journal: &TestJournal, run: &Run) -> Receipt {
     let stored = journal.read(run.id()).await.unwrap().unwrap();
-    Receipt::fold_entries(&stored.entries, stored.addenda).unwrap()
+    stored.receipt().unwrap()
 }
 
 fn compensation(receipt: &Receipt) -> Option<Compensation> {

@@ -84,6 +84,10 @@ impl Journal for Hiccup {
         self.journal.append_addendum(run, at, what)
     }
 
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        self.journal.keep_settled(run, at);
+    }
+
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         self.journal.read(run)
     }

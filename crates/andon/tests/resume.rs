@@ -479,6 +479,10 @@ impl Journal for Late {
         self.journal.append_addendum(run, at, what)
     }
 
+    fn keep_settled(&self, run: &andon::RunId, at: andon::core::time::Stamp) {
+        self.journal.keep_settled(run, at);
+    }
+
     fn read(&self, run: &andon::RunId) -> BoxFuture<Result<Option<andon::Stored>, JournalError>> {
         self.journal.read(run)
     }

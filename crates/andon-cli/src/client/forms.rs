@@ -101,6 +101,9 @@ pub(crate) struct RunView {
     pub(crate) state: State,
     outcome: Option<Ending>,
     accepted_at: Wall,
+    /// Servers of an older version do not tell it.
+    #[serde(default)]
+    ended_at: Option<Wall>,
     settled_at: Option<Wall>,
     pub(crate) title: String,
     /// Calls that wait for a person's yes.
@@ -117,8 +120,8 @@ impl RunView {
     /// As a database lists it.
     pub(super) fn info(self) -> Option<RunInfo> {
         let session = self.key()?;
-        let Self { run_id: run, state, outcome: ending, accepted_at, settled_at, title, .. } = self;
-        Some(RunInfo { run, session, state, accepted_at, settled_at, ending, title })
+        let Self { run_id: run, state, outcome: ending, accepted_at, ended_at, settled_at, title, .. } = self;
+        Some(RunInfo { run, session, state, accepted_at, ended_at, settled_at, ending, title })
     }
 }
 

@@ -104,7 +104,8 @@ fn table(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool) -> String {
             state(run, is_left(run)),
             began.into(),
         ];
-        let took = || run.settled_at.map_or(String::new(), |end| time(end.0.saturating_sub(run.accepted_at.0)));
+        let end = run.settled_at.or(run.ended_at);
+        let took = || end.map_or(String::new(), |end| time(end.0.saturating_sub(run.accepted_at.0)));
         row.extend(is_roomy.then(|| took().into()));
         row.extend([session_shown(&run.session).into(), run.title.clone().into()]);
         table.row(row);
@@ -174,6 +175,7 @@ fn as_json(run: &RunInfo, is_left: bool) -> serde_json::Value {
         "left_open": is_left,
         "outcome": run.ending,
         "accepted_at": run.accepted_at,
+        "ended_at": run.ended_at,
         "settled_at": run.settled_at,
         "title": run.title,
     })

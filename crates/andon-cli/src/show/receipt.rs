@@ -3,6 +3,7 @@
 use andon::core::event::Refusal;
 use andon::core::progress::Phase;
 use andon::core::receipt::CallAccount;
+use andon::core::time::Wall;
 use andon::core::usage::{Awaited, Pending};
 use andon::{Ending, Message, Outcome, Receipt, Verdict};
 
@@ -130,13 +131,29 @@ fn who_and_why(receipt: &Receipt) -> String {
     format!("{by}reason: {reason}{note}, force: {}", forces.join(", then "))
 }
 
+/// When the stop was asked for, when nothing was accepted or started any more, and when that was on disk.
 fn stop_times(receipt: &Receipt) -> String {
-    let after = |time: Option<u64>| time.map_or_else(|| "unknown".to_owned(), figures::time);
     let took = receipt.took;
-    // The date is not news to who has just stopped it.
-    let asked = receipt.requested_at.map(|wall| wall.to_string());
-    let clock = asked.as_deref().and_then(|text| text.get(11..19)).unwrap_or("?");
-    format!("asked at {clock} UTC, quiet {} later, settled {} later", after(took.quiet_us), after(took.settled_us))
+    let quiet = took.quiet_us.map_or_else(|| at(receipt.quiet_at), |us| format!("{} later", figures::time(us)));
+    format!("asked {}, quiet {quiet}, {}", at(receipt.requested_at), settled_words(receipt))
+}
+
+/// The outcome on disk, and since when. What nobody has measured is not made up.
+fn settled_words(receipt: &Receipt) -> String {
+    match (receipt.took.settled_us, receipt.settled_at) {
+        (Some(us), _) => format!("settled on disk {} later", figures::time(us)),
+        (None, Some(_)) => format!("settled on disk {}", at(receipt.settled_at)),
+        (None, None) if receipt.on_disk => "settled on disk, but the instant is not on record".to_owned(),
+        (None, None) if receipt.outcome.is_some() => "not on disk".to_owned(),
+        (None, None) => "not settled yet".to_owned(),
+    }
+}
+
+/// The date is not news to who has just stopped it.
+fn at(wall: Option<Wall>) -> String {
+    let text = wall.map(|wall| wall.to_string());
+    let clock = text.as_deref().and_then(|text| text.get(11..19));
+    clock.map_or_else(|| "at an unknown time".to_owned(), |clock| format!("at {clock} UTC"))
 }
 
 fn phase_words(phase: Phase) -> &'static str {
@@ -187,5 +204,43 @@ fn refusal_words(why: Refusal) -> &'static str {
         Refusal::CallCancelled => "it was cancelled alone",
         Refusal::RunCancelled => "the run was stopped first",
         Refusal::Lost => "the program ended first",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use andon::core::receipt::Took;
+    use andon::{Reason, RunId, SessionKey};
+    use std::sync::Arc;
+
+    fn stopped(settled_us: Option<u64>, settled_at: Option<u64>) -> Receipt {
+        let (run, session) = (RunId::new("r1").unwrap(), SessionKey::new("a", "u", "s").unwrap());
+        Receipt {
+            outcome: Some(Arc::new(Ending::Cancelled { reason: Reason::Requested })),
+            requested_at: Some(Wall(1_763_204_400_000_000)),
+            quiet_at: Some(Wall(1_763_204_400_000_177)),
+            settled_at: settled_at.map(Wall),
+            on_disk: true,
+            took: Took { delivered_us: Some(80), quiet_us: Some(177), settled_us },
+            ..Receipt::unknown(&run, &session)
+        }
+    }
+
+    #[test]
+    fn a_stop_is_told_as_quiet_and_as_settled_on_disk() {
+        let told = stop_times(&stopped(Some(6_200), Some(1_763_204_400_006_200)));
+        assert_eq!(told, "asked at 11:00:00 UTC, quiet 177 µs later, settled on disk 6.2 ms later");
+    }
+
+    #[test]
+    fn an_instant_that_is_not_on_record_is_not_made_up() {
+        let told = |receipt: &Receipt| stop_times(receipt).split_once("later, ").unwrap().1.to_owned();
+        assert_eq!(told(&stopped(None, None)), "settled on disk, but the instant is not on record");
+        let by_another = stopped(None, Some(1_763_204_465_000_000));
+        assert_eq!(told(&by_another), "settled on disk at 11:01:05 UTC", "two processes have two clocks");
+        assert_eq!(told(&Receipt { on_disk: false, ..stopped(None, None) }), "not on disk");
+        let open = Receipt { on_disk: false, outcome: None, ..stopped(None, None) };
+        assert_eq!(told(&open), "not settled yet");
     }
 }

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::child::{Ended, Program};
+use crate::child::{Database, Ended, Program};
 
 #[test]
 fn a_run_completes_with_code_0_and_the_answer_alone_on_standard_output() {
@@ -48,6 +48,24 @@ fn ctrl_c_in_mid_answer_gives_code_3_a_receipt_and_keeps_the_text() {
     assert_eq!(message["message"]["parts"][0]["text"], json!(ended.streamed()));
     assert_eq!(message["message"]["cut"], json!({"by": "cancelled", "reason": "requested"}));
     assert!(ended.streamed().split_whitespace().count() >= 5);
+}
+
+#[test]
+fn the_receipt_in_the_file_says_when_the_run_settled_as_it_was_told() {
+    let db = Database::new();
+    let mut program = db.start(&["run", "--json", "be silent"]);
+    program.wait_for("\"type\":\"model_started\"");
+    program.interrupt();
+    let told = program.end().receipt();
+    assert_eq!(told["on_disk"], true);
+    let [delivered, quiet, settled] =
+        ["delivered_us", "quiet_us", "settled_us"].map(|instant| told["took"][instant].as_u64().unwrap());
+    assert!(delivered <= quiet && quiet < settled, "{told}");
+    let run = told["run"].as_str().unwrap();
+    assert_eq!(db.run(&["receipt", run, "--json"]).json(), [told.clone()]);
+    assert!(db.run(&["receipt", run]).stdout.contains("settled on disk"));
+    let listed = db.run(&["runs", "--json"]).json().remove(0);
+    assert_eq!(listed["settled_at"], told["settled_at"]);
 }
 
 #[test]

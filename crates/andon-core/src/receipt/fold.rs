@@ -76,9 +76,7 @@ impl Fold {
             }
             Event::RunSettled { outcome } => {
                 self.receipt.outcome = Some(Arc::clone(outcome));
-                self.receipt.settled_at = Some(now.at.wall);
-                self.receipt.took.settled_us = self.since_request(now);
-                self.receipt.run_us = now.roughly_since(self.began);
+                self.receipt.on_disk = true;
             }
             Event::ModelStarted { model, .. } => self.model_start = Some((Arc::clone(model), now)),
             Event::Usage { call, used, pending } => self.usage(*call, used, *pending),
@@ -179,14 +177,18 @@ impl Fold {
         self.receipt.calls.push(account);
     }
 
-    /// The receipt; of a run that has not settled, as far as it has come.
-    pub(super) fn finish(mut self) -> Receipt {
-        if self.receipt.outcome.is_none() {
-            self.receipt.run_us = self.latest.roughly_since(self.began);
-            if self.progress.open_model().is_some_and(|model| !model.accounted) {
-                // What a call that is open has used is not known, and not nothing.
-                self.receipt.usage = self.receipt.usage.plus(Used::UNKNOWN);
-            }
+    /// The receipt; of a run that has not settled, as far as it has come. The last event's own time is before its commit, so
+    /// it is not when the run settled.
+    pub(super) fn finish(mut self, settled: Option<Stamp>) -> Receipt {
+        if let Some(at) = settled.filter(|_| self.receipt.on_disk) {
+            self.latest.at = at;
+            self.receipt.settled_at = Some(at.wall);
+            self.receipt.took.settled_us = self.since_request(self.latest);
+        }
+        self.receipt.run_us = self.latest.roughly_since(self.began);
+        if self.receipt.outcome.is_none() && self.progress.open_model().is_some_and(|model| !model.accounted) {
+            // What a call that is open has used is not known, and not nothing.
+            self.receipt.usage = self.receipt.usage.plus(Used::UNKNOWN);
         }
         self.receipt
     }

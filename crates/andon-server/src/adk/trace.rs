@@ -65,7 +65,7 @@ fn filter(principal: &Principal, app: &str, session: Option<String>, limit: usiz
 
 fn of_run(key: &SessionKey, run: &RunId, stored: &Stored) -> Vec<Value> {
     let records: Vec<_> = stored.facts().map(Arc::clone).collect();
-    span::of_run(&records).iter().map(|span| shown(key, run, span)).collect()
+    span::of_run(&records, stored.settled_at).iter().map(|span| shown(key, run, span)).collect()
 }
 
 /// A span as the page reads it.

@@ -44,7 +44,11 @@ pub(crate) struct RunView {
     /// When it was accepted.
     #[schema(value_type = String, format = DateTime)]
     accepted_at: Wall,
-    /// When it settled.
+    /// When its last event was made, once it has settled: a little before that was on disk.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Wall>,
+    /// When it settled: its outcome was on disk. Not there, too, if that instant was lost with its process or is older than its keeping.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     settled_at: Option<Wall>,
@@ -86,6 +90,7 @@ impl RunView {
             phase: None,
             outcome: info.ending,
             accepted_at: info.accepted_at,
+            ended_at: info.ended_at,
             settled_at: info.settled_at,
             stalled: None,
             title: info.title,
@@ -100,7 +105,8 @@ impl RunView {
         let SessionKey { app, user, session, .. } = run.session().clone();
         let outcome = run.try_outcome();
         let end = records.last().filter(|last| matches!(last.event, Event::RunSettled { .. }));
-        let settled_at = end.map(|end| end.at.wall);
+        let ended_at = end.map(|end| end.at.wall);
+        let settled_at = outcome.as_ref().and_then(|outcome| outcome.receipt.settled_at);
         Some(Self {
             run_id: run.id().clone(),
             app,
@@ -110,6 +116,7 @@ impl RunView {
             phase: outcome.is_none().then(|| progress.phase()),
             outcome: outcome.map(|outcome| (*outcome.ending).clone()),
             accepted_at: records.first()?.at.wall,
+            ended_at,
             settled_at,
             stalled: run.stalled().map(|why| why.to_string()),
             title: title(&progress.accepted().input),
@@ -277,10 +284,13 @@ pub(crate) struct ReceiptForm {
     /// When nothing was accepted or started any more.
     #[schema(format = DateTime)]
     quiet_at: Option<String>,
-    /// When all was at rest.
+    /// When all was at rest and the outcome on disk. Nothing if that instant was lost in a crash, or if the run is older than
+    /// its keeping: `on_disk` says whether the run has settled.
     #[schema(format = DateTime)]
     settled_at: Option<String>,
-    /// How long the stop took, in microseconds.
+    /// Whether the outcome is on disk.
+    on_disk: bool,
+    /// How long the stop took from the request to each instant, in microseconds; nothing where that is not known.
     #[schema(value_type = Object)]
     took: Value,
     /// Why it was stopped.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use andon::core::event::{Addendum, Entry as Stored, Learnt};
 use andon::core::progress::Progress;
+use andon::core::time::Stamp;
 use andon::{Event, JournalError, Observer, Receipt, Record, RunId, Seen, SeenLater, SessionKey, State};
 use andon_testkit::explore::{Mode, Script, explore_modes};
 use andon_testkit::scripts;
@@ -61,7 +62,7 @@ impl Observer for Agrees {
         if is_looked_at(&seen.record.event) {
             let facts: Vec<Arc<Record>> = seen.past.iter().chain([seen.record]).cloned().collect();
             let learnt = self.learnt.lock().get(seen.run).cloned().unwrap_or_default();
-            check_receipt(row, &facts, learnt);
+            check_receipt(row, &facts, learnt, Some(seen.now));
             let anew = Row::new(&facts, Some(&prices())).unwrap();
             check_progress(&anew, progress, "all of it");
         }
@@ -71,7 +72,8 @@ impl Observer for Agrees {
         self.learnt.lock().entry(learnt.run.clone()).or_default().push(learnt.addendum.clone());
         self.board.addendum(learnt);
         if let Some(row) = self.row(learnt.run).filter(|row| row.seq == learnt.facts.len() as u64) {
-            check_receipt(&row, learnt.facts, learnt.earlier.iter().chain([learnt.addendum]).cloned().collect());
+            let addenda = learnt.earlier.iter().chain([learnt.addendum]).cloned().collect();
+            check_receipt(&row, learnt.facts, addenda, None);
         }
     }
 
@@ -103,18 +105,21 @@ fn check_progress(row: &Row, progress: &Progress, behind: &str) {
     assert_eq!(row.end().map(|(outcome, _)| outcome), progress.ending());
 }
 
-fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>) {
+fn check_receipt(row: &Row, facts: &[Arc<Record>], learnt: Vec<Addendum>, durable: Option<Stamp>) {
     let known_late = learnt.iter().any(|addendum| {
         let is_late = matches!(&addendum.what, Learnt::LateResult { .. });
         is_late && row.state() != State::Settled
     });
-    let receipt = Receipt::fold(facts, learnt).unwrap();
+    let receipt = Receipt::fold(facts, learnt, durable).unwrap();
     let billed = receipt.usage.billed;
     let input = billed.input.plus(billed.cache_read).plus(billed.cache_write);
     let tokens = row.tokens();
     assert_eq!((tokens.input, tokens.output), (input, billed.output), "while a call is open too");
     assert_eq!(row.cost(), prices().of_run(&receipt));
-    assert_eq!(row.took_us(), receipt.took.settled_us);
+    if durable.is_some() {
+        assert_eq!(row.took_us(), receipt.took.settled_us);
+        assert_eq!(row.end().and_then(|(_, at)| at), receipt.settled_at);
+    }
     let cancel = row.cancel.as_ref();
     assert_eq!(cancel.map(|cancel| cancel.requested_at), receipt.requested_at);
     assert_eq!(cancel.and_then(|cancel| cancel.by.clone()), receipt.by);

@@ -117,7 +117,7 @@ pub(crate) struct RowForm {
     /// When it was accepted.
     #[schema(format = DateTime)]
     accepted_at: String,
-    /// When it settled.
+    /// When it settled: its outcome was on disk.
     #[schema(format = DateTime, nullable = false)]
     settled_at: Option<String>,
     /// The beginning of what was asked.
@@ -137,7 +137,7 @@ pub(crate) struct RowForm {
     cost: Option<CostForm>,
     /// That it was asked to stop.
     cancel: Option<CancelForm>,
-    /// Microseconds from the request to stop until it had settled.
+    /// Microseconds from the request to stop until it had settled, on disk.
     #[schema(nullable = false)]
     took_us: Option<u64>,
     /// Tools that run now, 50 at most.

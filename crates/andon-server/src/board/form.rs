@@ -152,7 +152,7 @@ impl<'a> RowForm<'a> {
             phase: end.is_none().then(|| row.phase()),
             outcome: end.map(|(outcome, _)| &**outcome),
             accepted_at: row.accepted_at,
-            settled_at: end.map(|(_, at)| at),
+            settled_at: end.and_then(|(_, at)| at),
             title: &row.title,
             model: row.model.as_ref(),
             pieces: row.pieces,

@@ -41,7 +41,7 @@ impl Row {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
         let folded = learnt.facts.iter().take(known);
         let addenda = learnt.earlier.iter().chain([learnt.addendum]).cloned();
-        let Some(receipt) = Receipt::fold(folded, addenda) else { return };
+        let Some(receipt) = Receipt::fold(folded, addenda, None) else { return };
         self.tokens = Tokens::NONE;
         self.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));
         for call in &receipt.model_calls {

@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use andon::core::event::{Accepted, Approval, HookEnd, Remains, Seq, ToolEnd};
 use andon::core::progress::Phase;
-use andon::core::time::Wall;
-use andon::{CallId, Digest, Ending, Event, Force, Message, Reason, Record, RunId, SessionKey, State, Usage, title};
+use andon::core::time::{Stamp, Wall};
+use andon::{
+    CallId, Digest, Ending, Event, Force, Message, Reason, Record, RunId, Seen, SessionKey, State, Usage, title,
+};
 
 use super::later;
 use super::spent::{Spent, Tokens};
@@ -54,7 +56,7 @@ pub(crate) struct Row {
 enum Life {
     Queued,
     Running,
-    Settled { outcome: Arc<Ending>, at: Wall, took_us: Option<u64> },
+    Settled { outcome: Arc<Ending>, at: Option<Wall>, took_us: Option<u64> },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +101,7 @@ impl Row {
         let Event::RunAccepted { accepted } = &first.event else { return None };
         let mut row = Self::accepted(accepted, first);
         row.spent = prices.map(|prices| Box::new(Spent::nothing(prices)));
-        rest.iter().for_each(|record| row.fold(record, prices));
+        rest.iter().for_each(|record| row.fold(record, None, prices));
         Some(row)
     }
 
@@ -128,15 +130,16 @@ impl Row {
     }
 
     /// Takes in a fact, and before it those that were missed.
-    pub(crate) fn catch_up(&mut self, past: &[Arc<Record>], record: &Record, prices: Option<&Prices>) {
+    pub(crate) fn catch_up(&mut self, seen: &Seen<'_>, prices: Option<&Prices>) {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
-        for missed in past.get(known..).unwrap_or_default() {
-            self.fold(missed, prices);
+        for missed in seen.past.get(known..).unwrap_or_default() {
+            self.fold(missed, None, prices);
         }
-        self.fold(record, prices);
+        self.fold(seen.record, Some(seen.now), prices);
     }
 
-    fn fold(&mut self, record: &Record, prices: Option<&Prices>) {
+    /// Folds a fact in. `durable` is when it was on disk, if somebody has seen that.
+    fn fold(&mut self, record: &Record, durable: Option<Stamp>, prices: Option<&Prices>) {
         if record.seq <= self.seq {
             return; // Invariant 2.
         }
@@ -168,7 +171,7 @@ impl Row {
             Event::ToolFinished { call, end, remains, .. } => self.finished(call, *end, remains.as_deref()),
             Event::ToolRefused { call, .. } => self.close(call),
             Event::CancelRequested { request, .. } => self.cancelled(request, record.epoch),
-            Event::RunSettled { outcome } => self.settle(outcome, record),
+            Event::RunSettled { outcome } => self.settle(outcome, record.epoch, durable),
         }
     }
 
@@ -235,10 +238,10 @@ impl Row {
         }
     }
 
-    fn settle(&mut self, outcome: &Arc<Ending>, record: &Record) {
-        let of_one_clock = self.cancel.as_ref().filter(|cancel| cancel.epoch == record.epoch);
-        let took_us = of_one_clock.map(|cancel| record.at.mono_us.saturating_sub(cancel.mono_us));
-        self.life = Life::Settled { outcome: Arc::clone(outcome), at: record.at.wall, took_us };
+    fn settle(&mut self, outcome: &Arc<Ending>, epoch: u32, durable: Option<Stamp>) {
+        let of_one_clock = self.cancel.as_ref().filter(|cancel| cancel.epoch == epoch);
+        let took_us = of_one_clock.zip(durable).map(|(cancel, at)| at.mono_us.saturating_sub(cancel.mono_us));
+        self.life = Life::Settled { outcome: Arc::clone(outcome), at: durable.map(|at| at.wall), took_us };
         // Nothing is open any more (invariant 3). An unreadable journal is settled whatever its facts say.
         (self.open_model, self.is_in_hook, self.is_in_backoff) = (None, false, false);
         (self.calls, self.early) = (Vec::new(), Vec::new());
@@ -279,8 +282,8 @@ impl Row {
         }
     }
 
-    /// How it ended, and when.
-    pub(crate) fn end(&self) -> Option<(&Arc<Ending>, Wall)> {
+    /// How it ended, and when that was on disk.
+    pub(crate) fn end(&self) -> Option<(&Arc<Ending>, Option<Wall>)> {
         match &self.life {
             Life::Settled { outcome, at, .. } => Some((outcome, *at)),
             Life::Queued | Life::Running => None,

@@ -124,7 +124,7 @@ impl Rows {
             return false;
         }
         self.change(place, seen.now, |row, prices| {
-            row.catch_up(seen.past, seen.record, prices);
+            row.catch_up(seen, prices);
             row.pieces = seen.pieces.or(row.pieces);
         });
         true

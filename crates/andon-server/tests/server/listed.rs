@@ -18,8 +18,8 @@ async fn runs_are_found_by_words_and_by_when_they_were_accepted() {
     let one = inside.start(json!({"session": "monday", "input": "Where is my ÄRMEL?"})).await;
     let two = inside.start(json!({"session": "tuesday", "input": "And my hat?"})).await;
     let (one, two) = (json!(one.id()), json!(two.id()));
-    assert_eq!(found(&inside, "text=%C3%A4rmel").await, [one.clone()]);
-    assert_eq!(found(&inside, "text=TUES").await, [two.clone()]);
+    assert_eq!(found(&inside, "text=%C3%A4rmel").await, std::slice::from_ref(&one));
+    assert_eq!(found(&inside, "text=TUES").await, std::slice::from_ref(&two));
     assert_eq!(found(&inside, "text=my").await, [two.clone(), one.clone()]);
     assert_eq!(found(&inside, "text=").await, [two.clone(), one.clone()], "no words are looked for");
     assert_eq!(found(&inside, "text=my&session=friday").await, [Value::Null; 0]);

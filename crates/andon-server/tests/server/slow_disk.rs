@@ -111,6 +111,23 @@ async fn a_selector_that_waits_waits_once_for_the_disk_and_the_end() {
     assert_eq!(began.elapsed(), Options::default().wait);
 }
 
+/// Checks P7: settled means on disk, whoever tells it.
+#[tokio::test(start_paused = true)]
+async fn every_answer_says_that_a_run_settled_when_its_outcome_was_on_disk() {
+    let (inside, _, _) = on_a_slow_disk(Duration::from_millis(300), Options::default(), &["r"]).await;
+    sleep(Duration::from_secs(1)).await;
+    let (status, told) = inside.post("/v1/runs/r/cancel", json!({"wait": true})).await;
+    assert_eq!(status, StatusCode::OK, "{told}");
+    let receipt = &told["receipt"];
+    let took = json!({"delivered_us": 0, "quiet_us": 0, "settled_us": 300_000});
+    assert_eq!((&receipt["took"], &receipt["on_disk"]), (&took, &json!(true)));
+    assert_eq!(inside.get("/v1/runs/r/receipt").await.1, *receipt);
+    let (run, listed) = (inside.get("/v1/runs/r").await.1, inside.get("/v1/runs").await.1);
+    for view in [&run, &listed["runs"][0]] {
+        assert_eq!((&view["settled_at"], &view["ended_at"]), (&receipt["settled_at"], &receipt["quiet_at"]), "{view}");
+    }
+}
+
 /// A run whose end is decided and not on record.
 async fn ending(delay: Duration) -> (Inside, Run) {
     let journal = TestJournal::slow(None, delay);

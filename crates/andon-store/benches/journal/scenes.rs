@@ -217,6 +217,7 @@ fn feed() -> Vec<Line> {
 fn storm() -> Vec<Line> {
     const RUNS: usize = 10_000;
     let mut alone = Vec::new();
+    let mut receipts = Receipts::default();
     let storm = median(3, || {
         let database = Database::new();
         let runtime = database.runtime();
@@ -229,6 +230,7 @@ fn storm() -> Vec<Line> {
                 run.cancel(Cancel::graceful());
                 run.outcome().await;
                 alone.push(began.elapsed());
+                receipts.add(run);
             }
             let began = now();
             for run in &runs {
@@ -245,6 +247,28 @@ fn storm() -> Vec<Line> {
     vec![
         line("from a pull to its outcome on disk, 10,000 live, p50", ms(0.5, &mut alone), "ms", Goal::AtMost(5.0)),
         line("from a pull to its outcome on disk, 10,000 live, p99", ms(0.99, &mut alone), "ms", Goal::AtMost(50.0)),
+        line("… by the receipt, to quiet, p50", ms(0.5, &mut receipts.quiet), "ms", Goal::None),
+        line("… to the time of the last event, before its commit, p50", ms(0.5, &mut receipts.ended), "ms", Goal::None),
+        line("… to settled, on disk, p50", ms(0.5, &mut receipts.settled), "ms", Goal::None),
+        line("… to settled, on disk, p99", ms(0.99, &mut receipts.settled), "ms", Goal::None),
         line("10,000 runs stopped at once, all outcomes on disk", storm, "s", Goal::AtMost(2.0)),
     ]
+}
+
+/// What the receipts of stopped runs say of how long each instant took.
+#[derive(Default)]
+struct Receipts {
+    quiet: Vec<Duration>,
+    ended: Vec<Duration>,
+    settled: Vec<Duration>,
+}
+
+impl Receipts {
+    fn add(&mut self, run: &Run) {
+        let receipt = run.receipt().expect("a receipt");
+        let requested = receipt.requests.first().expect("a request").requested_at;
+        self.ended.extend(run.records().last().map(|end| end.at.since(requested)));
+        self.quiet.extend(receipt.took.quiet_us.map(Duration::from_micros));
+        self.settled.extend(receipt.took.settled_us.map(Duration::from_micros));
+    }
 }

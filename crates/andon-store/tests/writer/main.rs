@@ -3,6 +3,7 @@
 
 mod failed;
 mod gone;
+mod instants;
 mod rows;
 mod told;
 

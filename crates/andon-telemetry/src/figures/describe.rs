@@ -43,8 +43,11 @@ const GAUGES: [(&str, &str); 8] = [
 ];
 
 const HISTOGRAMS: [(&str, &str); 6] = [
-    ("andon_run_seconds", "From accepted to settled."),
-    ("andon_cancel_seconds", "From a request to stop to each instant of the stop, by what the run was doing."),
+    ("andon_run_seconds", "From accepted to settled, which is when the outcome was on disk."),
+    (
+        "andon_cancel_seconds",
+        "From a request to stop to each instant of the stop, by what the run was doing: settled is when the outcome was on disk.",
+    ),
     ("andon_model_first_piece_seconds", "From a model call to its first piece."),
     ("andon_journal_seconds", "From the writing of a fact until it is durable and shown."),
     ("andon_feed_lag_seconds", "From the writing of a fact until it is handed to a reader's connection."),

@@ -6,17 +6,20 @@ use andon::core::cancel::CancelRequest;
 use andon::core::event::{Event, HookEnd, Record};
 use andon::core::outcome::Ending;
 use andon::core::receipt::Receipt;
+use andon::core::time::Stamp;
 
 use super::calls::set_error;
 use super::{Attributes, Kind, Span, SpanEvent, Status, Value, between};
 use crate::names;
 use crate::words;
 
-pub(super) fn settled(past: &[Arc<Record>], end: &Record, outcome: &Ending) -> Option<Span> {
+pub(super) fn settled(past: &[Arc<Record>], end: &Record, outcome: &Ending, at: Option<Stamp>) -> Option<Span> {
     let start = past.first()?;
     let Event::RunAccepted { accepted } = &start.event else { return None };
     let agent = &*accepted.session.app;
     let mut span = between(&accepted.run, start, end, format!("invoke_agent {agent}"), Kind::Internal);
+    // A run ends when its outcome is on disk.
+    span.end = at.map_or(span.end, |at| at.wall.max(span.end));
     let attributes = &mut span.attributes;
     attributes.set(names::OPERATION, "invoke_agent");
     attributes.set(names::AGENT, agent);
@@ -25,7 +28,7 @@ pub(super) fn settled(past: &[Arc<Record>], end: &Record, outcome: &Ending) -> O
     attributes.set(names::OUTCOME, outcome.as_str());
     attributes.set(names::STOP_REASON, outcome.stop_reason());
     let last = Arc::new(end.clone());
-    if let Some(receipt) = Receipt::fold(past.iter().chain([&last]), []) {
+    if let Some(receipt) = Receipt::fold(past.iter().chain([&last]), [], at) {
         set_cancel(attributes, &receipt);
     }
     span.events = past.iter().filter_map(|record| event(record)).collect();

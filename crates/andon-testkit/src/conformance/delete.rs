@@ -118,7 +118,7 @@ pub(super) async fn a_deleted_session_can_be_begun_anew(subject: Subject) {
     new.write(&subject, entries.clone()).await;
     let next = neighbour.quieted();
     neighbour.write(&subject, [next]).await;
-    assert_eq!(parts(subject.stored(&new).await), (1, entries, vec![], vec![]));
+    assert_eq!(parts(subject.stored(&new).await), (1, entries, vec![], vec![], None));
     let history = subject.journal().history(new.key()).await.unwrap();
     assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["Anew?", "Anew."]);
     assert_eq!(subject.stored(&neighbour).await.facts().count(), 3);

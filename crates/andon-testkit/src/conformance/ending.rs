@@ -123,7 +123,7 @@ pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subjec
     assert_eq!(subject.journal().append_addendum(story.run(), stamp(6), learnt(6)).await, Ok(()));
     let v = andon::core::FORMAT_VERSION;
     let addendum = |n: u32| Addendum { v, number: n, at: stamp(n.into()), what: learnt(n.into()) };
-    let expected = (epoch, entries, (1..=6).map(addendum).collect(), Vec::new());
+    let expected = (epoch, entries, (1..=6).map(addendum).collect(), Vec::new(), None);
     assert_eq!(parts(subject.stored(&story).await), expected);
     assert_eq!(subject.journal().history(story.key()).await.unwrap(), history);
     assert_eq!(subject.journal().sessions().runs(RunFilter::default()).await, listed);

@@ -223,7 +223,8 @@ pub(super) async fn a_list_says_the_state_of_each_run(subject: Subject) {
             session: story.key().clone(),
             state,
             accepted_at: Wall(1_001),
-            settled_at: settled.as_ref().map(|_| Wall(story.wall)),
+            ended_at: settled.as_ref().map(|_| Wall(story.wall)),
+            settled_at: None,
             ending: settled,
             title: story.prompt.clone(),
         });

@@ -23,6 +23,7 @@ mod moving;
 mod order;
 mod owner;
 mod random;
+mod settled;
 mod shelf;
 mod state;
 mod story;
@@ -112,6 +113,13 @@ cases! {
         an_unknown_run_takes_no_batch,
         addenda_are_numbered_from_one_and_change_nothing_else,
         a_cancel_request_is_kept_before_the_end_and_refused_after_it,
+    ],
+    settled: [
+        when_a_run_settled_is_told_at_once_and_when_the_journal_is_opened_again,
+        only_the_first_instant_of_a_run_that_has_settled_is_kept,
+        an_instant_that_was_never_kept_is_told_as_unknown,
+        the_instants_of_many_runs_are_each_their_own,
+        a_run_id_that_is_used_again_has_no_instant_of_the_run_before,
     ],
     feed: [
         a_feed_can_be_resumed_at_every_byte,

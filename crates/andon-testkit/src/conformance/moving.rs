@@ -25,6 +25,7 @@ async fn elsewhere() -> Moved {
     said.write_whole(&away, "Gut — 好").await;
     let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     away.journal().append_addendum(said.run(), stamp(3), learnt).await.unwrap();
+    away.journal().keep_settled(said.run(), stamp(said.wall + 6));
     let mut runs = Story::new("runs");
     let mut entries = runs.begun();
     entries.extend([runs.model_started(), runs.streamed(&andon::Kind::Text, "so f"), runs.quieted()]);
@@ -70,6 +71,8 @@ pub(super) async fn a_session_that_was_moved_is_the_same_session(subject: Subjec
         let read = subject.journal().read(run).await.unwrap().unwrap();
         assert_eq!(parts(read), parts(stored.clone()));
     }
+    let kept = |(_, stored): &(RunId, andon::Stored)| stored.settled_at.is_some();
+    assert_eq!(moved.runs.iter().map(kept).collect::<Vec<_>>(), [true, false, false], "when it settled moves with it");
     let history = subject.journal().history(&moved.session).await.unwrap();
     assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["What about said?", "Gut — 好"]);
     let unsettled = subject.journal().unsettled().await.unwrap();

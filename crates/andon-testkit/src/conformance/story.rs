@@ -60,10 +60,10 @@ pub(super) fn input(index: usize, id: &str) -> Kind {
 }
 
 /// All that is stored of a run, to be compared.
-pub(super) type Parts = (Epoch, Vec<Entry>, Vec<Addendum>, Vec<Arc<CancelRequest>>);
+pub(super) type Parts = (Epoch, Vec<Entry>, Vec<Addendum>, Vec<Arc<CancelRequest>>, Option<Stamp>);
 
 pub(super) fn parts(stored: Stored) -> Parts {
-    (stored.epoch, stored.entries, stored.addenda, stored.requests)
+    (stored.epoch, stored.entries, stored.addenda, stored.requests, stored.settled_at)
 }
 
 impl Story {

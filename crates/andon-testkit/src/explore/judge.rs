@@ -11,7 +11,6 @@ use andon::core::id::CallId;
 use andon::core::message::ResultStatus;
 use andon::core::outcome::Ending;
 use andon::core::progress::Progress;
-use andon::core::receipt::Receipt;
 use andon::{Cancel, Cursor, Fate, FeedItem, MemoryJournal, Recovered, Reply, RunId, Runtime, Stored};
 use tokio::time::{Instant, timeout};
 
@@ -131,6 +130,9 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Stage 
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_grace(&records_of(&stored)).into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_last_words(&stored).into_iter().map(|text| format!("{run}: {text}")));
+        if stored.end().is_some() && stored.settled_at.is_none() {
+            broken.push(format!("P7: {run}: nobody has kept when it settled"));
+        }
         if !mode.is_some_and(Mode::fills_the_disk) {
             broken.extend(check_time(script, &stored).map(|text| format!("{run}: {text}")));
         }
@@ -173,7 +175,7 @@ fn check_gate(world: &World, mode: Mode) -> Option<String> {
 
 /// P1: how soon a run settles depends on nothing that it was waiting for.
 fn check_time(script: &Script, stored: &Stored) -> Option<String> {
-    let receipt = Receipt::fold_entries(&stored.entries, [])?;
+    let receipt = stored.receipt()?;
     if !receipt.requests.first()?.force.cuts() {
         // It let the turn finish, and a turn takes as long as it takes.
         return None;
@@ -338,7 +340,7 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
 
 /// Whether a run's receipt says that this call is leaked.
 fn is_named_as_leaked(run: &Stored, call: &CallId) -> bool {
-    let receipt = Receipt::fold(run.facts(), run.addenda.iter().cloned());
+    let receipt = run.receipt();
     let name = format!("({call})");
     receipt.is_some_and(|receipt| receipt.leaked.iter().any(|leak| leak.contains(&name)))
 }

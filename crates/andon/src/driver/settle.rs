@@ -94,13 +94,16 @@ impl Driver {
         let Some(appended) = self.begin_commit() else { return Ok(()) };
         let (records, result) = self.until_durable(appended).await;
         self.check_written(&records, result)?;
+        let settled = self.live.now();
         self.live.hit("driver: settled on disk");
+        self.live.runtime.journal.keep_settled(&self.live.id, settled);
         // What was learnt by now of calls that were given up is part of it.
         let addenda = self.live.addenda();
-        let outcome =
-            self.live.with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records), addenda));
+        let outcome = self
+            .live
+            .with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records), addenda, Some(settled)));
         conclude(&self.live, &self.session, self.progress().messages());
-        self.live.close(records, outcome);
+        self.live.close(records, outcome, settled);
         self.live.hit("driver: settled");
         Ok(())
     }

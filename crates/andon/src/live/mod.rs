@@ -88,6 +88,8 @@ struct Inner {
     /// Another process has called its model, so that nobody knows what passed there.
     taken_over: bool,
     outcome: Option<Arc<Outcome>>,
+    /// When the outcome was durable.
+    settled: Option<Stamp>,
     /// What was learnt after the end.
     addenda: Vec<Addendum>,
     /// How many calls something is being learnt about.
@@ -170,6 +172,7 @@ impl Live {
             passed: Passed::default(),
             taken_over: false,
             outcome: None,
+            settled: None,
             addenda: Vec::new(),
             learning: 0,
             orphaned: false,

@@ -160,10 +160,12 @@ impl Live {
         match outcome {
             Some(outcome) if addenda.is_empty() => Some(outcome.receipt.clone()),
             Some(outcome) => {
-                let receipt = Receipt::fold(&facts, addenda)?;
-                Some(Receipt { outcome: Some(Arc::clone(&outcome.ending)), ..receipt })
+                let receipt = Receipt::fold(&facts, addenda, None)?;
+                // What is learnt later changes nothing about when it ended.
+                let Receipt { settled_at, took, run_us, .. } = outcome.receipt;
+                Some(Receipt { outcome: Some(Arc::clone(&outcome.ending)), settled_at, took, run_us, ..receipt })
             }
-            None => Receipt::fold(&facts, addenda),
+            None => Receipt::fold(&facts, addenda, None),
         }
     }
 

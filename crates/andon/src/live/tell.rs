@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use andon_core::event::{Addendum, Record};
+use andon_core::time::Stamp;
 
 use super::Live;
 use crate::journal::JournalError;
@@ -15,15 +16,16 @@ impl Live {
     pub(super) fn tell(&self) {
         let Some(told) = &self.told else { return };
         let mut told = told.lock();
-        let (new, pieces) = self.untold(told.len());
-        self.runtime.observers.facts(&self.id, &self.session, &mut told, new, self.now(), pieces);
+        let (new, pieces, settled) = self.untold(told.len());
+        let now = settled.unwrap_or_else(|| self.now());
+        self.runtime.observers.facts(&self.id, &self.session, &mut told, new, now, pieces);
     }
 
-    /// The facts behind the first ones, and how many pieces were accepted by now. Both are read in one go: behind the end
-    /// nobody else has the run.
-    fn untold(&self, told: usize) -> (Vec<Arc<Record>>, Option<u64>) {
+    /// The facts behind the first ones, how many pieces were accepted by now, and when the run settled, if it has. All are read
+    /// in one go: behind the end nobody else has the run.
+    fn untold(&self, told: usize) -> (Vec<Arc<Record>>, Option<u64>, Option<Stamp>) {
         let inner = self.inner.lock();
-        (inner.log.facts().get(told..).unwrap_or_default().to_vec(), inner.pieces())
+        (inner.log.facts().get(told..).unwrap_or_default().to_vec(), inner.pieces(), inner.settled)
     }
 
     /// Whoever wrote these has told of them.

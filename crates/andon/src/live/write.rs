@@ -6,6 +6,7 @@ use andon_core::answer::Lump;
 use andon_core::cancel::{Force, Stop};
 use andon_core::event::{Entry, Record};
 use andon_core::outcome::Outcome;
+use andon_core::time::Stamp;
 
 use super::pull::level;
 use super::{Inner, Live, News, WakeList};
@@ -51,11 +52,12 @@ impl Live {
         self.tell();
     }
 
-    /// Shows the last facts and ends the feed.
-    pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome) {
+    /// Shows the last facts and ends the feed. `settled` is when they were durable.
+    pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome, settled: Stamp) {
         let mut inner = self.inner.lock();
         inner.publish(records);
         inner.stalled = None;
+        inner.settled = Some(settled);
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
         let wake = WakeList::readers(&mut inner.log);

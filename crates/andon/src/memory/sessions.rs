@@ -123,6 +123,7 @@ impl State {
             if let Some(here) = self.runs.get_mut(&run) {
                 here.stored.addenda = stored.addenda;
                 here.stored.requests = stored.requests;
+                here.stored.settled_at = stored.settled_at.filter(|_| here.settled);
             }
         }
         Ok(())
@@ -145,21 +146,22 @@ fn shared_key(session: &SessionKey, scope: Scope) -> SharedKey {
 fn run_info(stored: &Stored) -> Option<RunInfo> {
     let first = stored.facts().next()?;
     let Event::RunAccepted { accepted } = &first.event else { return None };
-    let settled = stored.facts().next_back().and_then(|record| match &record.event {
+    let ended = stored.facts().next_back().and_then(|record| match &record.event {
         Event::RunSettled { outcome } => Some((record.at.wall, (**outcome).clone())),
         _ => None,
     });
-    let state = match &settled {
+    let state = match &ended {
         Some(_) => RunState::Settled,
         None => Progress::fold(&stored.entries).map_or(RunState::Running, |progress| progress.state()),
     };
-    let (settled_at, ending) = settled.unzip();
+    let (ended_at, ending) = ended.unzip();
     Some(RunInfo {
         run: accepted.run.clone(),
         session: accepted.session.clone(),
         state,
         accepted_at: first.at.wall,
-        settled_at,
+        ended_at,
+        settled_at: stored.settled_at.map(|at| at.wall),
         ending,
         title: title(&accepted.input),
     })

@@ -112,6 +112,10 @@ impl Journal for HeldJournal {
         self.durable.append_addendum(run, at, what)
     }
 
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        self.durable.keep_settled(run, at);
+    }
+
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         self.durable.read(run)
     }
