@@ -385,7 +385,7 @@ async fn many_runs_that_one_full_disk_stalled_all_settle_when_there_is_room() {
     let journal = memory();
     let model = ScriptedModel::new((0..100).map(|_| says_and_hangs("Shown")));
     let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
-    let sessions: Vec<Agent> = (0..100).map(|number| agent.session(&format!("s{number}")).unwrap()).collect();
+    let sessions: Vec<Agent> = (0..100).map(|number| agent.session(format!("s{number}")).unwrap()).collect();
     let runs: Vec<Run> = sessions.iter().map(|session| session.start("Go.").unwrap()).collect();
     for run in &runs {
         until_shown(run, "Shown").await;
