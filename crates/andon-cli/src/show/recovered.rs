@@ -15,11 +15,7 @@ pub(crate) fn recovered(found: &[Recovered], here: &SessionKey, db: &Place) -> V
     };
     let ended = [
         (settled(|ending| !ending.is_cancelled()), "lost; its text is kept", "lost; their text is kept"),
-        (
-            settled(is_left_alone),
-            "stopped, because its reader is gone",
-            "stopped, because their readers are gone",
-        ),
+        (settled(is_left_alone), "stopped, because its reader is gone", "stopped, because their readers are gone"),
         (
             settled(|ending| ending.is_cancelled() && !is_left_alone(ending)),
             "stopped, as was asked",

@@ -1,6 +1,6 @@
 //! A run that was waiting for its turn when its program ended.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::child::Database;
 
@@ -9,9 +9,11 @@ fn with_a_queued_run() -> Database {
     let (here, there) = (Database::new(), Database::new());
     here.run(&["run", "--instant", "--session", "otter", "tell me a long story"]);
     let export = here.run(&["export", "otter"]).stdout;
-    // The session, the run, and its first event.
-    let mut lines: Vec<&str> = export.lines().take(3).collect();
-    lines.push("{\"line\":\"end\",\"lines\":3}");
+    // The session, the run as if it had not settled, and its first event.
+    let mut lines: Vec<Value> = export.lines().take(3).map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines[1].as_object_mut().unwrap().remove("settled_at");
+    lines.push(json!({"line": "end", "lines": 3}));
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
     let mut import = there.start(&["import", "-"]);
     import.type_all(&lines.join("\n"));
     assert_eq!(import.end().code, Some(0));

@@ -62,7 +62,7 @@ fn the_receipt_in_the_file_says_when_the_run_settled_as_it_was_told() {
         ["delivered_us", "quiet_us", "settled_us"].map(|instant| told["took"][instant].as_u64().unwrap());
     assert!(delivered <= quiet && quiet < settled, "{told}");
     let run = told["run"].as_str().unwrap();
-    assert_eq!(db.run(&["receipt", run, "--json"]).json(), [told.clone()]);
+    assert_eq!(db.run(&["receipt", run, "--json"]).json(), std::slice::from_ref(&told));
     assert!(db.run(&["receipt", run]).stdout.contains("settled on disk"));
     let listed = db.run(&["runs", "--json"]).json().remove(0);
     assert_eq!(listed["settled_at"], told["settled_at"]);
