@@ -3,10 +3,12 @@
 //! # Invariants
 //!
 //! 1. What was taken is told by every read: from here until it stands in the file, and from then on by the file.
-//! 2. It is written with the next commit, whoever that is for. If none comes, it is written alone, and nobody waits for the disk.
+//! 2. It is written with the next commit that has room for it, whoever that is for. If none comes, it is written alone, and
+//!    nobody waits for the disk.
 //! 3. It stands before whatever else is in its transaction: a run that is deleted takes its instant with it.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use andon::core::id::RunId;
@@ -17,48 +19,68 @@ use parking_lot::Mutex;
 use crate::transaction::Store;
 use crate::writer::{STALL, Writer};
 
-/// How many are written with one commit at most: whoever waits for it did not ask for them.
-const MOST: usize = 256;
+/// How many are written in one go at most: what comes meanwhile has to wait.
+const MOST: usize = 1_024;
+
+/// How many may wait for a commit that has room for them.
+const MANY: usize = 16_384;
 
 /// Instants that do not stand in the file yet.
 #[derive(Debug, Default)]
-pub(crate) struct Instants(Mutex<HashMap<RunId, Stamp>>);
+pub(crate) struct Instants(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    by_run: HashMap<RunId, Stamp>,
+    /// In the order in which they came: runs that settle together stand together in the file.
+    order: VecDeque<(RunId, Stamp)>,
+}
 
 impl Instants {
     pub(crate) fn take(&self, run: &RunId, at: Stamp) {
-        self.0.lock().entry(run.clone()).or_insert(at);
+        let mut waiting = self.0.lock();
+        if let Entry::Vacant(free) = waiting.by_run.entry(run.clone()) {
+            free.insert(at);
+            waiting.order.push_back((run.clone(), at));
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        self.0.lock().by_run.is_empty()
     }
 
     /// What is not in the file. A read asks before it looks there, so that nothing falls between (invariant 1).
     pub(crate) fn pending(&self) -> Pending {
-        Pending(self.0.lock().clone())
+        Pending(self.0.lock().by_run.clone())
     }
 
     /// As [`pending`](Self::pending), of one run.
     pub(crate) fn pending_of(&self, run: &RunId) -> Pending {
-        Pending(self.0.lock().get(run).map(|at| (run.clone(), *at)).into_iter().collect())
+        Pending(self.0.lock().by_run.get(run).map(|at| (run.clone(), *at)).into_iter().collect())
     }
 
-    /// Those that are written with the next commit.
-    pub(crate) fn next(&self) -> Vec<(RunId, Stamp)> {
-        self.first(MOST)
+    /// Those that are written with a commit. One that is full carries none: whoever waits for it did not ask for them.
+    pub(crate) fn beside(&self, is_full: bool) -> Vec<(RunId, Stamp)> {
+        let is_to_wait = is_full && self.0.lock().order.len() < MANY;
+        if is_to_wait { Vec::new() } else { self.first(MOST) }
     }
 
-    /// As many of them.
+    /// As many of them, the oldest first.
     pub(crate) fn first(&self, most: usize) -> Vec<(RunId, Stamp)> {
-        self.0.lock().iter().take(most).map(|(run, at)| (run.clone(), *at)).collect()
+        self.0.lock().order.iter().take(most).cloned().collect()
     }
 
     /// These stand in the file.
     pub(crate) fn written(&self, instants: &[(RunId, Stamp)]) {
-        let mut pending = self.0.lock();
-        for (run, _) in instants {
-            pending.remove(run);
+        if instants.is_empty() {
+            return;
         }
+        let Waiting { by_run, order } = &mut *self.0.lock();
+        for (run, _) in instants {
+            by_run.remove(run);
+        }
+        // Those that were taken were the first.
+        while order.pop_front_if(|(run, _)| !by_run.contains_key(run)).is_some() {}
     }
 }
 
@@ -106,7 +128,7 @@ impl Writer {
     }
 
     fn keep_some(&self, store: &Store) -> rusqlite::Result<()> {
-        let instants = self.instants.next();
+        let instants = self.instants.first(MOST);
         let transaction = store.connection.unchecked_transaction()?;
         store.keep_settled(&instants)?;
         transaction.commit()?;

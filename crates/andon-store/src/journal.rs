@@ -39,8 +39,8 @@ pub struct SqliteJournal {
 
 struct Writing {
     line: Arc<Line<Job>>,
-    trouble: Arc<Trouble>,
     instants: Arc<Instants>,
+    trouble: Arc<Trouble>,
     thread: Option<JoinHandle<()>>,
     lock: Mutex<Lock>,
 }
@@ -56,14 +56,14 @@ impl SqliteJournal {
         let Opened { path, writer, readers, lock } = open::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
-        let (line, instants, trouble) =
-            (Arc::new(Line::new()), Arc::new(Instants::default()), Arc::new(Trouble::default()));
+        let (line, instants) = (Arc::new(Line::new()), Arc::new(Instants::default()));
+        let trouble = Arc::new(Trouble::default());
         let writer = Writer {
             store,
             line: Arc::clone(&line),
-            trouble: Arc::clone(&trouble),
             instants: Arc::clone(&instants),
             rested: true,
+            trouble: Arc::clone(&trouble),
             probe: options.probe.clone(),
             planted: options.planted,
             checkpointed: 0,
@@ -72,7 +72,7 @@ impl SqliteJournal {
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
-        let writing = Writing { line, trouble, instants, thread, lock: Mutex::new(lock) };
+        let writing = Writing { line, instants, trouble, thread, lock: Mutex::new(lock) };
         Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
 

@@ -96,11 +96,6 @@ impl<T> Line<T> {
         Taken::Jobs(state.jobs.drain(..count).collect())
     }
 
-    /// Whether it takes no more jobs.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.state.lock().closed
-    }
-
     /// Lets [`take`](Self::take) return if it would wait for as long as it takes. One that has patience comes to it anyway.
     pub(crate) fn nudge(&self) {
         let mut state = self.state.lock();
@@ -109,6 +104,11 @@ impl<T> Line<T> {
             drop(state);
             self.news.notify_one();
         }
+    }
+
+    /// Whether it takes no more jobs.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().closed
     }
 
     /// Takes no more jobs.

@@ -299,8 +299,7 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
             Some(_) => State::Settled,
             None => state_of(connection, row.get(4)?)?,
         };
-        let accepted_at = wall(row, 6)?;
-        let ended_at = ended_at.map(|at| Wall(at.unsigned_abs()));
+        let (accepted_at, ended_at) = (wall(row, 6)?, ended_at.map(|at| Wall(at.unsigned_abs())));
         let settled_at = durable(row, 10)?.map(|at| at.wall);
         runs.push(RunInfo { run, session, state, accepted_at, ended_at, settled_at, ending, title });
     }

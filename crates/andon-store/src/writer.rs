@@ -36,6 +36,9 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// How long another program may hold the database before that is told as trouble. The commit is tried again all the same.
 pub(crate) const STALL: Duration = Duration::from_secs(1);
 
+/// How often it is tried whether the disk takes writes again, if nobody wants to write.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
 /// Something to be done in a transaction.
 pub(crate) enum Job {
     Append {
@@ -127,10 +130,10 @@ fn begins(entries: &[Entry]) -> bool {
 pub(crate) struct Writer {
     pub(crate) store: Store,
     pub(crate) line: Arc<Line<Job>>,
-    pub(crate) trouble: Arc<Trouble>,
     pub(crate) instants: Arc<Instants>,
     /// There was nothing to do for a while.
     pub(crate) rested: bool,
+    pub(crate) trouble: Arc<Trouble>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
     pub(crate) planted: Planted,
     /// How many pages the file of what was written last had when room was made.
@@ -146,19 +149,16 @@ impl Writer {
         // A patience that cannot be set is the one before it.
         let _ = self.store.connection.busy_timeout(STALL);
         loop {
-            let is_in_trouble = self.trouble.get().is_some();
-            match self.line.take(MOST, Job::weight, self.patience(is_in_trouble)) {
+            let in_trouble = self.trouble.get().is_some();
+            match self.line.take(MOST, Job::weight, self.patience()) {
                 Taken::Jobs(jobs) => {
                     self.commit(jobs);
                     self.make_room();
                     self.rested = false;
                 }
                 Taken::Nothing => {
-                    if is_in_trouble {
-                        self.look_again();
-                    }
-                    self.keep_instants();
                     self.rested = true;
+                    if in_trouble { self.look_again() } else { self.keep_instants() }
                 }
                 Taken::Closed => break,
             }
@@ -171,9 +171,13 @@ impl Writer {
     }
 
     /// How long to wait for jobs: behind a commit the instants of the runs that it has settled are about to come.
-    fn patience(&self, is_in_trouble: bool) -> Option<Duration> {
-        let is_left = self.erasing || is_in_trouble || !self.instants.is_empty();
-        if self.rested { is_left.then_some(AGAIN) } else { Some(REST) }
+    fn patience(&self) -> Option<Duration> {
+        let in_trouble = self.trouble.get().map(|_| LOOK_AGAIN);
+        let is_left = self.erasing || !self.instants.is_empty();
+        match self.rested {
+            false if in_trouble.is_none() => Some(REST),
+            _ => is_left.then_some(AGAIN).or(in_trouble),
+        }
     }
 
     /// All jobs in one transaction. If one of them breaks a rule of the database, or there is no room for all, each is tried
@@ -248,7 +252,7 @@ impl Writer {
 
     fn transact(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
         self.execute("BEGIN IMMEDIATE")?;
-        let instants = self.instants.next();
+        let instants = self.instants.beside(jobs.iter().map(Job::weight).sum::<usize>() >= MOST / 2);
         self.store.keep_settled(&instants)?;
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {

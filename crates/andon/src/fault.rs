@@ -57,8 +57,6 @@ pub enum Fault {
     ApprovalAfterPull,
     /// Every pull is answered with `already_cancelling`.
     ReplyIsWrong,
-    /// A run whose end the journal does not take is given up.
-    StalledRunLeft,
     /// The end of a grace is not recorded.
     GraceEndNotRecorded,
     /// A call is closed before its cleanup is done.
@@ -87,7 +85,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 38] = [
         Self::PieceAfterPull,
         Self::ToolAfterPull,
         Self::ModelAfterPull,
@@ -114,7 +112,6 @@ impl Fault {
         Self::SeatFreedEarly,
         Self::ApprovalAfterPull,
         Self::ReplyIsWrong,
-        Self::StalledRunLeft,
         Self::GraceEndNotRecorded,
         Self::CleanupNotAwaited,
         Self::DetachedToolStopped,

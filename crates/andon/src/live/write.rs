@@ -56,8 +56,8 @@ impl Live {
     pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome, settled: Stamp) {
         let mut inner = self.inner.lock();
         inner.publish(records);
-        inner.stalled = None;
         inner.settled = Some(settled);
+        inner.stalled = None;
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
         let wake = WakeList::readers(&mut inner.log);
