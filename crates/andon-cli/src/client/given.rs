@@ -10,7 +10,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// How to use the owner's key instead; nothing if there is none here.
+    /// How to use the owner's key instead; `None` if there is none here.
     pub(crate) fn way_out(self) -> Option<String> {
         let place = self.place;
         let without =

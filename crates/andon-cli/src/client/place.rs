@@ -40,7 +40,7 @@ impl Place {
         let Some(owner) = db.owner() else { return Ok(Self::Here(db)) };
         let Some(address) = &owner.address else { return Ok(Self::Here(db)) };
         let client = Client::at(address)?.with_flag(db.flag().to_owned());
-        // Who may read the database may do everything; who was given another key uses that, and is told so.
+        // Anyone who can read the database has full access; an explicit key wins, and the answer names it.
         let client = match (args.key()?, &owner.key) {
             (Some(given), owner) => client.with_key(&given.key)?.given(given.place, owner.is_some()),
             (None, Some(key)) => client.with_key(key.show())?,

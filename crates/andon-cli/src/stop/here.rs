@@ -77,7 +77,7 @@ fn must_be_there(app: Option<&str>, apps: &BTreeSet<String>, db: &Db) -> anyhow:
     bail!("there is no app {app} in {}, which no server holds: {those}", db.shown())
 }
 
-/// Opens a database that nobody holds, and settles what a dead program left open in it; nothing if there is none.
+/// Opens a database that no process holds, and settles what a dead program left open in it; `None` if there is no database.
 async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
     if db.is_kept() && db.open_to_read()?.is_none() {
         return Ok(None);

@@ -51,7 +51,7 @@ impl Flood {
     }
 }
 
-/// Asks once, on a connection of its own; nothing if that is closed without an answer.
+/// Asks once, on its own connection; `None` if that is closed without an answer.
 fn ask(address: SocketAddr, line: &str, body: &str) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -93,7 +93,7 @@ fn with_few_files_a_flood_of_connections_keeps_no_cancel_out() {
         // Wait until there is no room any more: then who asks for anything else is refused, or closed at once.
         while matches!(ask(address, "GET /v1/runs", ""), Some((200, _))) {}
         let cancel = || ask(address, &format!("POST /v1/runs/{run}/cancel"), "{}");
-        // Who comes at the same instant as many others may be closed among them, and comes again.
+        // A client that connects together with many others may be closed with them, and retries.
         let (status, reply) = (0..50).find_map(|_| cancel()).expect("the cancel does not get through");
         assert!(matches!(status, 200 | 202), "{reply}");
         flood.end();

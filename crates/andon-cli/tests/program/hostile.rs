@@ -81,7 +81,7 @@ fn pass(mut client: TcpStream, server: &str) {
     let head: Vec<&str> = kept.collect();
     let length =
         if lower.starts_with("http/1.1 204") { String::new() } else { format!("content-length: {}\r\n", body.len()) };
-    // Who asked may have gone.
+    // The caller may be gone.
     let _ = client.write_all(format!("{}\r\n{length}connection: close\r\n\r\n{body}", head.join("\r\n")).as_bytes());
 }
 

@@ -156,7 +156,7 @@ fn a_run_that_nobody_ever_read_goes_on_when_the_server_is_back() {
     let db = Database::new();
     let served = Served::start(&db, &[]);
     served.post("/v1/runs", &waits_for_a_yes("waiting", json!("cancel")));
-    // Who looks on is no reader.
+    // Somebody who only watches does not count as a reader.
     let mut aside = served.read("/v1/runs/waiting/events?aside=true");
     until(&served, &mut aside, "approval_requested");
     let order = queued(&served, "queued", json!({"cancel_after_ms": 1}));

@@ -82,7 +82,7 @@ impl Behind {
     }
 }
 
-/// Starts nginx at a port that is free, and waits until it takes connections; nothing if it has ended instead.
+/// Starts nginx on a free port, and waits until it accepts connections; `None` if it exited instead.
 fn begin_nginx(folder: &Path, url: &str) -> Option<(Child, u16)> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let config = folder.join("nginx.conf");
