@@ -6,7 +6,8 @@
 //!    server's health be asked for. Nothing else is served there, so that nothing else fills them.
 //!    Nobody waits there for runs to settle, either.
 //! 2. Whoever comes gets one of those, if anybody sits there who has not sent a whole request: the one who has sat there the
-//!    longest leaves. So a flood of those who say nothing, or do not go on, keeps out nobody who asks at once.
+//!    longest leaves. What that one has sent is read first, and if it is a whole request somebody else leaves. So a flood of
+//!    those who say nothing, or do not go on, keeps out nobody who asks at once, however busy the server is.
 //! 3. A seat is given back when its socket is closed, however that came about.
 //! 4. There are no more seats than files that can be opened, less those that the server has open and those that its work
 //!    needs.
@@ -18,8 +19,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -60,6 +61,9 @@ const WORK: usize = 16;
 const FEWEST: usize = 4;
 /// How long it is waited until somebody who was told to leave has left. It takes no longer, unless the machine is very busy.
 const LEAVING: Duration = Duration::from_millis(200);
+/// How often a connection is looked at before it is closed to make room: the first time its head is read, the next time its
+/// body.
+const LAST_LOOKS: usize = 3;
 
 /// All seats.
 #[derive(Clone)]
@@ -67,14 +71,22 @@ pub(crate) struct Seats {
     core: Shared,
     room: Room,
     reserved: Arc<Mutex<Vec<Arc<Guest>>>>,
-    left: Arc<Notify>,
+    /// Told when somebody has left, or stays though told to leave.
+    decided: Arc<Notify>,
 }
 
 /// Who sits on a reserved seat.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    sent: Mutex<Sent>,
-    leave: CancellationToken,
+    place: Mutex<Place>,
+    told_to_leave: Notify,
+    decided: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Place {
+    sent: Sent,
+    is_to_leave: bool,
 }
 
 /// How much of a request has come.
@@ -87,41 +99,65 @@ enum Sent {
 }
 
 impl Guest {
-    fn new() -> Self {
-        Self { sent: Mutex::new(Sent::Nothing), leave: CancellationToken::new() }
+    fn new(decided: &Arc<Notify>) -> Self {
+        let place = Mutex::new(Place { sent: Sent::Nothing, is_to_leave: false });
+        Self { place, told_to_leave: Notify::new(), decided: Arc::clone(decided) }
     }
 
     /// The head of a request has come.
     pub(crate) fn asks(&self) {
-        *self.sent.lock() = Sent::Head;
+        self.place.lock().sent = Sent::Head;
     }
 
     /// All of the request has come: from here on nobody takes the seat away.
     pub(crate) fn has_asked(&self) {
-        *self.sent.lock() = Sent::All;
+        self.place.lock().sent = Sent::All;
     }
 
     /// It was answered.
     pub(crate) fn was_answered(&self) {
-        *self.sent.lock() = Sent::Nothing;
+        self.place.lock().sent = Sent::Nothing;
     }
 
-    /// Waits until somebody else is to have the seat.
-    pub(crate) async fn told_to_leave(&self) {
-        self.leave.cancelled().await;
+    /// Waits until somebody else is to have the seat. Its connection is polled before each look at this, so that whatever has
+    /// come is read by then (invariant 2).
+    pub(crate) async fn leaves(&self) {
+        loop {
+            self.told_to_leave.notified().await;
+            for _ in 0..LAST_LOOKS {
+                yield_now().await;
+            }
+            let mut place = self.place.lock();
+            if place.sent != Sent::All {
+                return;
+            }
+            place.is_to_leave = false;
+            self.decided.notify_waiters();
+        }
+    }
+
+    /// How much of a request has come from somebody who may be told to leave.
+    fn may_leave(&self) -> Option<Sent> {
+        let place = self.place.lock();
+        (!place.is_to_leave && place.sent != Sent::All).then_some(place.sent)
+    }
+
+    fn tell_to_leave(&self) {
+        self.place.lock().is_to_leave = true;
+        self.told_to_leave.notify_one();
     }
 }
 
 impl Seats {
     pub(crate) fn new(core: &Shared, room: Room) -> Self {
-        Self { core: Arc::clone(core), room, reserved: Arc::default(), left: Arc::default() }
+        Self { core: Arc::clone(core), room, reserved: Arc::default(), decided: Arc::default() }
     }
 
     /// Takes a seat; nothing if even the reserved ones are taken.
     pub(crate) fn take(&self) -> Option<Seat> {
         let taken = self.core.counts.connections.fetch_add(1, Ordering::Relaxed);
         let taken = usize::try_from(taken).unwrap_or(usize::MAX);
-        let guest = (taken >= self.room.usual).then(|| Arc::new(Guest::new()));
+        let guest = (taken >= self.room.usual).then(|| Arc::new(Guest::new(&self.decided)));
         if let Some(guest) = &guest {
             self.reserved.lock().push(Arc::clone(guest));
         }
@@ -132,26 +168,26 @@ impl Seats {
 
     /// Takes a seat, if need be the one of somebody who has not asked for anything yet (invariant 2).
     pub(crate) async fn make_room(&self) -> Option<Seat> {
-        let seat = self.take();
-        if seat.is_some() || !self.free_one().await {
-            return seat;
+        loop {
+            let seat = self.take();
+            if seat.is_some() || !self.free_one().await {
+                return seat;
+            }
         }
-        self.take()
     }
 
-    /// Takes a reserved seat away from who has sent the least of a request, and of those from who came first. False if all
-    /// of them have asked.
+    /// Tells who has sent the least of a request to leave a reserved seat, and of those who came first; comes back when it is
+    /// decided whether they do. False if all of them have asked.
     pub(crate) async fn free_one(&self) -> bool {
-        let left = self.left.notified();
+        let decided = self.decided.notified();
         {
             let guests = self.reserved.lock();
-            let here = guests.iter().filter(|guest| !guest.leave.is_cancelled());
-            let least = here.min_by_key(|guest| *guest.sent.lock());
-            let Some(guest) = least.filter(|guest| *guest.sent.lock() != Sent::All) else { return false };
-            guest.leave.cancel();
+            let may_leave = guests.iter().filter_map(|guest| Some((guest.may_leave()?, guest)));
+            let Some((_, guest)) = may_leave.min_by_key(|(sent, _)| *sent) else { return false };
+            guest.tell_to_leave();
         }
         // Until its socket is closed its file is open.
-        timeout(LEAVING, left).await.is_ok()
+        timeout(LEAVING, decided).await.is_ok()
     }
 }
 
@@ -179,7 +215,7 @@ impl Drop for Seat {
         self.seats.core.counts.connections.fetch_sub(1, Ordering::Relaxed);
         if let Some(guest) = &self.guest {
             self.seats.reserved.lock().retain(|other| !Arc::ptr_eq(other, guest));
-            self.seats.left.notify_waiters();
+            self.seats.decided.notify_waiters();
         }
     }
 }
@@ -256,16 +292,41 @@ mod tests {
         for (place, others) in [(2, [0, 1]), (1, [0, 0])] {
             let making = seats.make_room();
             let leaving = async {
-                guests[place].told_to_leave().await;
+                guests[place].leaves().await;
                 drop(held[place].take());
             };
             let (made, ()) = tokio::join!(making, leaving);
             let made = made.expect("a seat is free");
             made.guest().unwrap().has_asked();
             held[place] = Some(made);
-            assert!(others.iter().all(|other| !guests[*other].leave.is_cancelled()));
+            assert!(others.iter().all(|other| !guests[*other].place.lock().is_to_leave));
         }
         assert!(seats.make_room().await.is_none(), "all have asked");
+    }
+
+    /// Checks P1: a cancel whose bytes are here, and were not read yet when its seat was wanted, is not lost.
+    #[tokio::test]
+    async fn who_turns_out_to_have_asked_stays_and_the_next_one_leaves() {
+        let server = crate::Server::new(&andon::Runtime::builder().build(), crate::Options::default()).await.unwrap();
+        let seats = Seats::new(&server.core, Room { usual: 0, reserved: 2 });
+        let (cancel, silent) = (seats.take().unwrap(), seats.take().unwrap());
+        let (asking, waiting) = (Arc::clone(cancel.guest().unwrap()), Arc::clone(silent.guest().unwrap()));
+        let reading = async {
+            yield_now().await;
+            asking.asks();
+            yield_now().await;
+            asking.has_asked();
+        };
+        let silent_leaves = async {
+            waiting.leaves().await;
+            drop(silent);
+        };
+        let made = tokio::select! {
+            biased;
+            () = asking.leaves() => panic!("who has asked is sent away"),
+            (made, (), ()) = async { tokio::join!(seats.make_room(), reading, silent_leaves) } => made,
+        };
+        assert!(made.is_some() && !asking.place.lock().is_to_leave);
     }
 
     #[test]

@@ -172,7 +172,7 @@ async fn connection(core: Shared, stream: TcpStream, seat: Seat, router: Router)
 /// Waits until somebody else is to have this seat; for ever if it is none of the reserved ones.
 async fn leaving(guest: Option<Arc<Guest>>) {
     match guest {
-        Some(guest) => guest.told_to_leave().await,
+        Some(guest) => guest.leaves().await,
         None => std::future::pending().await,
     }
 }
