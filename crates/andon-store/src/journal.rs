@@ -295,9 +295,9 @@ impl Journal for SqliteJournal {
         self.writing.as_ref().and_then(|writing| writing.trouble.get())
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let run = run.clone();
-        self.change(move |store| store.claim(&run), false)
+        self.change(move |store| store.claim(&run, from), false)
     }
 
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {

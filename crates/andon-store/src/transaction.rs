@@ -307,12 +307,16 @@ impl Store {
         query.query_row(key, |row| row.get(0)).optional()
     }
 
-    pub(crate) fn claim(&mut self, run: &RunId) -> Result<Option<Epoch>, Failed> {
-        let mut update = self
-            .connection
-            .prepare_cached("UPDATE runs SET epoch = epoch + 1, owner = ?2 WHERE run = ?1 RETURNING epoch")?;
-        let epoch = update.query_row(params![run.as_str(), self.owner], |row| row.get(0)).optional()?;
-        Ok(epoch)
+    pub(crate) fn claim(&mut self, run: &RunId, from: Epoch) -> Result<Option<Epoch>, Failed> {
+        let mut query = self.connection.prepare_cached("SELECT epoch FROM runs WHERE run = ?1")?;
+        let Some(owner) = query.query_row([run.as_str()], |row| row.get(0)).optional()? else { return Ok(None) };
+        if owner != from {
+            return Err(JournalError::Fenced { ours: from, owner }.into());
+        }
+        let mut update =
+            self.connection.prepare_cached("UPDATE runs SET epoch = epoch + 1, owner = ?2 WHERE run = ?1")?;
+        update.execute(params![run.as_str(), self.owner])?;
+        Ok(Some(from.saturating_add(1)))
     }
 
     pub(crate) fn request_cancel(&mut self, run: &RunId, request: &CancelRequest) -> Result<Requested, Failed> {

@@ -235,7 +235,7 @@ impl Journal for TestJournal {
         self.inner.memory.unsettled()
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let (journal, run) = (self.clone(), run.clone());
         Box::pin(async move {
             // It stands in line behind what was taken before.
@@ -244,7 +244,7 @@ impl Journal for TestJournal {
             }
             journal.hit("journal: before claim");
             journal.check()?;
-            journal.inner.memory.claim(&run).await
+            journal.inner.memory.claim(&run, from).await
         })
     }
 

@@ -81,11 +81,13 @@ pub enum Fault {
     AddendumBeforeEnd,
     /// Observers are not told of a stop's request.
     RequestNotTold,
+    /// A run whose end the journal does not take is given up.
+    StalledRunLeft,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::PieceAfterPull,
         Self::ToolAfterPull,
         Self::ModelAfterPull,
@@ -124,6 +126,7 @@ impl Fault {
         Self::LastWordMissing,
         Self::AddendumBeforeEnd,
         Self::RequestNotTold,
+        Self::StalledRunLeft,
     ];
 }
 

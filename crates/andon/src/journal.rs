@@ -25,8 +25,8 @@ use crate::tool::BoxFuture;
 pub trait Journal: Send + Sync + 'static {
     /// Takes a batch. Never blocks; batches of one run become durable in the order in which they are given, whole or not
     /// at all. A batch with an epoch older than the run's is refused; one with a newer epoch makes its writer the run's
-    /// owner, in the same step, if the run is still [whose it was](Batch::takes_over). Once a batch of a run has failed, every later one of that epoch is refused, because it
-    /// would leave a gap; so is everything behind `run_settled`.
+    /// owner, in the same step, if the run is still [whose it was](Batch::takes_over). Once a batch of a run has failed, every
+    /// later one of that epoch is refused, because it would leave a gap; so is everything behind `run_settled`.
     fn append(&self, batch: Batch) -> Append;
 
     /// Takes an addendum to a run; the journal numbers it.
@@ -58,9 +58,11 @@ pub trait Journal: Send + Sync + 'static {
     /// The runs that have no outcome.
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>>;
 
-    /// Makes the caller the run's owner: older writers are refused from now on. It stands in line behind the batches that
-    /// were taken before: when it returns, those are durable or refused. Nothing if the run is unknown.
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>>;
+    /// Makes the caller the run's owner, with a new epoch, if it still belongs to `from`: older writers are refused from now
+    /// on. If it is somebody else's by now, nothing changes and the caller is refused as
+    /// [fenced](JournalError::Fenced). It stands in line behind the batches that were taken before: when it returns, those
+    /// are durable or refused. `None` if the run is unknown.
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>>;
 
     /// Leaves a cancel request for a run that has no driver here. It stands in line with the batches: either it is durable
     /// before the run has settled, and whoever drives or recovers the run carries it out, or it comes too late.

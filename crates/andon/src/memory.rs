@@ -320,13 +320,17 @@ impl Journal for MemoryJournal {
         Box::pin(ready(Ok(unsettled)))
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let mut state = self.state.lock();
-        let claimed = state.runs.get_mut(run).map(|run| {
-            run.stored.epoch = run.stored.epoch.saturating_add(1);
-            run.stored.epoch
-        });
-        Box::pin(ready(Ok(claimed)))
+        let claimed = match state.runs.get_mut(run).map(|run| &mut run.stored.epoch) {
+            None => Ok(None),
+            Some(epoch) if *epoch == from => {
+                *epoch = epoch.saturating_add(1);
+                Ok(Some(*epoch))
+            }
+            Some(owner) => Err(JournalError::Fenced { ours: from, owner: *owner }),
+        };
+        Box::pin(ready(claimed))
     }
 
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {

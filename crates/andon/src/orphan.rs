@@ -8,6 +8,7 @@
 //!    cancelled, and no prompt goes on without what it has said.
 //! 2. How it ends is decided once, and only when the journal takes writes: until then a pull still makes it `cancelled`.
 //! 3. What has happened is kept until it is durable, however often writing it fails.
+//! 4. It is written only as long as the run is ours: who has taken it over meanwhile is not disturbed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use andon_core::receipt::Receipt;
 
 use crate::aside::{ToolDone, clean_up};
 use crate::driver::{box_remains, judge};
+use crate::fault::{Fault, planted};
 use crate::journal::{Batch, JournalError, Stored};
 use crate::live::{Live, News};
 use crate::recovery::{append, conclude, fold, number, outcome_of, unreadable};
@@ -33,6 +35,8 @@ pub(crate) struct Orphan {
     pub(crate) live: Arc<Live>,
     pub(crate) session: Arc<SessionCore>,
     pub(crate) accepted: Arc<Accepted>,
+    /// The last epoch in which the run was ours.
+    pub(crate) epoch: Epoch,
     /// What has happened and is not in the journal (invariant 3).
     pub(crate) unwritten: Vec<Event>,
     pub(crate) gone: Gone,
@@ -82,7 +86,7 @@ pub(crate) async fn settle(mut orphan: Orphan) {
     }
     match settled {
         Ok(()) => {}
-        Err(error) if error.may_pass() => {
+        Err(error) if error.may_pass() && !planted(Fault::StalledRunLeft) => {
             live.stall(error);
             live.runtime.mender.add(orphan);
         }
@@ -112,7 +116,7 @@ fn leave_waiting(live: &Arc<Live>, session: &Arc<SessionCore>) {
 impl Orphan {
     /// Brings the run to its end in the journal, and shows it.
     pub(crate) async fn try_settle(&mut self) -> Result<(), JournalError> {
-        let (epoch, stored) = take_over(&self.live, &self.accepted).await?;
+        let (epoch, stored) = self.take_over().await?;
         let mut progress = fold(&stored)?;
         let mut unseen = unseen(&self.live, &stored);
         // The last commit may have become durable before the driver was gone: then only the end has to be shown.
@@ -130,6 +134,30 @@ impl Orphan {
         conclude(&self.live, &self.session, progress.messages());
         self.live.close(unseen, outcome, settled);
         Ok(())
+    }
+
+    /// Makes what is left of the run our own: its journal, with what was shown and had not been handed over.
+    async fn take_over(&mut self) -> Result<(Epoch, Stored), JournalError> {
+        let (live, journal) = (&self.live, &self.live.runtime.journal);
+        // Claimed first: nothing that the driver had on its way can come in after we have read.
+        let claimed = journal.claim(&live.id, self.epoch).await?;
+        let mut stored = journal.read(&live.id).await?.unwrap_or_default();
+        if claimed.is_some() && !is_ours(live, &self.accepted, &stored) {
+            return Err(JournalError::RunExists(live.id.clone()));
+        }
+        let mut missing = Vec::new();
+        self.epoch = claimed.unwrap_or_else(|| {
+            let event = Event::RunAccepted { accepted: Arc::clone(&self.accepted) };
+            let record = Record { v: andon_core::FORMAT_VERSION, seq: 1, epoch: live.epoch, at: live.now(), event };
+            missing.push(Entry::Fact(Arc::new(record)));
+            live.epoch
+        });
+        missing.extend(live.missing_text(&stored.entries).map(|lump| Entry::Lump(Arc::new(lump))));
+        if !missing.is_empty() {
+            journal.append(Batch::new(live.id.clone(), self.epoch, missing.clone())).await?;
+            stored.entries.extend(missing);
+        }
+        Ok((self.epoch, stored))
     }
 
     /// What has happened and is not in the journal, and what closes everything that is open. Of what was to be written,
@@ -198,30 +226,6 @@ fn in_memory(live: &Live, ending: Arc<Ending>) -> Outcome {
     let mut receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
     receipt.outcome = Some(Arc::clone(&ending));
     Outcome { ending, message: None, usage: receipt.usage, receipt }
-}
-
-/// Makes what is left of a run our own: its journal, with what was shown and had not been handed over.
-async fn take_over(live: &Arc<Live>, accepted: &Arc<Accepted>) -> Result<(Epoch, Stored), JournalError> {
-    let journal = &live.runtime.journal;
-    // Claimed first: nothing that the driver had on its way can come in after we have read.
-    let claimed = journal.claim(&live.id).await?;
-    let mut stored = journal.read(&live.id).await?.unwrap_or_default();
-    if claimed.is_some() && !is_ours(live, accepted, &stored) {
-        return Err(JournalError::RunExists(live.id.clone()));
-    }
-    let mut missing = Vec::new();
-    let epoch = claimed.unwrap_or_else(|| {
-        let event = Event::RunAccepted { accepted: Arc::clone(accepted) };
-        let record = Record { v: andon_core::FORMAT_VERSION, seq: 1, epoch: live.epoch, at: live.now(), event };
-        missing.push(Entry::Fact(Arc::new(record)));
-        live.epoch
-    });
-    missing.extend(live.missing_text(&stored.entries).map(|lump| Entry::Lump(Arc::new(lump))));
-    if !missing.is_empty() {
-        journal.append(Batch::new(live.id.clone(), epoch, missing.clone())).await?;
-        stored.entries.extend(missing);
-    }
-    Ok((epoch, stored))
 }
 
 /// Whether the journal tells of this run, and not of an older one of the same id.

@@ -57,7 +57,7 @@ pub(crate) fn begin(runtime: &Arc<RuntimeCore>, left: &Left) -> Option<Resuming>
     let epoch = left.stored.epoch.saturating_add(1);
     let live = Arc::new(Live::new(left.run.clone(), left.session().clone(), Arc::clone(runtime), epoch));
     runtime.registry.add(agent.id, &live).ok()?;
-    let claim = Some(runtime.journal.claim(&left.run));
+    let claim = Some(runtime.journal.claim(&left.run, left.stored.epoch));
     Some(Resuming { runtime: Arc::clone(runtime), agent, live, claim, is_over: false })
 }
 
@@ -65,9 +65,11 @@ impl Resuming {
     /// Gives the run a driver, once it is claimed.
     pub(crate) async fn finish(mut self) -> Result<Resumed, JournalError> {
         let Some(claim) = self.claim.take() else { return Ok(Resumed::Over) };
-        if claim.await? != Some(self.live.epoch) {
+        match claim.await {
+            Ok(Some(_)) => {}
             // It is gone, or somebody else has claimed it meanwhile.
-            return Ok(Resumed::Over);
+            Ok(None) | Err(JournalError::Fenced { .. }) => return Ok(Resumed::Over),
+            Err(error) => return Err(error),
         }
         let Some(left) = find_left(&self.runtime, &self.live.id).await? else { return Ok(Resumed::Over) };
         let Left { stored, progress, .. } = left;

@@ -52,8 +52,8 @@ impl Journal for CountingJournal {
         self.memory.unsettled()
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
-        self.memory.claim(run)
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+        self.memory.claim(run, from)
     }
 
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {

@@ -104,8 +104,8 @@ impl Journal for Hiccup {
         self.journal.unsettled()
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
-        self.journal.claim(run)
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+        self.journal.claim(run, from)
     }
 
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {

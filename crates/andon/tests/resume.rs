@@ -504,11 +504,11 @@ impl Journal for Late {
         self.journal.unsettled()
     }
 
-    fn claim(&self, run: &andon::RunId) -> BoxFuture<Result<Option<u32>, JournalError>> {
+    fn claim(&self, run: &andon::RunId, from: u32) -> BoxFuture<Result<Option<u32>, JournalError>> {
         let (journal, run, gate) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
         Box::pin(async move {
             gate.acquire().await.unwrap().forget();
-            journal.claim(&run).await
+            journal.claim(&run, from).await
         })
     }
 

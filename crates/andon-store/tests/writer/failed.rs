@@ -31,7 +31,7 @@ async fn assert_refused_until_claimed(journal: &SqliteJournal, before: &Told, mu
     let text = told.streamed("behind");
     told.is_refused(journal, [text], "text behind what failed").await;
     let mut told = before.clone();
-    told.epoch = journal.claim(&told.run).await.unwrap().unwrap();
+    told.epoch = journal.claim(&told.run, told.epoch).await.unwrap().unwrap();
     assert_eq!(told.epoch, 2);
     record.extend([told.streamed("I go on."), told.quieted()]);
     told.write(journal, record[record.len() - 2..].to_vec()).await;
@@ -74,7 +74,7 @@ async fn a_late_take_over_that_a_full_disk_did_not_take_harms_nobody() {
     let (hold, let_go) = Hold::new();
     let journal = hold.open(&disk.path());
     let (mut owner, _) = begun(&journal).await;
-    owner.epoch = journal.claim(&owner.run).await.unwrap().unwrap();
+    owner.epoch = journal.claim(&owner.run, owner.epoch).await.unwrap().unwrap();
     hold.at("store: before commit");
     let before = journal.sessions().create(&key("before"), Wall(1), StateMap::new());
     timeout(SOON, hold.held.notified()).await.expect("the writer is held");

@@ -39,7 +39,7 @@ fn everything(journal: &SqliteJournal, told: &Told) -> Vec<(&'static str, BoxFut
         ("append", ending(told.give(journal, [told.clone().quieted()]))),
         ("a broken append", ending(told.give(journal, [told.clone().settled(), told.clone().settled()]))),
         ("append_addendum", ending(journal.append_addendum(&told.run, stamp(), learnt))),
-        ("claim", ending(journal.claim(&told.run))),
+        ("claim", ending(journal.claim(&told.run, told.epoch))),
         ("request_cancel", ending(journal.request_cancel(&told.run, request()))),
         ("create", ending(sessions.create(&key("new"), Wall(1), StateMap::new()))),
         ("change_state", ending(sessions.change_state(s, Wall(1), StateChange::new()))),
@@ -97,7 +97,7 @@ async fn when_the_writer_panics_everybody_is_told_and_what_was_acknowledged_is_t
         let stored = told.stored(&journal).await;
         let durable = seam != "store: before commit";
         assert_eq!(stored, [begun, if durable { vec![next] } else { Vec::new() }].concat(), "{seam}");
-        told.epoch = journal.claim(&told.run).await.unwrap().unwrap();
+        told.epoch = journal.claim(&told.run, told.epoch).await.unwrap().unwrap();
         if durable {
             told.quieted();
         }

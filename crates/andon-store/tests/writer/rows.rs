@@ -78,7 +78,7 @@ async fn a_run_that_is_claimed_belongs_to_who_claimed_it() {
     let (told, before) = left_by_another(&path).await;
     let journal = SqliteJournal::open(&path).unwrap();
     assert_eq!(owner(&path, "r"), (before.clone(), 1), "opening claims nothing");
-    assert_eq!(journal.claim(&told.run).await, Ok(Some(2)));
+    assert_eq!(journal.claim(&told.run, told.epoch).await, Ok(Some(2)));
     let name = name_of(&journal).await;
     assert_ne!(name, before, "each process has a name of its own");
     assert_eq!(owner(&path, "r"), (name, 2));

@@ -100,7 +100,7 @@ pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
     assert!(added.is_err(), "an addendum to a deleted run was taken");
     let asked = subject.journal().request_cancel(story.run(), request("late")).await;
     assert_eq!(asked, Ok(Requested::Unknown));
-    assert_eq!(subject.journal().claim(story.run()).await, Ok(None));
+    assert_eq!(subject.journal().claim(story.run(), story.epoch).await, Ok(None));
     let next = story.quieted();
     story.is_refused(&subject, [next], "an event of a deleted run").await;
     assert_gone(&subject, &story).await;

@@ -33,7 +33,7 @@ pub(super) async fn a_second_end_is_refused_from_whoever_writes_it(subject: Subj
     same.is_refused(&subject, [end], "a second end").await;
     let end = newer.ended(Ending::Lost);
     newer.is_refused(&subject, [end], "a second end of a newer epoch").await;
-    claimed.epoch = subject.journal().claim(story.run()).await.unwrap().unwrap();
+    claimed.epoch = subject.journal().claim(story.run(), story.epoch).await.unwrap().unwrap();
     let end = claimed.ended(Ending::Lost);
     claimed.is_refused(&subject, [end], "a second end after a claim").await;
 }

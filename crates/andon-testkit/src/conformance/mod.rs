@@ -94,6 +94,7 @@ cases! {
         a_batch_of_a_newer_epoch_that_is_refused_does_not_take_over,
         the_owner_goes_on_with_its_epoch,
         a_claim_stands_in_line_behind_the_batches_before_it,
+        a_run_is_claimed_from_its_owner_and_from_nobody_else,
         an_unknown_run_cannot_be_claimed,
         epochs_never_decrease_along_the_record,
         an_owner_is_remembered_when_the_journal_is_opened_again,

@@ -30,7 +30,7 @@ async fn elsewhere() -> Moved {
     let mut entries = runs.begun();
     entries.extend([runs.model_started(), runs.streamed(&andon::Kind::Text, "so f"), runs.quieted()]);
     runs.write(&away, entries).await;
-    runs.epoch = away.journal().claim(runs.run()).await.unwrap().unwrap();
+    runs.epoch = away.journal().claim(runs.run(), runs.epoch).await.unwrap().unwrap();
     let next = runs.quieted();
     runs.write(&away, [next]).await;
     away.journal().sessions().take_copy(&s).await.unwrap().unwrap()
@@ -162,7 +162,7 @@ pub(super) async fn a_run_that_was_moved_goes_on(subject: Subject) {
     story.epoch = 2;
     let next = story.quieted();
     story.write(&subject, [next]).await;
-    story.epoch = subject.journal().claim(story.run()).await.unwrap().unwrap();
+    story.epoch = subject.journal().claim(story.run(), story.epoch).await.unwrap().unwrap();
     assert_eq!(story.epoch, 3);
     let next = story.quieted();
     story.write(&subject, [next]).await;

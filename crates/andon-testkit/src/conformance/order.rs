@@ -136,7 +136,7 @@ pub(super) async fn after_a_batch_that_failed_its_epoch_is_over(subject: Subject
     ahead.is_refused(&subject, [gap], "a second gap").await;
     let next = newer.clone().quieted();
     newer.is_refused(&subject, [next], "a batch behind the second gap").await;
-    newer.epoch = subject.journal().claim(newer.run()).await.unwrap().unwrap();
+    newer.epoch = subject.journal().claim(newer.run(), newer.epoch).await.unwrap().unwrap();
     let next = newer.quieted();
     newer.write(&subject, [next]).await;
 }

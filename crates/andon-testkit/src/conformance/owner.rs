@@ -16,7 +16,7 @@ async fn begun(subject: &Subject) -> Story {
 pub(super) async fn a_stale_writer_is_refused_once_the_run_was_claimed(subject: Subject) {
     let mut stale = begun(&subject).await;
     let mut owner = stale.clone();
-    owner.epoch = subject.journal().claim(stale.run()).await.unwrap().unwrap();
+    owner.epoch = subject.journal().claim(stale.run(), stale.epoch).await.unwrap().unwrap();
     assert_eq!(owner.epoch, 2, "a claim raises the epoch by one");
     let next = stale.quieted();
     let refused = stale.give(subject.journal(), [next.clone()]).await;
@@ -65,7 +65,7 @@ pub(super) async fn the_owner_goes_on_with_its_epoch(subject: Subject) {
         story.write(&subject, [next]).await;
     }
     assert_eq!(subject.stored(&story).await.epoch, 4);
-    assert_eq!(subject.journal().claim(story.run()).await, Ok(Some(5)));
+    assert_eq!(subject.journal().claim(story.run(), story.epoch).await, Ok(Some(5)));
 }
 
 pub(super) async fn a_claim_stands_in_line_behind_the_batches_before_it(subject: Subject) {
@@ -76,7 +76,7 @@ pub(super) async fn a_claim_stands_in_line_behind_the_batches_before_it(subject:
             story.give(subject.journal(), [next])
         })
         .collect();
-    let claim = subject.journal().claim(story.run());
+    let claim = subject.journal().claim(story.run(), story.epoch);
     let next = story.clone().quieted();
     let behind = story.give(subject.journal(), [next]);
     assert_eq!(claim.await, Ok(Some(2)));
@@ -89,9 +89,25 @@ pub(super) async fn a_claim_stands_in_line_behind_the_batches_before_it(subject:
     assert_eq!(behind.await, Err(JournalError::Fenced { ours: 1, owner: 2 }), "a batch behind the claim");
 }
 
+pub(super) async fn a_run_is_claimed_from_its_owner_and_from_nobody_else(subject: Subject) {
+    let stale = begun(&subject).await;
+    let mut owner = stale.clone();
+    owner.epoch = subject.journal().claim(stale.run(), stale.epoch).await.unwrap().unwrap();
+    for from in [1, 3] {
+        let refused = subject.journal().claim(stale.run(), from).await;
+        assert_eq!(refused, Err(JournalError::Fenced { ours: from, owner: 2 }));
+    }
+    // Whoever came too late has taken nothing from the owner.
+    let next = owner.quieted();
+    owner.write(&subject, [next]).await;
+    let last = owner.settled();
+    owner.write(&subject, [last]).await;
+    assert_eq!(subject.journal().claim(stale.run(), 2).await, Ok(Some(3)), "a run that has settled");
+}
+
 pub(super) async fn an_unknown_run_cannot_be_claimed(subject: Subject) {
     let story = Story::new("nobody");
-    assert_eq!(subject.journal().claim(story.run()).await, Ok(None));
+    assert_eq!(subject.journal().claim(story.run(), story.epoch).await, Ok(None));
     assert!(!subject.knows(&story).await, "a claim has made a run");
 }
 
@@ -112,11 +128,11 @@ pub(super) async fn epochs_never_decrease_along_the_record(subject: Subject) {
 
 pub(super) async fn an_owner_is_remembered_when_the_journal_is_opened_again(subject: Subject) {
     let mut stale = begun(&subject).await;
-    assert_eq!(subject.journal().claim(stale.run()).await, Ok(Some(2)));
+    assert_eq!(subject.journal().claim(stale.run(), stale.epoch).await, Ok(Some(2)));
     let subject = subject.opened_again();
     let next = stale.quieted();
     stale.is_refused(&subject, [next], "a stale writer's batch").await;
-    assert_eq!(subject.journal().claim(stale.run()).await, Ok(Some(3)));
+    assert_eq!(subject.journal().claim(stale.run(), 2).await, Ok(Some(3)));
 }
 
 /// Hands entries over as somebody who takes the run from the owner of a story's epoch.
@@ -160,7 +176,7 @@ pub(super) async fn who_takes_a_run_over_owns_it_in_the_same_step(subject: Subje
 pub(super) async fn a_run_that_was_claimed_is_not_taken_over_from_the_owner_before(subject: Subject) {
     let stale = begun(&subject).await;
     let mut owner = stale.clone();
-    owner.epoch = subject.journal().claim(stale.run()).await.unwrap().unwrap();
+    owner.epoch = subject.journal().claim(stale.run(), stale.epoch).await.unwrap().unwrap();
     // Who claimed and who takes over would have the same epoch.
     for entries in [vec![next_of(&stale)], vec![stale.clone().settled()]] {
         is_fenced(&subject, &stale, entries, 2, "a take-over of a run that was claimed").await;
@@ -210,7 +226,7 @@ pub(super) async fn a_run_that_has_settled_is_not_taken_over(subject: Subject) {
 pub(super) async fn a_late_take_over_that_makes_no_sense_harms_nobody(subject: Subject) {
     let stale = begun(&subject).await;
     let mut owner = stale.clone();
-    owner.epoch = subject.journal().claim(stale.run()).await.unwrap().unwrap();
+    owner.epoch = subject.journal().claim(stale.run(), stale.epoch).await.unwrap().unwrap();
     let mut ahead = stale.clone();
     let (_skipped, gap) = (ahead.quieted(), ahead.quieted());
     let mut torn = stale.clone();

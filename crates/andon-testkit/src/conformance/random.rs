@@ -138,8 +138,13 @@ impl World {
     }
 
     async fn claim(&mut self, story: &mut Story, place: &str) {
-        let claimed = self.subject.journal().claim(story.run()).await;
+        let claimed = self.subject.journal().claim(story.run(), story.epoch).await;
         let expected = self.expected(story);
+        let owner = expected.stored.0;
+        if story.epoch != owner {
+            assert_eq!(claimed, Err(JournalError::Fenced { ours: story.epoch, owner }), "{place}");
+            return;
+        }
         expected.stored.0 += 1;
         assert_eq!(claimed, Ok(Some(expected.stored.0)), "{place}");
         (story.seq, story.epoch) = (expected.seq, expected.stored.0);

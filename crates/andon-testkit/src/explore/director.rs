@@ -37,6 +37,8 @@ pub(super) struct Pull {
 
 /// How many seams lie between a pull and what follows it.
 const LATER: usize = 3;
+/// How many seams a disk stays full for: longer than the first tries to write again.
+const FULL_FOR: usize = 12;
 
 #[derive(Default)]
 struct State {
@@ -165,7 +167,7 @@ impl Director {
         self.look(&mut state);
         match self.plan.stop {
             Some((point, mode)) if point == here => Action::Stop(mode),
-            Some((point, mode)) if point + LATER == here => Action::Later(mode),
+            Some((point, mode)) if point + later(mode) == here => Action::Later(mode),
             _ if state.panic_is_due && is_drivers(seam) => {
                 state.panic_is_due = false;
                 Action::Panic
@@ -327,6 +329,11 @@ impl Probe for Director {
             Action::Panic => self.panic(),
         }
     }
+}
+
+/// How many seams lie between what happens first in a mode and what follows it.
+fn later(mode: Mode) -> usize {
+    if mode.fills_the_disk() { FULL_FOR } else { LATER }
 }
 
 /// Whether it is the record of a request that the explorer made.

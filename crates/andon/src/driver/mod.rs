@@ -138,7 +138,7 @@ impl Unfinished {
 
     fn orphan(&self, unwritten: Vec<Event>, gone: Gone) -> Orphan {
         let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
-        Orphan { live, session, accepted, unwritten, gone }
+        Orphan { epoch: live.epoch, live, session, accepted, unwritten, gone }
     }
 }
 

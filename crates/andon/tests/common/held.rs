@@ -34,7 +34,7 @@ struct Line {
 
 enum Waiting {
     Append(Batch, AppendDone),
-    Claim(RunId, oneshot::Sender<Claimed>),
+    Claim(RunId, Epoch, oneshot::Sender<Claimed>),
 }
 
 impl HeldJournal {
@@ -70,7 +70,7 @@ impl HeldJournal {
             match waiting {
                 Waiting::Append(batch, done) => done.done(self.durable.append(batch).await),
                 // Who asked may be gone.
-                Waiting::Claim(run, sender) => drop(sender.send(self.durable.claim(&run).await)),
+                Waiting::Claim(run, from, sender) => drop(sender.send(self.durable.claim(&run, from).await)),
             }
         }
     }
@@ -86,7 +86,7 @@ impl HeldJournal {
             match waiting {
                 Waiting::Append(_, done) => done.done(Err(error.clone())),
                 // Who asked may be gone.
-                Waiting::Claim(_, sender) => drop(sender.send(Err(error.clone()))),
+                Waiting::Claim(.., sender) => drop(sender.send(Err(error.clone()))),
             }
         }
     }
@@ -132,14 +132,14 @@ impl Journal for HeldJournal {
         self.durable.unsettled()
     }
 
-    fn claim(&self, run: &RunId) -> BoxFuture<Claimed> {
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Claimed> {
         self.with_line(|line| {
             if line.waiting.is_empty() {
                 line.refused = None;
-                return self.durable.claim(run);
+                return self.durable.claim(run, from);
             }
             let (sender, receiver) = oneshot::channel();
-            line.waiting.push(Waiting::Claim(run.clone(), sender));
+            line.waiting.push(Waiting::Claim(run.clone(), from, sender));
             Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
         })
     }
