@@ -35,7 +35,7 @@ export function callsOf({ calls, outcome }) {
   return table("What became of each tool call", ["Tool", "Verdict", "Took", "Notes"], rows);
 }
 
-/** What went on after the run. */
+/** What may still be going on after the run. */
 export function leaksOf({ leaked, outcome }) {
   if (!leaked.length) return h("p", { "data-leaks": 0 }, outcome ? "None: nothing went on after the run." : "None so far.");
   return h("ul", { class: "leaks", "data-leaks": leaked.length }, leaked.map((name) => h("li", null, h("bdi", null, name))));

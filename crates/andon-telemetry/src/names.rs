@@ -55,7 +55,7 @@ pub const CANCEL_DELIVERED: &str = "andon.cancel.delivered_us";
 pub const CANCEL_QUIET: &str = "andon.cancel.quiet_us";
 /// Microseconds until all was at rest.
 pub const CANCEL_SETTLED: &str = "andon.cancel.settled_us";
-/// What went on after the run, by name: a list.
+/// What may still be going on after the run, by name: a list.
 pub const LEAKED: &str = "andon.leaked";
 /// The number of a model call in its run.
 pub const MODEL_CALL: &str = "andon.model.call";

@@ -1,8 +1,9 @@
 //! What becomes of the runs that a dead process left open. The same fold as a live run's, and the same words.
 //!
 //! A run that was waiting for its session or for a person had nothing open: it lives on, with the agent of its name, unless
-//! it is not to go on without the readers that it has lost. Every other one is settled, in one step of the journal: the epoch rises, open calls are closed as unknown, what is known of
-//! their usage is written down, and the outcome is `lost`, or `cancelled` where a request was on record.
+//! it is not to go on without the readers that it has lost. Every other one is settled, in one step of the journal: the
+//! epoch rises, open calls are closed as unknown, what is known of their usage is written down, and the outcome is `lost`,
+//! or `cancelled` where a request was on record.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -197,7 +197,7 @@ pub(crate) struct Cancelled {
     pub(crate) outcome: Option<Ending>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<CallId>,
-    /// What went on after the run, by name.
+    /// What may still be going on after the run, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) leaked: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

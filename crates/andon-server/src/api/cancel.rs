@@ -83,7 +83,7 @@ pub(crate) struct Cancelled {
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<CallId>,
-    /// What went on after the run, by name: of one that has settled.
+    /// What may still be going on after the run, by name: of one that has settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) leaked: Vec<String>,
     /// The account of its end, if it was waited for.

@@ -317,7 +317,7 @@ pub(crate) struct ReceiptForm {
     cost: Option<CostForm>,
     /// Microseconds to the first piece.
     first_piece_us: Option<u64>,
-    /// What went on after the run, by name.
+    /// What may still be going on after the run, by name.
     leaked: Vec<String>,
     /// How many addenda are folded in.
     revision: u32,
