@@ -24,7 +24,7 @@ const FOLD_ABOVE = 240;
 
 /** One call's card. */
 export class Card {
-  /** @param {{id: string, isStopping: boolean}} answer the run whose call it is */
+  /** @param {{id: string, isStopping: boolean, state: string}} answer the run whose call it is */
   constructor(answer, part) {
     this.answer = answer;
     this.part = part;
@@ -138,7 +138,7 @@ export class Card {
 
   updateVerdict() {
     const { part, verdict } = this;
-    const [state, words] = standing(part, this.answer.isStopping);
+    const [state, words] = standing(part, this.answer);
     write(verdict, words);
     verdict.dataset.state = state;
     if (state === "failed") verdict.dataset.outcome = state;
@@ -182,8 +182,9 @@ export class Card {
 
   updateStop() {
     const { part, stop } = this;
-    if (part.stage !== "runs") this.leave(stop);
-    stop.hidden = part.stage !== "runs" || !may("run:cancel");
+    const isRunning = part.stage === "runs" && this.answer.state !== "stalled";
+    if (!isRunning) this.leave(stop);
+    stop.hidden = !isRunning || !may("run:cancel");
     const force = strongest(this.pressed, forceOf(part));
     if (force) stop.dataset.pressed = force;
     else delete stop.dataset.pressed;
@@ -238,7 +239,7 @@ function isWithin({ output, dropped, result }) {
 }
 
 /** Where a call stands: the state whose colour it has, and words. */
-function standing(part, isStopping) {
+function standing(part, { isStopping, state }) {
   const { stage, verdict, why, result, approval } = part;
   if (stage === "over") {
     if (why) return ["cancelling", `not run: ${REFUSED[why] ?? why}`];
@@ -247,6 +248,7 @@ function standing(part, isStopping) {
     return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict] ?? verdict];
   }
   if (stage === "waits") return ["waiting", "needs approval"];
+  if (stage === "runs" && state === "stalled") return ["stalled", "told to end"];
   if (stage === "runs") return isStopping || part.requests.length ? ["cancelling", "stopping"] : ["running", "running"];
   if (approval?.verdict === "denied") return ["cancelling", "denied"];
   return ["queued", stage === "written" ? "being written" : "not started yet"];
