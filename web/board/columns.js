@@ -136,7 +136,7 @@ function drawState({ cell, lamp, text, more, besides }, entry) {
   put(more, problem ? " not stopped" : isUnheard ? "" : further(row));
   // Where there is no space for all of it, this is shown.
   mark(besides, "leaked", row.leaked || problem ? "yes" : undefined);
-  title(cell, problem ? `Not stopped: ${problem}` : said ?? inFull(entry, state));
+  title(cell, problem ? `Not stopped: ${problem}` : (state !== "stalled" && said) || inFull(entry, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }
 

@@ -90,15 +90,13 @@ class House:
         self.process.send_signal(signal.SIGCONT)
 
     def fill_disk(self):
-        """From now on the database cannot grow, as on a disk that is full."""
-        self.limit_files((self.folder / "andon.db-wal").stat().st_size)
+        """From now on the database cannot grow, as on a disk that is full. What the server says stands in a much smaller file."""
+        self.room = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
+        written = (self.folder / "andon.db-wal").stat().st_size
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (written, self.room[1]))
 
     def make_room(self):
-        self.limit_files(resource.RLIM_INFINITY)
-
-    def limit_files(self, size):
-        """No file of the server grows beyond this. What it says stands in a much smaller one."""
-        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, self.room)
 
     def leave(self):
         """SIGTERM, as when it is updated."""

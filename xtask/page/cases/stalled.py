@@ -4,7 +4,7 @@ import threading
 
 from browser import until
 from cases.board import row, says
-from cases.gone import SIGNALS
+from person import ENTER
 from telling import at_least, counted, same_as_stored
 from world import case
 
@@ -96,6 +96,9 @@ def a_run_that_stalls_says_so_in_the_chat_and_loses_no_word(world):
     is_told(person, answer, why)
     assert not person.find("[data-end]"), "it looks as if it had ended"
     person.wait_for("button", "^Stop")
+    person.type(person.wait_for("textarea"), "And now?")
+    person.keys(ENTER)
+    person.shows("has stalled. Your text is kept here")
     person.picture("stalled-chat")
     # One who comes now is told the same.
     person.visit("#/chat/teller/small?user=local", f"article[data-run='{run}']")
