@@ -110,7 +110,7 @@ export function stateOf({ row, id }) {
   return isPressed(id) && state !== "settled" && state !== "stalled" ? "cancelling" : state;
 }
 
-/** Whether Stop was pressed here, as far as is known to some effect. */
+/** Whether Stop was pressed here and, as far as is known, took effect. */
 function isPressed(id) {
   const pressed = press(id);
   return pressed !== undefined && !pressed.problem && !pressed.isUnheard;

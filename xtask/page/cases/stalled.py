@@ -5,6 +5,7 @@ import threading
 from browser import until
 from cases.board import row, says
 from person import ENTER
+from provider import Call
 from telling import at_least, counted, same_as_stored
 from world import case
 
@@ -108,3 +109,20 @@ def a_run_that_stalls_says_so_in_the_chat_and_loses_no_word(world):
     person.gone("p", "stopped working")
     person.wait_for("button", "^Send")
     same_as_stored(person, run)
+
+
+@case
+def a_tool_of_a_run_that_stalls_is_not_shown_as_running(world):
+    # What it says has to be written, and so the run finds out that it cannot be.
+    world.provider.plan("Keep talking.", [Call("shell", {"command": "while echo here; do sleep 0.05; done"})])
+    person = world.person(world.new_house())
+    run = person.house.start("worker", "Keep talking.", user="local", session="small")
+    person.open("#/chat/worker/small?user=local")
+    person.wait_for(".call[data-stage=runs] .state", "^running$")
+    person.house.fill_disk()
+    until("the run has stalled", lambda: person.house.run(run).get("stalled"))
+    person.wait_for(".call .state", "^told to end$")
+    assert not person.find("button", "^Stop", person.find(".call")), "its tool can be stopped, although it was"
+    person.house.make_room()
+    person.wait_for("[data-end=failed]")
+    person.wait_for(".call[data-stage=over]")
