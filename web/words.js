@@ -77,16 +77,31 @@ export function money(cost) {
   return known(cost.low) && cost.low > 0 ? `≥ ${amount(cost.low)}` : "unknown";
 }
 
+/** The state of a run as it is shown: one whose end the journal does not take is stalled, whatever it was doing. */
+export const shownState = ({ state, stalled }) => (stalled && state !== "settled" ? "stalled" : state);
+
 /** What a run is doing, for people. */
-export function doing({ state, phase, outcome }) {
-  if (state === "settled") return OUTCOME[outcome?.kind] ?? "settled";
-  if (state === "running") return PHASE[phase] ?? "running";
+export function doing(run) {
+  const state = shownState(run);
+  if (state === "settled") return OUTCOME[run.outcome?.kind] ?? "settled";
+  if (state === "running") return PHASE[run.phase] ?? "running";
   return STATE[state] ?? state;
 }
 
 export const STATE = {
-  queued: "queued", running: "running", waiting: "needs approval", cancelling: "stopping", settled: "settled",
+  queued: "queued", running: "running", waiting: "needs approval", cancelling: "stopping", stalled: "stalled", settled: "settled",
 };
+
+/**
+ * What it means that a run has stalled.
+ * @param {string} why what the server says
+ * @param {boolean} isStopping whether somebody has asked to stop it: then that is how it ends
+ */
+export function stalledWords(why, isStopping) {
+  const how = isStopping ? " as stopped" : "";
+  return "The run has stopped working, but its end cannot be written to the journal. " +
+    `It settles by itself${how} when the journal takes writes again. The server says: ${why}.`;
+}
 export const PHASE = {
   queued: "queued", hook: "in a hook", model: "model", backoff: "waits to retry", tools: "tools",
   waiting: "needs approval", between: "running",

@@ -9,6 +9,7 @@ import { controls } from "./filter.js";
 import { cord } from "./cord.js";
 import { everyFrame, fill, h, write } from "../dom.js";
 import { follow } from "../feed.js";
+import { journalBar } from "./journal.js";
 import { lineBar } from "./line.js";
 import { Look } from "./look.js";
 import { Roster } from "./roster.js";
@@ -43,7 +44,7 @@ export default function view(place, { query }, signal) {
   board.bar = h("div", { class: "bar" }, line.state, cord(roster, signal));
   board.controls.element.append(these);
   const folds = h("div", { class: "folds" }, board.controls.fold, chart.fold);
-  board.upper = h("div", { class: "upper" }, line.holds, chart.element, folds, board.controls.element);
+  board.upper = h("div", { class: "upper" }, journalBar(roster, signal), line.holds, chart.element, folds, board.controls.element);
   const name = h("h1", { class: "unseen" }, "The board");
   fill(place, h("div", { class: "board" }, name, board.bar, board.upper, empty, board.rows.element));
   measured(board);

@@ -6,9 +6,9 @@
 import { part } from "../api.js";
 import { h } from "../dom.js";
 import { press } from "./presses.js";
-import { doing, figure, figureInFull, money, number, OUTCOME, span, spanUs } from "../words.js";
+import { doing, figure, figureInFull, money, number, OUTCOME, shownState, span, spanUs, stalledWords } from "../words.js";
 
-const RANKS = { waiting: 0, cancelling: 1, running: 2, queued: 3, settled: 4 };
+const RANKS = { stalled: 0, waiting: 1, cancelling: 2, running: 3, queued: 4, settled: 5 };
 
 /**
  * A cell: what is written into again and again is a text node, so that only what is new is drawn.
@@ -51,7 +51,7 @@ const NOT_YET = "not known yet: the model call is open";
 export const COLUMNS = [
   {
     key: "state", name: "State", make: stateParts, draw: drawState,
-    rank: ({ row }) => `${RANKS[row.state]} ${row.outcome?.kind ?? row.phase}`,
+    rank: ({ row }) => `${RANKS[shownState(row)]} ${row.outcome?.kind ?? row.phase}`,
   },
   { key: "title", name: "What was asked", make: titleParts, draw: drawTitle, rank: ({ row }) => row.title },
   named("app", "Agent"),
@@ -104,10 +104,16 @@ export function mark(element, name, value) {
   } else if (element.dataset[name] !== value) element.dataset[name] = value;
 }
 
-/** The state of a run as it is shown: a press of Stop shows before the server has answered it, but not if it was not sent. */
+/** The state of a run in its row: a press of Stop shows before the server has answered it, but not if it was not sent. */
 export function stateOf({ row, id }) {
+  const state = shownState(row);
+  return isPressed(id) && state !== "settled" && state !== "stalled" ? "cancelling" : state;
+}
+
+/** Whether Stop was pressed here and, as far as is known, took effect. */
+function isPressed(id) {
   const pressed = press(id);
-  return pressed && !pressed.problem && !pressed.isUnheard && row.state !== "settled" ? "cancelling" : row.state;
+  return pressed !== undefined && !pressed.problem && !pressed.isUnheard;
 }
 
 function stateParts(cell) {
@@ -130,7 +136,7 @@ function drawState({ cell, lamp, text, more, besides }, entry) {
   put(more, problem ? " not stopped" : isUnheard ? "" : further(row));
   // Where there is no space for all of it, this is shown.
   mark(besides, "leaked", row.leaked || problem ? "yes" : undefined);
-  title(cell, problem ? `Not stopped: ${problem}` : said ?? inFull(row, state));
+  title(cell, problem ? `Not stopped: ${problem}` : (state !== "stalled" && said) || inFull(entry, state));
   mark(cell, "problem", problem ? "yes" : undefined);
 }
 
@@ -141,7 +147,8 @@ function further(row) {
   return "";
 }
 
-function inFull(row, state) {
+function inFull({ row, id }, state) {
+  if (state === "stalled") return stalledWords(row.stalled, row.state === "cancelling" || isPressed(id));
   if (state === "settled") return [OUTCOME[row.outcome?.kind] ?? "settled", row.outcome?.message].filter(Boolean).join(": ");
   const tools = row.tools?.length ? `: ${row.tools.join(", ")}` : "";
   const waits = row.waiting?.length ? `: ${row.waiting.map(({ tool }) => tool).join(", ")}` : "";

@@ -6,13 +6,15 @@
 import { h, write } from "../dom.js";
 import { COLUMNS } from "./columns.js";
 import { folded } from "./folded.js";
-import { number } from "../words.js";
+import { number, shownState } from "../words.js";
 
 /** In the order of a run's life. */
 const STATES = [
   ["", "All"], ["queued", "Queued"], ["running", "Running"], ["waiting", "Needs approval"], ["cancelling", "Stopping"],
-  ["settled", "Settled recently"],
+  ["stalled", "Stalled"], ["settled", "Settled recently"],
 ];
+/** Offered only while a run is in it. */
+const RARE = "stalled";
 /** More names than this are too many to choose from: the text finds them. */
 const MOST = 300;
 
@@ -55,7 +57,9 @@ export function controls(look, roster, changed) {
   function update() {
     const counts = counted(roster, look);
     for (const { state, button, count } of states) {
-      write(count, number(counts.states[state] ?? 0));
+      const many = counts.states[state] ?? 0;
+      write(count, number(many));
+      button.hidden = state === RARE && many === 0 && look.filter.state !== RARE;
       button.setAttribute("aria-pressed", String(look.filter.state === state));
     }
     app.update(counts.apps, look.filter.app);
@@ -75,11 +79,11 @@ function counted(roster, look) {
   const apps = new Set();
   const users = new Set();
   for (const entry of roster.entries.values()) {
-    const { app, user, state } = entry.row;
+    const { app, user } = entry.row;
     apps.add(app);
     users.add(user);
     count(entry, "");
-    count(entry, state);
+    count(entry, shownState(entry.row));
   }
   return { states, apps, users };
 }

@@ -7,6 +7,7 @@
 
 import { COLUMNS } from "./columns.js";
 import { isLive } from "./roster.js";
+import { shownState } from "../words.js";
 
 /** How long a settled run stays among those that are live, in milliseconds. */
 const LINGER = 30_000;
@@ -65,7 +66,7 @@ export class Look {
 
   /** Whether a run has a row now, or would have one with another state in the filter. */
   isShown(entry, now, state = this.filter.state) {
-    if (state && entry.row.state !== state) return false;
+    if (state && shownState(entry.row) !== state) return false;
     if (!state && !isLive(entry) && now - entry.ended > LINGER) return false;
     return this.isMeant(entry);
   }
@@ -73,7 +74,7 @@ export class Look {
   /** The live runs that are asked for: what "stop these" means. */
   meant(roster) {
     const { state } = this.filter;
-    return roster.live().filter((entry) => (!state || entry.row.state === state) && this.isMeant(entry));
+    return roster.live().filter((entry) => (!state || shownState(entry.row) === state) && this.isMeant(entry));
   }
 
   /** Looks again. With `isKept` the order stays (invariant 2). */

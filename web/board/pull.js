@@ -13,7 +13,7 @@ import { fill, h, write } from "../dom.js";
 import { openLine } from "./line.js";
 import { note, refused } from "./presses.js";
 import { allSettled, settling } from "./settling.js";
-import { number, several, STATE } from "../words.js";
+import { number, several, shownState, STATE } from "../words.js";
 
 const OLD = "The board is not up to date: there may be others than these, and they are stopped as well.";
 const GONE = "The server does not answer, so these figures may be out of date. You can try: you will be told whether it got through.";
@@ -53,7 +53,7 @@ function inWords(live, isAll) {
   if (!live.length) return isAll ? "No run is live: there is nothing to stop." : "None of your runs is live.";
   const count = (field) => new Set(live.map(({ row }) => row[field])).size;
   const states = {};
-  for (const { row } of live) states[row.state] = (states[row.state] ?? 0) + 1;
+  for (const { row } of live) states[shownState(row)] = (states[shownState(row)] ?? 0) + 1;
   const are = (state, many) => (state === "waiting" && many > 1 ? "need approval" : STATE[state]);
   const parts = Object.entries(states).map(([state, many]) => `${number(many)} ${are(state, many)}`);
   const whose = `of ${several(count("user"), "user")} in ${several(count("app"), "agent")}`;

@@ -7,7 +7,7 @@ import { get, part } from "../api.js";
 import { announce, fill, h } from "../dom.js";
 import { folded } from "./folded.js";
 import { spending } from "./spent.js";
-import { dayAndTime, doing, several, span } from "../words.js";
+import { dayAndTime, doing, several, shownState, span, stalledWords } from "../words.js";
 
 const PAGE = 50;
 /** How long after a key the words in the search are asked for, in milliseconds. */
@@ -145,10 +145,12 @@ function line(list, run) {
   const others = (name, text) => h("td", { title: text, "data-column": name }, h("bdi", { dir: "auto" }, text));
   const end = run.settled_at ?? run.ended_at;
   const ended = end ? span(Date.parse(end) - Date.parse(run.accepted_at)) : "not settled";
-  const how = { class: "state", "data-state": run.state, "data-outcome": run.outcome?.kind, title: run.outcome?.message };
+  const state = shownState(run);
+  const title = state === "stalled" ? stalledWords(run.stalled, run.state === "cancelling") : run.outcome?.message;
+  const how = { class: "state", "data-state": state, "data-outcome": run.outcome?.kind, title };
   const figures = (name) => h("td", { class: "number", "data-column": name }, "…");
   const cells = { tokens: figures("tokens in / out"), cost: figures("cost") };
-  const row = h("tr", { "data-run": run.run_id, "data-state": run.state },
+  const row = h("tr", { "data-run": run.run_id, "data-state": state },
     h("td", null, h("span", how, doing(run))),
     h("td", { class: "asked" }, h("a", { href: to, dir: "auto", title: run.title }, run.title || "(nothing)")),
     others("agent", run.app), others("user", run.user), others("session", run.session),

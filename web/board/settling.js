@@ -148,6 +148,7 @@ const seconds = (ms) => `${Math.max(0, Math.floor(ms / 1000))} s`;
 
 /** What keeps a run that is stopping. */
 function at(row) {
+  if (row.stalled) return doing(row);
   if (row.tools?.length) return `tools: ${row.tools.join(", ")}`;
   return doing({ ...row, state: row.state === "cancelling" ? "running" : row.state });
 }

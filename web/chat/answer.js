@@ -1,6 +1,6 @@
 // One run, as it is read: the prompt, the answer as it comes, and how it ended.
 //
-// 1. What is shown is folded from the feed and from nothing else, so a reload and a second tab show the same.
+// 1. What is shown is folded from the feed, so a reload and a second tab show the same. Only that the run has stalled is not in it.
 // 2. Cut is what has settled as cut. A stop that was asked for is shown as asked for.
 // 3. A part is drawn once, and then only what has come of it. Of very many, some are drawn in each frame.
 
@@ -12,7 +12,7 @@ import { forceOf, fold, learn, newRun, textOf, usageOf } from "./fold.js";
 import { longText } from "../long.js";
 import { safeAddress } from "./inline.js";
 import { Markdown } from "./markdown.js";
-import { dayAndTime, figure, figureInFull, REASON, span, timeOfDay } from "../words.js";
+import { dayAndTime, figure, figureInFull, REASON, shownState, span, stalledWords, timeOfDay } from "../words.js";
 
 /** How long parts are drawn anew in one frame, in milliseconds. */
 const SHARE = 12;
@@ -34,6 +34,8 @@ export class Answer {
     this.pressed = null;
     /** Whether that press has not reached the server. */
     this.isUnsent = false;
+    /** Why the journal does not take its end, if it does not. */
+    this.stalled = null;
     this.drawers = new Map();
     this.later = everyFrame(() => this.draw(), signal);
     this.prompt = h("div", { class: "prompt", dir: "auto" }, longText(title));
@@ -52,6 +54,8 @@ export class Answer {
 
   get id() { return this.run.id; }
   get isOver() { return this.wasOver || this.run.state === "settled"; }
+  /** Where it stands, as it is shown. */
+  get state() { return shownState({ state: this.run.state, stalled: this.stalled }); }
   /** Whether it was asked to stop, by anybody. */
   get isStopping() { return this.run.state === "cancelling" || (this.pressed !== null && !this.isOver); }
   get force() { return forceOf(this.run); }
@@ -83,7 +87,7 @@ export class Answer {
 
   draw() {
     const { run, element } = this;
-    element.dataset.state = run.state;
+    element.dataset.state = this.state;
     element.setAttribute("aria-busy", String(run.state !== "settled"));
     if (run.prompt && !this.hasPrompt) this.drawPrompt();
     this.drawParts();
@@ -134,6 +138,7 @@ export class Answer {
     const words = doingWords(this);
     write(this.words, words);
     doing.hidden = !words;
+    doing.classList.toggle("problem", this.state === "stalled");
     const hasStop = run.state === "queued" && !this.said && this.pressed === null && may("run:cancel");
     // Who pressed it stays where they were.
     if (!hasStop && this.back === document.activeElement) this.element.focus({ preventScroll: true });
@@ -174,11 +179,12 @@ export class Answer {
   }
 }
 
-function doingWords({ said, run, isStopping, isUnsent, force }) {
+function doingWords({ said, run, state, stalled, isStopping, isUnsent, force }) {
   if (said) return said;
   if (!run.acceptedAt || run.state === "settled") return "";
   if (isUnsent) return "The stop is not sent yet: the server does not answer.";
   if (serverIsGone()) return "The server does not answer: how far this has come is not known.";
+  if (state === "stalled") return stalledWords(stalled, isStopping);
   if (isStopping) return "Stopping…";
   if (force) return "Stops after this turn.";
   if (run.state === "queued") return "Waiting for its turn…";

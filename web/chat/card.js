@@ -24,7 +24,7 @@ const FOLD_ABOVE = 240;
 
 /** One call's card. */
 export class Card {
-  /** @param {{id: string, isStopping: boolean}} answer the run whose call it is */
+  /** @param {{id: string, isStopping: boolean, state: string}} answer the run whose call it is */
   constructor(answer, part) {
     this.answer = answer;
     this.part = part;
@@ -52,6 +52,12 @@ export class Card {
       this.arguments, this.ask, this.gone, this.output, this.result, this.problem);
   }
 
+  /** Where the call stands. One of a run that has stalled does not run any more, and cannot be approved. */
+  get stage() {
+    const { part, answer } = this;
+    return answer.state === "stalled" && part.stage !== "over" ? "stalled" : part.stage;
+  }
+
   /** Draws what has changed. */
   update() {
     const { part, element, shown } = this;
@@ -60,9 +66,9 @@ export class Card {
     if (part.stage === "over") shown.over = part.verdict;
     write(this.name, part.tool || "tool");
     element.setAttribute("aria-label", `Tool call ${part.tool}`);
-    element.dataset.stage = part.stage;
+    element.dataset.stage = this.stage;
     this.updateArguments();
-    if (part.stage !== this.shown.stage) this.updateStage();
+    if (this.stage !== this.shown.stage) this.updateStage();
     this.updateVerdict();
     this.updateOutput();
     this.updateStop();
@@ -72,7 +78,7 @@ export class Card {
   /** While it runs, its time goes on. */
   tick() {
     const { part } = this;
-    if (part.stage === "runs" && part.startedAt) {
+    if (this.stage === "runs" && part.startedAt) {
       write(this.time, span(Math.max(0, serverNow() - Date.parse(part.startedAt.wall))).replace(/\.\d s$/, " s"));
     } else write(this.time, part.took === null ? "" : span(part.took));
   }
@@ -97,9 +103,9 @@ export class Card {
   /* Approval. */
 
   updateStage() {
-    const { part, ask } = this;
-    const waits = part.stage === "waits";
-    this.shown.stage = part.stage;
+    const { stage, ask } = this;
+    const waits = stage === "waits";
+    this.shown.stage = stage;
     if (!waits) this.leave(ask);
     ask.hidden = !waits;
     if (!waits) {
@@ -138,7 +144,7 @@ export class Card {
 
   updateVerdict() {
     const { part, verdict } = this;
-    const [state, words] = standing(part, this.answer.isStopping);
+    const [state, words] = standing(part, this.stage, this.answer.isStopping);
     write(verdict, words);
     verdict.dataset.state = state;
     if (state === "failed") verdict.dataset.outcome = state;
@@ -182,8 +188,9 @@ export class Card {
 
   updateStop() {
     const { part, stop } = this;
-    if (part.stage !== "runs") this.leave(stop);
-    stop.hidden = part.stage !== "runs" || !may("run:cancel");
+    const isRunning = this.stage === "runs";
+    if (!isRunning) this.leave(stop);
+    stop.hidden = !isRunning || !may("run:cancel");
     const force = strongest(this.pressed, forceOf(part));
     if (force) stop.dataset.pressed = force;
     else delete stop.dataset.pressed;
@@ -238,8 +245,8 @@ function isWithin({ output, dropped, result }) {
 }
 
 /** Where a call stands: the state whose colour it has, and words. */
-function standing(part, isStopping) {
-  const { stage, verdict, why, result, approval } = part;
+function standing(part, stage, isStopping) {
+  const { verdict, why, result, approval } = part;
   if (stage === "over") {
     if (why) return ["cancelling", `not run: ${REFUSED[why] ?? why}`];
     if (verdict === "panicked") return ["failed", "broke down"];
@@ -247,6 +254,7 @@ function standing(part, isStopping) {
     return [verdict === "finished" ? "settled" : "cancelling", VERDICT[verdict] ?? verdict];
   }
   if (stage === "waits") return ["waiting", "needs approval"];
+  if (stage === "stalled") return ["stalled", part.stage === "runs" ? "told to end" : "not started"];
   if (stage === "runs") return isStopping || part.requests.length ? ["cancelling", "stopping"] : ["running", "running"];
   if (approval?.verdict === "denied") return ["cancelling", "denied"];
   return ["queued", stage === "written" ? "being written" : "not started yet"];

@@ -78,6 +78,7 @@ class Chat {
       draftKey: () => `andon.draft.${this.app}.${this.user}.${this.session ?? ""}`,
       onSend: (text, isNext) => this.send(text, isNext),
       onStop: () => this.talk.press(),
+      isStalled: () => this.talk.active?.state === "stalled",
     });
     this.ends = keepEnd(this.log, () => `andon.place.${this.app}.${this.user}.${this.session ?? ""}`, this.signal);
     this.build();
@@ -101,7 +102,7 @@ class Chat {
   /** Time goes by in what is known to go on. */
   tick() {
     if (serverIsGone()) return;
-    for (const answer of this.talk.answers) if (!answer.isOver) answer.tick();
+    for (const answer of this.talk.answers) if (!answer.isOver && answer.state !== "stalled") answer.tick();
   }
 
   /** The server is gone, or back: what is not over is told anew. */

@@ -25,10 +25,11 @@ const MODES = {
 };
 const IN_PROGRESS = "An answer is in progress. Stop it with Escape, or send this after it.";
 const NOT_YOURS = "An answer is in progress, and your key may not stop it. You can send this after it.";
+const STALLED = "The run before this has stalled. Your text is kept here; send it when that run has settled.";
 const GONE = "The server does not answer. Your text is kept here; “Send after this” sends it when the server is back.";
 
 export class Composer {
-  /** @param {{draftKey: () => string, onSend: (text: string, next?: boolean) => void, onStop: () => void}} how */
+  /** @param {{draftKey: () => string, onSend: (text: string, next?: boolean) => void, onStop: () => void, isStalled: () => boolean}} how */
   constructor(how) {
     this.how = how;
     this.mode = "send";
@@ -83,12 +84,19 @@ export class Composer {
     event.preventDefault();
     if (event.repeat) return;
     if (this.mode !== "send" && this.input.value.trim() && (this.mode === "stop" || serverIsGone())) {
-      this.complain(serverIsGone() ? GONE : may("run:cancel") ? IN_PROGRESS : NOT_YOURS);
+      this.complain(this.whyNot());
       return;
     }
     this.send();
     // It was not the button that was pressed: who presses that now means it.
     this.changedAt = -Infinity;
+  }
+
+  /** Why what was typed is not sent now. */
+  whyNot() {
+    if (serverIsGone()) return GONE;
+    if (this.how.isStalled()) return STALLED;
+    return may("run:cancel") ? IN_PROGRESS : NOT_YOURS;
   }
 
   /** What is too long to be sent is not even put in. */

@@ -81,11 +81,23 @@ export class Talk {
     try {
       const { runs } = await this.list();
       if (this.sending.size) return;
-      const known = new Set(this.answers.map(({ id }) => id));
-      for (const run of runs.reverse()) if (!known.has(run.run_id) && !this.isOlder(run)) this.add(run);
+      const known = new Map(this.answers.map((answer) => [answer.id, answer]));
+      for (const run of runs.reverse()) {
+        const answer = known.get(run.run_id);
+        if (answer) this.stall(answer, run.stalled);
+        else if (!this.isOlder(run)) this.add(run);
+      }
     } catch { /* The next look may do better; that the server is gone is said elsewhere. */ } finally {
       this.isLooking = false;
     }
+  }
+
+  /** Takes what the server says of why the journal does not take a run's end, if that is so. */
+  stall(answer, why = null) {
+    if (answer.stalled === why) return;
+    answer.stalled = why;
+    answer.draw();
+    if (answer.state === "stalled") announce("The run has stalled: its end cannot be written to the journal.");
   }
 
   /** Whether a run is one of those that are only shown when somebody asks for them. */
@@ -109,10 +121,11 @@ export class Talk {
   }
 
   /** Adds a run of the list, and follows it. Resolves when something of it has come. */
-  add({ run_id: id, title, state }, isFirst = false) {
+  add({ run_id: id, title, state, stalled }, isFirst = false) {
     const wasOver = state === "settled";
     const answer = this.newAnswer(id, title, { isFirst, wasOver });
     answer.wasLive = !wasOver;
+    this.stall(answer, stalled);
     return this.follow(answer);
   }
 

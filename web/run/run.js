@@ -3,7 +3,7 @@
 // 1. All that is shown comes from the run's feed, which goes on where it was after a break, and from its receipt.
 // 2. However much comes, it is taken a little each frame.
 
-import { get, part, serverNow } from "../api.js";
+import { get, part, serverIsGone, serverNow } from "../api.js";
 import { announce, fill, h, styled } from "../dom.js";
 import { account } from "./account.js";
 import { conversation } from "./conversation.js";
@@ -20,6 +20,8 @@ import { standing } from "./phases.js";
 
 /** How long the first events are waited for before the page is shown without them, in milliseconds. */
 const PATIENCE = 3000;
+/** How often it is looked whether the run has stalled, in milliseconds. */
+const LOOK = 2000;
 
 /** @param {HTMLElement} place @param {{parts: string[], query: URLSearchParams}} params @param {AbortSignal} signal */
 export default async function view(place, { parts, query }, signal) {
@@ -107,7 +109,23 @@ function page(place, run, wanted, signal) {
     if (receipt.settled_at) head.changed({ settled_at: receipt.settled_at });
   }, signal);
   books.first.catch((error) => { if (!signal.aborted) fill(used, h("p", { class: "problem" }, error.message)); });
+  lookForStall(run, { trace, head }, signal);
   feed(run, { trace, log, head, list, chart, books, talk, panels, wanted, pick, show }, signal);
+}
+
+/** Looks now and then whether the run has stalled, until it is settled: its feed is of what is on record, and does not tell. */
+function lookForStall(run, { trace, head }, signal) {
+  let known = run.stalled;
+  const look = async () => {
+    if (trace.isSettled) clearInterval(timer);
+    if (trace.isSettled || document.hidden || serverIsGone()) return;
+    // A look that fails is not the last.
+    const { stalled } = await get(`/v1/runs/${part(run.run_id)}`, { signal }).catch(() => ({ stalled: known }));
+    if (stalled !== known) head.changed({ stalled });
+    known = stalled;
+  };
+  const timer = setInterval(look, LOOK);
+  signal.addEventListener("abort", () => clearInterval(timer), { once: true });
 }
 
 /** Behind these the receipt says more than before. */

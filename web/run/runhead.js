@@ -4,12 +4,13 @@
 // 2. The first press is graceful, the second one `now`; on a run that is being stopped, by whomever, the first one is `now`. What
 //    the button says is what its press does.
 // 3. A press that did not reach the server is sent again when that is back. Until then it says so, and nothing else.
-// 4. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
+// 4. A run that has stalled can be stopped like any other, and is stalled until it is settled.
+// 5. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
 
 import { may, part, serverIsGone, stopRun } from "../api.js";
 import { isBack } from "../back.js";
 import { announce, fill, h, set, write } from "../dom.js";
-import { doing, span, timeOfDay, dayAndTime } from "../words.js";
+import { doing, shownState, span, stalledWords, timeOfDay, dayAndTime } from "../words.js";
 import { ending } from "../runwords.js";
 import { oneLine } from "./facts.js";
 
@@ -22,22 +23,27 @@ export function runHead(run, { now, signal }) {
   const took = h("dd", { class: "number" });
   const times = h("dd");
   const outcome = h("p", { class: "outcome", hidden: true });
+  const stalled = h("p", { class: "stalled", role: "status" });
   const view = { run };
   const receipt = h("a", { class: "button", href: `#/run/${part(run.run_id)}/receipt` }, "Receipt");
-  const stop = stopButton(run.run_id, receipt);
+  const showStalled = (isStopping) => {
+    const isStalled = shownState(view.run) === "stalled";
+    write(stalled, isStalled ? stalledWords(view.run.stalled, isStopping) : "");
+  };
+  const stop = stopButton(run.run_id, receipt, showStalled);
   const chat = `#/chat/${part(run.app)}/${part(run.session)}?user=${part(run.user)}`;
   const fact = (name, ...what) => h("div", null, h("dt", null, name), what);
   const element = h("header", { class: "runhead", "data-run": run.run_id },
     h("div", { class: "runtitle" }, h("h1", null, h("bdi", null, oneLine(run.title) || "A run without words")),
       h("div", { class: "acts" }, state, stop.element, receipt)),
-    stop.said, outcome,
+    stop.said, stalled, outcome,
     h("dl", { class: "facts" },
       fact("Agent", h("dd", null, h("bdi", null, run.app))), fact("User", h("dd", null, h("bdi", null, run.user))),
       fact("Session", h("dd", null, h("a", { href: chat }, h("bdi", null, run.session)))),
       fact("Began", times), fact("Time", took), fact("Run", h("dd", null, h("code", null, run.run_id)))));
   const show = () => {
     const isSettled = view.run.state === "settled";
-    set(state, "data-state", view.run.state);
+    set(state, "data-state", shownState(view.run));
     set(state, "data-outcome", view.run.outcome?.kind);
     write(state, doing(view.run));
     write(took, span(now()));
@@ -69,11 +75,12 @@ const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const NOT_YET = "The stop did not reach the server. It is sent again when the server is back.";
 
 /**
- * Stop, and then stop now (invariants 1 to 4).
+ * Stop, and then stop now (invariants 1 to 5).
  * @param {string} run
  * @param {HTMLElement} after what has the focus when the button goes
+ * @param {(isStopping: boolean) => void} onShow told whenever something may have changed
  */
-function stopButton(run, after) {
+function stopButton(run, after, onShow) {
   const said = h("p", { class: "problem", role: "alert" });
   const element = h("button", { type: "button", class: "stop", "data-stop": run }, "Stop");
   /** How hard it was pressed here, and what the server says. */
@@ -90,6 +97,7 @@ function stopButton(run, after) {
     set(element, "data-pressed", isStopping || null);
     // It stays where it is, for who is at it: a disabled one would lose the focus.
     set(element, "aria-disabled", next === "none" ? "true" : null);
+    onShow(isStopping && !isUnsent);
   };
   element.addEventListener("click", async () => {
     if (next === "none") return;

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -44,7 +45,9 @@ class House:
         words += ["--agents", self.folder / "agents", "--seed", "7", "--drain", "1s", *self.flags]
         words += ["--web-dir", self.web] if self.web else []
         self.said = open(self.folder / "said.txt", "w+")
-        self.process = subprocess.Popen(words, env=self.environment(), stdout=self.said, stderr=subprocess.STDOUT)
+        # Python ignores SIGXFSZ, and so does the server then: a write that `fill_disk` refuses is an error, and not its end.
+        how = {"stdout": self.said, "stderr": subprocess.STDOUT, "restore_signals": False}
+        self.process = subprocess.Popen(words, env=self.environment(), **how)
         self.url = until("the server says where it is", self.address)
         self.key_of_owner = self.owner_key()
 
@@ -85,6 +88,15 @@ class House:
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)
+
+    def fill_disk(self):
+        """From now on the database cannot grow, as on a disk that is full. What the server says stands in a much smaller file."""
+        self.room = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
+        written = (self.folder / "andon.db-wal").stat().st_size
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (written, self.room[1]))
+
+    def make_room(self):
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, self.room)
 
     def leave(self):
         """SIGTERM, as when it is updated."""

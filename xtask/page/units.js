@@ -9,8 +9,8 @@ const seed = Number(arguments[0]) || 20_261;
 (async () => {
   const here = new URL("./", document.baseURI);
   const load = (file) => import(new URL(file, here).href);
-  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }] = await Promise.all(
-    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js"].map(load));
+  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }, { doing, shownState, stalledWords }] = await Promise.all(
+    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js"].map(load));
   await (await load("dom.js")).styled("chat/chat.css");
   const { callsOf, fold, forceOf, learn, newRun, plus, textOf, usageOf } = folding;
 
@@ -441,6 +441,23 @@ const seed = Number(arguments[0]) || 20_261;
     measured["fold of a million pieces"] = `${Math.round(took)} ms`;
     says(5_000_000, textOf(run.parts[0]).length);
     isTrue(`it took ${took} ms`, took < 30_000);
+  });
+
+  /* States. */
+
+  test("a run whose end is not written is stalled, whatever it was doing, until it has settled", () => {
+    const why = "the disk is full";
+    for (const state of ["running", "waiting", "cancelling"]) {
+      says(["stalled", "stalled"], [shownState({ state, stalled: why }), doing({ state, phase: "model", stalled: why })]);
+      says(state, shownState({ state }));
+    }
+    const settled = { state: "settled", outcome: { kind: "failed" }, stalled: why };
+    says(["settled", "failed"], [shownState(settled), doing(settled)]);
+  });
+  test("what stalled means ends with what the server says, and tells how a run that was stopped will settle", () => {
+    const [left, stopped] = [stalledWords("the disk is full", false), stalledWords("the disk is full", true)];
+    for (const words of [left, stopped]) isTrue(words, words.endsWith("The server says: the disk is full."));
+    says([false, true], [left, stopped].map((words) => words.includes("settles by itself as stopped")));
   });
 
   /* Arguments. */

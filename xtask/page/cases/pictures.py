@@ -52,8 +52,8 @@ def tell_on(house):
             house.start(app, prompt, user=user, session="monday")
 
 
-def shown(world, theme="light"):
-    world.browser.size(1120, 720)
+def shown(world, theme="light", height=720):
+    world.browser.size(1120, height)
     world.browser.theme(theme)
 
 
@@ -133,7 +133,8 @@ def a_picture_of_a_timeline(world):
 @case
 def a_picture_of_a_receipt(world):
     house, run = stopped_run(world)
-    shown(world)
+    # Down to its instants.
+    shown(world, height=920)
     person = Person(house, world.browser, world.folder)
     person.open(f"#/run/{run}/receipt")
     person.wait_for("[data-verdict]")

@@ -1,0 +1,27 @@
+// That the journal takes no writes, above the rows: how many runs have stalled over it, and why.
+
+import { h, write } from "../dom.js";
+import { several, shownState } from "../words.js";
+
+/**
+ * @param {import("./roster.js").Roster} roster
+ * @param {AbortSignal} signal
+ * @returns {HTMLElement}
+ */
+export function journalBar(roster, signal) {
+  const element = h("p", { class: "journal", role: "status", hidden: true });
+  const draw = () => {
+    const stalled = roster.live().filter(({ row }) => shownState(row) === "stalled");
+    element.hidden = stalled.length === 0;
+    write(element, stalled.length ? inWords(stalled) : "");
+  };
+  roster.watch((changes) => { if (changes.has("rows") || changes.has("ready")) draw(); }, signal);
+  return element;
+}
+
+function inWords(stalled) {
+  const [{ row }] = stalled;
+  const [have, they] = stalled.length === 1 ? ["has", "It settles by itself"] : ["have", "They settle by themselves"];
+  return `The journal takes no writes: ${several(stalled.length, "run")} ${have} stalled. ${they} when it takes writes again. ` +
+    `The server says: ${row.stalled}.`;
+}
