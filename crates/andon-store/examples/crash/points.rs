@@ -162,6 +162,8 @@ const RECOVERY_PERCENT: usize = 10;
 const RECOVERY_COMMITS: u64 = 8;
 /// The longest hold.
 const HELD_US: u64 = 4000;
+/// Passed when a run that could not be settled is tried again.
+const MENDING: &str = "mender: before settling";
 /// How long what an outage has held up takes to settle.
 const BEHIND_US: u64 = 150_000;
 /// About how long recovery takes.
@@ -194,13 +196,14 @@ impl Plan {
         Self { points, in_recovery, handed_out: 0, random, life_us }
     }
 
-    /// The kill of a life with an outage: while it lasts, soon after it, or wherever the next kill is due. Some lives are
-    /// not killed at all.
+    /// The kill of a life with an outage: while it lasts, soon after it, when a run that has stalled is tried again, or
+    /// wherever the next kill is due. Some lives are not killed at all.
     pub(crate) fn next_with(&mut self, outage: &Outage, life: u32) -> Option<Kill> {
         let (seam, most_us) = match self.random.u8(0..8) {
             0..3 => return None,
             3..5 => (outage::BEGUN, outage.millis * 1000),
             5 => (outage::OVER, BEHIND_US),
+            6 if outage.cause == Cause::Full => (MENDING, HELD_US),
             _ => return Some(self.next(life)),
         };
         Some(Kill::At { seam: seam.to_owned(), hit: 1, held_us: self.random.u64(0..most_us) })
