@@ -28,8 +28,8 @@ Commands:
                      also with planted faults; --long adds what takes longer
   points [WORD..]    stops every script (or those whose name contains a WORD) at every point, in every mode;
                      the last line is `N scripts, M points, V violations`
-  crash [OPTION..]   kills the runtime on its SQLite journal: --kills N, --seed S, or --point POINT.. to see one round
-                     again; the last line is `N kills, V violations`
+  crash [OPTION..]   kills the runtime on its SQLite journal, which in some lives is locked or full for a while: --kills N,
+                     --seed S, or --point POINT.. to see one round again; the last line is `N kills, V violations`
   crash --mutants    breaks the protocol in four ways and says which are caught
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis

@@ -361,6 +361,22 @@ async fn streamed_text_that_fails_late_fails_the_run_and_keeps_what_was_shown() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn usage_that_is_reported_while_the_disk_stalls_is_kept_also_if_the_disk_then_fails() {
+    let held = HeldJournal::new(is_lump);
+    let shared = Arc::clone(&held) as Arc<dyn Journal>;
+    let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
+    let answer = vec![Act::text("One "), Act::Pause(millis(90)), Act::usage(40, 3), Act::Silence];
+    let agent = Agent::builder().model(ScriptedModel::new([answer])).runtime(&runtime).build().unwrap();
+    let run = agent.start("Count.").unwrap();
+    held.until_a_batch_is_held().await;
+    // By now text would have to wait for the disk.
+    tokio::time::sleep(secs(1)).await;
+    held.refuse(&disk_full());
+    let usage = assert_failed_later(&agent, &run).await.usage;
+    assert_eq!((usage.delivered.input.value, usage.delivered.output.value), (Some(40), Some(3)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_the_next_one() {
     let journal = memory();
     let model = ScriptedModel::new([says_and_hangs("Shown")]);

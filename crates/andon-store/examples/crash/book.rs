@@ -10,7 +10,7 @@ use andon::core::event::{Entry, Epoch, Event, Record, Seq};
 use anyhow::{Context, Result};
 use rusqlite::Connection;
 
-use crate::log::DATABASE;
+use crate::disk::database;
 
 /// All runs of a database.
 #[derive(Debug, Default)]
@@ -76,18 +76,18 @@ pub(crate) struct Copy {
 
 impl Copy {
     pub(crate) fn of(folder: &Path) -> Result<Self> {
-        let copy = tempfile::tempdir()?;
-        for end in ["", "-wal"] {
-            let name = format!("{DATABASE}{end}");
-            if folder.join(&name).exists() {
-                fs::copy(folder.join(&name), copy.path().join(&name))?;
+        let copy = Self { folder: tempfile::tempdir()? };
+        for end in ["db", "db-wal"] {
+            let file = database(folder).with_extension(end);
+            if file.exists() {
+                fs::copy(file, copy.path().with_extension(end))?;
             }
         }
-        Ok(Self { folder: copy })
+        Ok(copy)
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.folder.path().join(DATABASE)
+        self.folder.path().join("andon.db")
     }
 
     pub(crate) fn read(&self) -> Result<Book> {

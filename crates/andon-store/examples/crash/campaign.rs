@@ -10,8 +10,11 @@ use std::vec;
 use anyhow::{Result, bail};
 use parking_lot::Mutex;
 
-use crate::parent::{Kills, Report, Setting, play};
-use crate::points::{Kill, Plan, hold};
+use crate::disk::Disk;
+use crate::judge::Outages;
+use crate::outage::{Cause, Outage};
+use crate::parent::{Courses, Report, Setting, play};
+use crate::points::{Course, Plan, hold};
 
 /// How many rounds are played at a time.
 const AT_ONCE: usize = 2;
@@ -25,6 +28,8 @@ pub(crate) struct Campaign {
     pub(crate) kills: usize,
     pub(crate) seed: u64,
     pub(crate) fault: Option<String>,
+    /// Whether disks can be mounted, and so be full.
+    pub(crate) has_disks: bool,
     /// Ends with the first violation that has this in it.
     pub(crate) until: Option<&'static str>,
 }
@@ -38,23 +43,24 @@ pub(crate) struct Tally {
     pub(crate) missed: usize,
     /// Kills before recovery was over.
     pub(crate) in_recovery: usize,
+    pub(crate) outages: Outages,
     pub(crate) violations: Vec<String>,
 }
 
-/// Kills that are known beforehand.
+/// Courses that are known beforehand.
 #[derive(Default)]
 struct These {
-    kills: vec::IntoIter<Kill>,
-    happened: usize,
+    courses: vec::IntoIter<Course>,
+    killed: usize,
 }
 
-impl Kills for These {
-    fn next(&mut self) -> Option<Kill> {
-        self.kills.next()
+impl Courses for These {
+    fn next(&mut self) -> Option<Course> {
+        self.courses.next()
     }
 
-    fn done(&mut self, happened: bool) {
-        self.happened += usize::from(happened);
+    fn done(&mut self, _course: &Course, killed: bool) {
+        self.killed += usize::from(killed);
     }
 }
 
@@ -62,8 +68,8 @@ impl Kills for These {
 fn survey(campaign: &Campaign, tally: &mut Tally) -> Result<Plan> {
     let (mut seams, mut life_us) = (BTreeMap::new(), 0);
     for seed in [0, 1] {
-        let setting =
-            Setting { base: campaign.base.join("survey"), fault: None, seed, is_hunt: campaign.until.is_some() };
+        let (base, is_hunt) = (campaign.base.join("survey"), campaign.until.is_some());
+        let setting = Setting { base, fault: None, seed, disk: Disk::Shared, is_hunt };
         let report = play(&setting, &mut These::default())?;
         note(&report, &setting, tally);
         for (seam, hits) in report.seams {
@@ -104,17 +110,24 @@ impl Shared {
         self.broken || self.tally.kills >= self.wanted || self.until.is_some_and(found)
     }
 
-    fn next(&mut self, life: u32) -> Option<Kill> {
+    fn next(&mut self, life: u32, outage: Option<Outage>) -> Option<Course> {
         if self.is_over() || self.tally.kills + self.pending >= self.wanted {
             return None;
         }
-        self.pending += 1;
-        Some(self.plan.next(life))
+        let kill = match &outage {
+            Some(outage) => self.plan.next_with(outage, life),
+            None => Some(self.plan.next(life)),
+        };
+        self.pending += usize::from(kill.is_some());
+        Some(Course { kill, outage })
     }
 
-    fn done(&mut self, happened: bool) {
+    fn done(&mut self, course: &Course, killed: bool) {
+        if course.kill.is_none() {
+            return;
+        }
         self.pending -= 1;
-        if happened {
+        if killed {
             self.tally.kills += 1;
             if self.tally.kills.is_multiple_of(500) {
                 println!("{} kills so far, {} violations", self.tally.kills, self.tally.violations.len());
@@ -125,24 +138,46 @@ impl Shared {
     }
 }
 
-/// The kills of one round.
+/// The courses of one round.
 struct OfRound<'a> {
     shared: &'a Mutex<Shared>,
+    dice: fastrand::Rng,
     life: u32,
     lives: u32,
+    /// Why its store cannot write, if in some of its lives it cannot.
+    cause: Option<Cause>,
 }
 
-impl Kills for OfRound<'_> {
-    fn next(&mut self) -> Option<Kill> {
+impl<'a> OfRound<'a> {
+    fn new(shared: &'a Mutex<Shared>, seed: u64, has_disks: bool) -> Self {
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let lives = dice.u32(1..=KILLS_A_ROUND);
+        let cause = match dice.u8(0..8) {
+            0 => Some(Cause::Locked),
+            1 if has_disks => Some(Cause::Full),
+            _ => None,
+        };
+        Self { shared, dice, life: 0, lives, cause }
+    }
+
+    fn disk(&self) -> Disk {
+        if self.cause == Some(Cause::Full) { Disk::Own } else { Disk::Shared }
+    }
+}
+
+impl Courses for OfRound<'_> {
+    fn next(&mut self) -> Option<Course> {
         self.life += 1;
         if self.life > self.lives {
             return None;
         }
-        self.shared.lock().next(self.life)
+        let cause = self.cause.filter(|_| self.dice.u8(0..4) > 0);
+        let outage = cause.map(|cause| Outage::any(cause, &mut self.dice));
+        self.shared.lock().next(self.life, outage)
     }
 
-    fn done(&mut self, happened: bool) {
-        self.shared.lock().done(happened);
+    fn done(&mut self, course: &Course, killed: bool) {
+        self.shared.lock().done(course, killed);
     }
 }
 
@@ -186,26 +221,28 @@ fn work(campaign: &Campaign, shared: &Mutex<Shared>, next_round: &AtomicU64) -> 
             }
         }
         let seed = campaign.seed.wrapping_mul(1_000_003).wrapping_add(next_round.fetch_add(1, Ordering::Relaxed));
+        let mut courses = OfRound::new(shared, seed, campaign.has_disks);
         let setting = Setting {
             base: campaign.base.clone(),
             fault: campaign.fault.clone(),
             seed,
+            disk: courses.disk(),
             is_hunt: campaign.until.is_some(),
         };
-        let lives = fastrand::Rng::with_seed(seed).u32(1..=KILLS_A_ROUND);
-        let report = play(&setting, &mut OfRound { shared, life: 0, lives })?;
+        let report = play(&setting, &mut courses)?;
         let mut shared = shared.lock();
         shared.tally.rounds += 1;
         note(&report, &setting, &mut shared.tally);
     }
 }
 
-/// Plays one round with these kills.
-pub(crate) fn again(base: &Path, seed: u64, kills: Vec<Kill>, fault: Option<String>) -> Result<Tally> {
-    let setting = Setting { base: base.to_path_buf(), fault, seed, is_hunt: false };
-    let mut these = These { kills: kills.into_iter(), happened: 0 };
+/// Plays one round with these courses.
+pub(crate) fn again(base: &Path, seed: u64, courses: Vec<Course>, fault: Option<String>) -> Result<Tally> {
+    let disk = if courses.iter().any(Course::fills_the_disk) { Disk::Own } else { Disk::Shared };
+    let setting = Setting { base: base.to_path_buf(), fault, seed, disk, is_hunt: false };
+    let mut these = These { courses: courses.into_iter(), killed: 0 };
     let report = play(&setting, &mut these)?;
-    let mut tally = Tally { kills: these.happened, rounds: 1, ..Tally::default() };
+    let mut tally = Tally { kills: these.killed, rounds: 1, ..Tally::default() };
     note(&report, &setting, &mut tally);
     Ok(tally)
 }
@@ -213,16 +250,18 @@ pub(crate) fn again(base: &Path, seed: u64, kills: Vec<Kill>, fault: Option<Stri
 /// Says what is wrong, and how to see it again.
 fn note(report: &Report, setting: &Setting, tally: &mut Tally) {
     tally.in_recovery += report.in_recovery;
+    tally.outages.add(&report.outages);
     let Some(folder) = &report.folder else { return };
     if !setting.is_hunt {
         for violation in &report.violations {
             println!("violation: {violation}");
         }
         let fault: String = setting.fault.iter().map(|fault| format!(" --fault {fault}")).collect();
-        let points: String = report.planned.iter().map(|kill| format!(" --point \"{kill}\"")).collect();
+        let points: String = report.planned.iter().map(|course| format!(" --point \"{course}\"")).collect();
         println!("    again: cargo xtask crash --seed {}{fault}{points}", setting.seed);
         println!("    kept:  {}", folder.display());
     }
-    let last = report.planned.last().map_or_else(|| "without a kill".to_owned(), |kill| format!("after \"{kill}\""));
+    let last =
+        report.planned.last().map_or_else(|| "without a kill".to_owned(), |course| format!("after \"{course}\""));
     tally.violations.extend(report.violations.iter().map(|text| format!("{text} ({last})")));
 }

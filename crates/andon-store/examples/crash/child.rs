@@ -10,17 +10,20 @@ use std::time::Duration;
 use andon::core::cancel::CancelRequest;
 use andon::core::time::Stamp;
 use andon::{
-    Agent, Cancel, Cursor, Fate, Force, Journal, Reason, Recovered, ReplyKind, Requested, RunId, Runtime, SessionKey,
+    Agent, Cancel, Cursor, Fate, Force, Journal, Probe, Reason, Recovered, ReplyKind, Requested, RunId, Runtime,
+    SessionKey,
 };
 use andon_store::{Options, SqliteJournal};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::client::{Client, Watching, acknowledge};
+use crate::disk::database;
 use crate::ghost::Ghost;
-use crate::log::{DATABASE, Line, SEEN, What, Witness, read_from};
+use crate::log::{Line, SEEN, What, Witness, read_from};
+use crate::outage::{Breaker, Outage};
 use crate::points::{Trigger, hold};
 use crate::provider::{Provider, Scene};
 use crate::scenes::{self, Person};
@@ -51,6 +54,7 @@ pub(crate) struct Orders {
     /// The last life of a round is not killed: it brings everything to its end.
     pub(crate) is_last: bool,
     pub(crate) kill: Option<String>,
+    pub(crate) outage: Option<Outage>,
     pub(crate) fault: Option<String>,
 }
 
@@ -104,6 +108,8 @@ impl Past {
                 What::Delta { run, seq, end, .. } => past.run(run).cursor = Cursor { seq, byte: end },
                 What::TextLost { run, seq, byte } => past.run(run).cursor = Cursor { seq, byte },
                 What::FeedEnded { run } => past.run(run).is_over = true,
+                // There is nothing to come back to.
+                What::NotSettled { run, .. } => drop(past.runs.remove(&run)),
                 // What is deleted is remembered by nobody.
                 What::Deleting { session } => past.runs.retain(|run, _| !run.starts_with(&session)),
                 _ => {}
@@ -126,17 +132,26 @@ struct Life {
     runtime: Runtime,
     witness: Arc<Witness>,
     trigger: Arc<Trigger>,
+    breaker: Option<Arc<Breaker>>,
     number: u32,
 }
 
 impl Life {
     fn begin(orders: &Orders, witness: &Arc<Witness>, trigger: &Arc<Trigger>) -> Result<Self> {
-        let options = plant(orders, Options::new().probe(Arc::clone(trigger) as _))?;
-        let journal = Arc::new(SqliteJournal::open_with(orders.folder.join(DATABASE), &options)?);
+        let breaker = orders.outage.map(|outage| Arc::new(Breaker::new(outage, &orders.folder, trigger, witness)));
+        let probe: Arc<dyn Probe> = match &breaker {
+            Some(breaker) => Arc::clone(breaker) as _,
+            None => Arc::clone(trigger) as _,
+        };
+        let options = plant(orders, Options::new().probe(probe))?;
+        let journal = Arc::new(SqliteJournal::open_with(database(&orders.folder), &options)?);
+        if let Some(breaker) = &breaker {
+            breaker.opened();
+        }
         let builder = Runtime::builder().journal(Arc::clone(&journal) as _).probe(Arc::clone(trigger) as _);
         let runtime = if orders.one_lane { builder.one_lane().build() } else { builder.build() };
         let (witness, trigger) = (Arc::clone(witness), Arc::clone(trigger));
-        Ok(Self { journal, runtime, witness, trigger, number: orders.life })
+        Ok(Self { journal, runtime, witness, trigger, breaker, number: orders.life })
     }
 
     /// The agent that all runs need to go on, and a client who talks to it.
@@ -163,6 +178,11 @@ impl Life {
         cancel_what_is_over(&client, past, dice).await?;
         while let Some(scene) = scenes.join_next().await {
             scene?;
+        }
+        if let Some(breaker) = &self.breaker
+            && breaker.is_over().await
+        {
+            go_on_behind(&client).await;
         }
         Ok(())
     }
@@ -204,7 +224,7 @@ impl Life {
             self.recover_without_agent(dice).await?;
         }
         let client = self.client()?;
-        let recovered = self.runtime.recover().await?;
+        let recovered = self.recover_all().await?;
         for Recovered { run, fate } in &recovered {
             if matches!(fate, Fate::Parked { .. } | Fate::Unreadable { .. }) {
                 bail!("{run} was recovered as {fate:?}");
@@ -217,14 +237,25 @@ impl Life {
         Ok((client, recovered))
     }
 
+    /// Recovers everything. What cannot be written during an outage is tried again.
+    async fn recover_all(&self) -> Result<Vec<Recovered>> {
+        loop {
+            match self.runtime.recover().await {
+                Err(error) if error.may_pass() && self.breaker.is_some() => sleep(Duration::from_millis(5)).await,
+                recovered => return Ok(recovered?),
+            }
+        }
+    }
+
     /// Somebody who drives nothing leaves a cancel request for a run that nobody drives.
     async fn leave_request(&self, run: &RunId) -> Result<()> {
         let (reason, force, requested_at) = (Reason::Requested, Force::Graceful, Stamp::default());
         let request = CancelRequest { reason, force, by: None, note: None, grace_ms: None, requested_at };
-        match self.journal.request_cancel(run, request).await? {
-            Requested::Recorded => {
+        match self.journal.request_cancel(run, request).await {
+            Ok(Requested::Recorded) => {
                 self.witness.tell(What::Acknowledged { run: run.to_string(), reply: ReplyKind::Accepted });
             }
+            Err(error) => self.witness.tell(What::NotRecorded { run: run.to_string(), why: error.to_string() }),
             other => self.witness.trouble(format!("I12: a request that was left for {run} was answered {other:?}")),
         }
         Ok(())
@@ -232,13 +263,17 @@ impl Life {
 
     /// Without their agent runs that wait are parked, and can be cancelled.
     async fn recover_without_agent(&self, dice: &mut fastrand::Rng) -> Result<()> {
-        let recovered = self.runtime.recover().await?;
+        let recovered = self.recover_all().await?;
         let parked: Vec<_> = recovered.iter().filter(|left| matches!(left.fate, Fate::Parked { .. })).collect();
         if let Some(left) = dice.choice(parked)
             && dice.bool()
         {
-            let reply = self.runtime.cancel(&left.run, Cancel::graceful().note("parked")).await?;
-            acknowledge(&self.witness, &reply).await;
+            match self.runtime.cancel(&left.run, Cancel::graceful().note("parked")).await {
+                Ok(reply) => acknowledge(&self.witness, &reply).await,
+                Err(error) => {
+                    self.witness.tell(What::NotRecorded { run: left.run.to_string(), why: error.to_string() });
+                }
+            }
         }
         Ok(())
     }
@@ -264,6 +299,13 @@ async fn return_to(
             continue;
         }
         match client.runtime.find(&run).await? {
+            // Recovery that fails halfway does not say what lives on already.
+            Some(found)
+                if found.session().session.as_str() == Scene::Approve.name() && found.try_outcome().is_none() =>
+            {
+                let session = found.session().clone();
+                living.push(Returned { session, watching: client.watch(found, remembered.cursor) });
+            }
             Some(found) => {
                 let mut watching = client.watch(found, remembered.cursor);
                 scenes.spawn(async move { watching.until_end().await });
@@ -272,6 +314,16 @@ async fn return_to(
         }
     }
     Ok(living)
+}
+
+/// Behind an outage every session takes a prompt again, but for one where a person may be waited for.
+async fn go_on_behind(client: &Client) {
+    let mut runs = JoinSet::new();
+    for session in Scene::SESSIONS.into_iter().filter(|session| *session != Scene::Approve) {
+        let Some(mut run) = client.ask(session, Scene::Plain, 5, true) else { continue };
+        runs.spawn(async move { run.until_end().await });
+    }
+    runs.join_all().await;
 }
 
 /// Clients try to stop what is over.

@@ -50,7 +50,7 @@ impl Client {
         self.witness.tell(What::Deleting { session: name.clone() });
         match self.runtime.delete_session(agent.session_key(), Cancel::now()).await {
             Ok(true) => self.witness.tell(What::Deleted { session: name }),
-            other => self.witness.trouble(format!("session {name} could not be deleted: {other:?}")),
+            other => self.witness.tell(What::NotDeleted { session: name, why: format!("{other:?}") }),
         }
     }
 
@@ -58,7 +58,7 @@ impl Client {
     pub(crate) async fn cancel_by_id(&self, run: &RunId) {
         match self.runtime.cancel(run, Cancel::graceful().note("by id")).await {
             Ok(reply) => acknowledge(&self.witness, &reply).await,
-            Err(error) => self.witness.trouble(format!("I12: {run} cannot be cancelled: {error}")),
+            Err(error) => self.witness.tell(What::NotRecorded { run: run.to_string(), why: error.to_string() }),
         }
     }
 }
@@ -69,7 +69,7 @@ pub(crate) async fn acknowledge(witness: &Witness, reply: &andon::Reply) {
     witness.tell(What::Replied { run: run.clone(), reply: kind.clone() });
     match reply.recorded().await {
         Ok(()) => witness.tell(What::Acknowledged { run, reply: kind }),
-        Err(error) => witness.trouble(format!("I12: the cancel of {run} was not recorded: {error}")),
+        Err(error) => witness.tell(What::NotRecorded { run, why: error.to_string() }),
     }
 }
 
@@ -94,7 +94,10 @@ impl Watching {
                 What::Delta { run, seq: delta.at.seq, end: delta.at.byte, text: delta.text.clone() }
             }
             Some(FeedItem::TextLost { at }) => What::TextLost { run, seq: at.seq, byte: at.byte },
-            None => What::FeedEnded { run },
+            None => match self.run.settled().await {
+                Ok(_) => What::FeedEnded { run },
+                Err(error) => What::NotSettled { run, why: error.to_string() },
+            },
         });
         item
     }
@@ -121,11 +124,12 @@ impl Watching {
         true
     }
 
-    /// Reads to the end, and the outcome.
+    /// Reads to the end, and the outcome if it is on record.
     pub(crate) async fn until_end(&mut self) {
         while self.see().await.is_some() {}
-        let outcome = self.run.outcome().await;
-        self.witness.tell(What::Outcome { run: self.run.id().to_string(), ending: (*outcome.ending).clone() });
+        if let Ok(outcome) = self.run.settled().await {
+            self.witness.tell(What::Outcome { run: self.run.id().to_string(), ending: (*outcome.ending).clone() });
+        }
     }
 
     /// Cancels the run, and again, and reads to the end meanwhile.

@@ -13,12 +13,12 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::outage::Outage;
+
 /// What clients saw.
 pub(crate) const SEEN: &str = "seen.jsonl";
 /// What tools did.
 pub(crate) const EFFECTS: &str = "effects.jsonl";
-/// The database.
-pub(crate) const DATABASE: &str = "andon.db";
 
 /// Microseconds on the clock that all processes of the machine share.
 pub(crate) fn now_us() -> u64 {
@@ -43,7 +43,7 @@ pub(crate) struct Line {
 pub(crate) enum What {
     /// The process is there; nothing is opened yet.
     Ready,
-    /// A session was given a prompt. In the last life it must end well.
+    /// A session was given a prompt. If it must complete it has to, unless the life is killed.
     Asked { run: String, session: String, must_complete: bool },
     /// A fact was shown.
     Fact { run: String, seq: Seq, body: String },
@@ -69,12 +69,52 @@ pub(crate) enum What {
     Deleted { session: String },
     /// The model's provider reported this much used.
     Provided { run: String, call: u32, output: u64 },
+    /// From now on the store cannot write.
+    OutageBegan { outage: Outage },
+    /// It can again.
+    OutageOver,
+    /// What a cancel's answer says could not be made durable.
+    NotRecorded { run: String, why: String },
+    /// A feed came to its end, and the run has none on record.
+    NotSettled { run: String, why: String },
+    /// A session could not be deleted.
+    NotDeleted { session: String, why: String },
     /// Something that must not happen happened in front of a client.
     Trouble { text: String },
     /// The process is about to kill itself.
     Killing { point: String },
     /// The life came to its end.
     Ended { seams: BTreeMap<String, u64> },
+}
+
+impl What {
+    /// The run that it is about.
+    pub(crate) fn run(&self) -> Option<&str> {
+        match self {
+            Self::Asked { run, .. }
+            | Self::Fact { run, .. }
+            | Self::Delta { run, .. }
+            | Self::TextLost { run, .. }
+            | Self::FeedEnded { run }
+            | Self::Outcome { run, .. }
+            | Self::Replied { run, .. }
+            | Self::Acknowledged { run, .. }
+            | Self::Recovered { run, .. }
+            | Self::Ghost { run, .. }
+            | Self::Provided { run, .. }
+            | Self::NotRecorded { run, .. }
+            | Self::NotSettled { run, .. } => Some(run),
+            Self::Ready
+            | Self::Deleting { .. }
+            | Self::Deleted { .. }
+            | Self::NotDeleted { .. }
+            | Self::OutageBegan { .. }
+            | Self::OutageOver
+            | Self::Trouble { .. }
+            | Self::Killing { .. }
+            | Self::Ended { .. } => None,
+        }
+    }
 }
 
 /// One thing that a tool did.

@@ -12,6 +12,10 @@
 //! every session its next prompt and ends. After each kill, and when the round is over, the [judge](judge) compares a
 //! copy of the database with what was written down.
 //!
+//! In some rounds the store has an [outage](outage): in some lives another connection holds its lock or its disk is full
+//! for a while, and the same process goes on when that is over. Such a life is killed before, during or behind the outage,
+//! or comes to its end; then no run of it may be left unsettled.
+//!
 //! In most lives a [ghost](ghost) tries to write before and behind recovery, and must be refused.
 //!
 //! With `--mutants` (and the feature `faults`) the protocol itself is broken in four ways, and each must be caught.
@@ -20,10 +24,12 @@ mod book;
 mod campaign;
 mod child;
 mod client;
+mod disk;
 mod ghost;
 mod judge;
 mod log;
 mod mutants;
+mod outage;
 mod parent;
 mod points;
 mod provider;
@@ -35,14 +41,16 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use crate::campaign::{Campaign, Tally};
-use crate::points::Kill;
+use crate::points::Course;
 
 const HELP: &str = "\
 Kills the runtime on its SQLite journal and checks that nothing is lost.
 
   --kills N        so many kills, 200 unless told otherwise; the last line is `N kills, V violations`
   --seed S         what is left to chance; printed, and 1 unless told otherwise
-  --point POINT..  one round with exactly these kills, as a violation names them: \"store: before commit:17\"
+  --point POINT..  one round with exactly these lives, as a violation names them: killed at \"store: before commit:17\",
+                   or \"to the end\"; behind either \" with locked:17+1200\" or \" with full:17+300\" if the store
+                   cannot write behind its 17th commit for so many milliseconds
   --fault NAME     with a planted fault (needs the feature `faults`)
   --mutants        plants each fault of the protocol in turn and says which are caught (needs the feature `faults`)";
 
@@ -72,14 +80,17 @@ fn live(orders: &str) -> Result<()> {
 struct Wishes {
     kills: usize,
     seed: u64,
-    points: Vec<Kill>,
+    points: Vec<Course>,
+    /// Disks can be mounted.
+    has_disks: bool,
     fault: Option<String>,
     mutants: bool,
 }
 
 impl Wishes {
     fn read(words: &[&str]) -> Result<Self> {
-        let mut wishes = Self { kills: 200, seed: 1, points: Vec::new(), fault: None, mutants: false };
+        let mut wishes =
+            Self { kills: 200, seed: 1, points: Vec::new(), has_disks: false, fault: None, mutants: false };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
@@ -89,6 +100,7 @@ impl Wishes {
                 "--point" => wishes.points.push(value()?.parse()?),
                 "--fault" => wishes.fault = Some((*value()?).to_owned()),
                 "--mutants" => wishes.mutants = true,
+                disk::INSIDE => wishes.has_disks = true,
                 other => bail!("`{other}` means nothing here\n\n{HELP}"),
             }
         }
@@ -99,23 +111,31 @@ impl Wishes {
     }
 
     fn fulfil(self) -> Result<ExitCode> {
+        if !self.has_disks {
+            disk::go_inside();
+            eprintln!("no disk can be mounted here: no store will be full");
+            if self.points.iter().any(Course::fills_the_disk) {
+                bail!("a full disk is part of this round");
+            }
+        }
         let base = tempfile::Builder::new().prefix("andon-crash-").tempdir()?;
         if self.mutants {
-            let all_caught = mutants::hunt(base.path(), self.seed)?;
+            let all_caught = mutants::hunt(base.path(), self.seed, self.has_disks)?;
             return Ok(if all_caught { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         let tally = if self.points.is_empty() {
-            let Self { kills, seed, fault, .. } = self;
-            campaign::run(&Campaign { base: base.path().to_path_buf(), kills, seed, fault, until: None })?
+            let Self { kills, seed, fault, has_disks, .. } = self;
+            campaign::run(&Campaign { base: base.path().to_path_buf(), kills, seed, fault, has_disks, until: None })?
         } else {
             campaign::again(base.path(), self.seed, self.points, self.fault)?
         };
-        let Tally { kills, rounds, missed, in_recovery, violations } = tally;
+        let Tally { kills, rounds, missed, in_recovery, outages, violations } = tally;
         if !violations.is_empty() {
             // What is wrong is kept to be looked at.
             let _ = base.keep();
         }
         println!("{rounds} rounds; {in_recovery} kills came before recovery was over");
+        println!("{outages}");
         println!("{missed} lives ended before their point came, and do not count");
         println!("{kills} kills, {} violations", violations.len());
         Ok(if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -18,11 +18,11 @@ const MUTANTS: [(&str, &str); 4] = [
 const KILLS: usize = 400;
 
 /// Plants each mutant in turn; says whether all were caught.
-pub(crate) fn hunt(base: &Path, seed: u64) -> Result<bool> {
+pub(crate) fn hunt(base: &Path, seed: u64, has_disks: bool) -> Result<bool> {
     let mut caught = 0;
     for (mutant, invariant) in MUTANTS {
         let (fault, until) = (Some(mutant.to_owned()), Some(invariant));
-        let tally = run(&Campaign { base: base.join(mutant), kills: KILLS, seed, fault, until })?;
+        let tally = run(&Campaign { base: base.join(mutant), kills: KILLS, seed, fault, has_disks, until })?;
         match tally.violations.iter().find(|violation| violation.contains(invariant)) {
             Some(violation) => {
                 caught += 1;

@@ -13,9 +13,11 @@ use rustix::process::Signal;
 
 use crate::book::Copy;
 use crate::child::Orders;
-use crate::judge::{self, Seen};
+use crate::disk::Disk;
+use crate::judge::{self, Outages, Seen};
 use crate::log::{EFFECTS, SEEN, What, now_us, read_from};
-use crate::points::{Kill, hold};
+use crate::outage::make_room;
+use crate::points::{Course, Kill, hold};
 
 /// What a round is played with.
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub(crate) struct Setting {
     pub(crate) fault: Option<String>,
     /// What the round leaves to chance.
     pub(crate) seed: u64,
+    /// What its database is on.
+    pub(crate) disk: Disk,
     /// Violations are looked for, and not to be shouted about.
     pub(crate) is_hunt: bool,
 }
@@ -33,49 +37,50 @@ pub(crate) struct Setting {
 /// What came of a round.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// Every life but the last: how it was to end.
-    pub(crate) planned: Vec<Kill>,
+    /// Every life but the last: how it was to go.
+    pub(crate) planned: Vec<Course>,
     pub(crate) violations: Vec<String>,
     /// Kept if something is wrong.
     pub(crate) folder: Option<PathBuf>,
     /// How many lives were killed before their recovery was over.
     pub(crate) in_recovery: usize,
+    pub(crate) outages: Outages,
     /// Of the first life, if it came to its end: how often it passed each seam.
     pub(crate) seams: BTreeMap<String, u64>,
     /// How long that took.
     pub(crate) life_us: u64,
 }
 
-/// Who hands out kills, and is told what became of them.
-pub(crate) trait Kills {
-    fn next(&mut self) -> Option<Kill>;
-    fn done(&mut self, happened: bool);
+/// Who says how lives go, and is told whether they were killed.
+pub(crate) trait Courses {
+    fn next(&mut self) -> Option<Course>;
+    fn done(&mut self, course: &Course, killed: bool);
 }
 
-/// Plays a round: life after life on one database as long as there are kills, then one that brings all to its end.
-pub(crate) fn play(setting: &Setting, kills: &mut dyn Kills) -> Result<Report> {
+/// Plays a round: life after life on one database as long as there are courses, then one that brings all to its end.
+pub(crate) fn play(setting: &Setting, courses: &mut dyn Courses) -> Result<Report> {
     let folder = setting.base.join(format!("round-{}", setting.seed));
-    fs::create_dir_all(&folder)?;
+    setting.disk.set_up(&folder)?;
     let mut round = Round { setting, folder, life: 0, seen: Seen::default(), read: (0, 0), report: Report::default() };
-    while let Some(kill) = kills.next() {
-        let happened = round.live(Some(&kill), false)?;
-        round.report.planned.push(kill);
-        kills.done(happened);
+    while let Some(course) = courses.next() {
+        let killed = round.live(&course, false)?;
+        courses.done(&course, killed);
+        round.report.planned.push(course);
         if !round.report.violations.is_empty() {
-            return Ok(round.end());
+            return round.end();
         }
     }
     if round.life == 0 {
         // Nothing is to be killed: a life to count the seams.
-        round.live(None, false)?;
+        round.live(&Course::default(), false)?;
     }
     if round.report.violations.is_empty() {
-        round.live(None, true)?;
+        round.live(&Course::default(), true)?;
     }
     if round.report.violations.is_empty() {
         round.look_at_all()?;
     }
-    Ok(round.end())
+    round.end()
 }
 
 struct Round<'a> {
@@ -100,8 +105,9 @@ enum Death {
 
 impl Round<'_> {
     /// One life; says whether it was killed.
-    fn live(&mut self, kill: Option<&Kill>, is_last: bool) -> Result<bool> {
+    fn live(&mut self, course: &Course, is_last: bool) -> Result<bool> {
         self.life += 1;
+        let kill = course.kill.as_ref();
         let seed = self.setting.seed;
         let orders = Orders {
             folder: self.folder.clone(),
@@ -111,12 +117,19 @@ impl Round<'_> {
             one_lane: seed.is_multiple_of(2) || self.setting.fault.is_some(),
             is_last,
             kill: kill.filter(|kill| matches!(kill, Kill::At { .. })).map(ToString::to_string),
+            outage: course.outage,
             fault: self.setting.fault.clone(),
         };
         let death = live(&orders, kill)?;
+        make_room(&self.folder)?;
         self.read_logs()?;
         match death {
-            Death::Ended => self.note_seams(),
+            Death::Ended => {
+                self.note_seams();
+                if !is_last {
+                    self.look_now();
+                }
+            }
             Death::Failed(why) => {
                 self.report.violations.push(format!("life {} failed: {why}", self.life));
                 self.look_now();
@@ -155,7 +168,7 @@ impl Round<'_> {
     fn read_logs(&mut self) -> Result<()> {
         let (lines, seen) = read_from(&self.folder.join(SEEN), self.read.0)?;
         let (deeds, effects) = read_from(&self.folder.join(EFFECTS), self.read.1)?;
-        self.seen.lines.extend(lines);
+        self.seen.add(lines);
         self.seen.deeds.extend(deeds);
         self.read = (seen, effects);
         Ok(())
@@ -180,14 +193,16 @@ impl Round<'_> {
         }
     }
 
-    fn end(mut self) -> Report {
+    fn end(mut self) -> Result<Report> {
+        self.report.outages = self.seen.count_outages();
+        self.setting.disk.take_down(&self.folder)?;
         if self.report.violations.is_empty() {
             // Only room is lost if this fails.
             let _ = fs::remove_dir_all(&self.folder);
         } else {
             self.report.folder = Some(self.folder);
         }
-        self.report
+        Ok(self.report)
     }
 }
 

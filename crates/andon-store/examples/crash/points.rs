@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::log::{What, Witness};
+use crate::outage::{self, Cause, Outage};
 
 /// The end of a life.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,43 @@ impl FromStr for Kill {
             AFTER => Self::After { micros: number },
             seam => Self::At { seam: seam.to_owned(), hit: number, held_us },
         })
+    }
+}
+
+/// How a life is to go.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Course {
+    /// How it ends, if not by itself.
+    pub(crate) kill: Option<Kill>,
+    pub(crate) outage: Option<Outage>,
+}
+
+impl Course {
+    pub(crate) fn fills_the_disk(&self) -> bool {
+        self.outage.is_some_and(|outage| outage.cause == Cause::Full)
+    }
+}
+
+const TO_THE_END: &str = "to the end";
+const WITH: &str = " with ";
+
+impl fmt::Display for Course {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kill {
+            Some(kill) => kill.fmt(f)?,
+            None => f.write_str(TO_THE_END)?,
+        }
+        self.outage.map_or(Ok(()), |outage| write!(f, "{WITH}{outage}"))
+    }
+}
+
+impl FromStr for Course {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (kill, outage) = text.split_once(WITH).map_or((text, None), |(kill, outage)| (kill, Some(outage)));
+        let kill = if kill == TO_THE_END { None } else { Some(kill.parse()?) };
+        Ok(Self { kill, outage: outage.map(str::parse).transpose()? })
     }
 }
 
@@ -124,6 +162,10 @@ const RECOVERY_PERCENT: usize = 10;
 const RECOVERY_COMMITS: u64 = 8;
 /// The longest hold.
 const HELD_US: u64 = 4000;
+/// Passed when a run that could not be settled is tried again.
+const MENDING: &str = "mender: before settling";
+/// How long what an outage has held up takes to settle.
+const BEHIND_US: u64 = 150_000;
 /// About how long recovery takes.
 const RECOVERY_US: u64 = 25_000;
 
@@ -152,6 +194,19 @@ impl Plan {
         let points = points.into_iter().map(&mut hold_some).collect();
         let in_recovery = in_recovery.into_iter().map(&mut hold_some).collect();
         Self { points, in_recovery, handed_out: 0, random, life_us }
+    }
+
+    /// The kill of a life with an outage: while it lasts, soon after it, when a run that has stalled is tried again, or
+    /// wherever the next kill is due. Some lives are not killed at all.
+    pub(crate) fn next_with(&mut self, outage: &Outage, life: u32) -> Option<Kill> {
+        let (seam, most_us) = match self.random.u8(0..8) {
+            0..3 => return None,
+            3..5 => (outage::BEGUN, outage.millis * 1000),
+            5 => (outage::OVER, BEHIND_US),
+            6 if outage.cause == Cause::Full => (MENDING, HELD_US),
+            _ => return Some(self.next(life)),
+        };
+        Some(Kill::At { seam: seam.to_owned(), hit: 1, held_us: self.random.u64(0..most_us) })
     }
 
     /// The next kill, for the n-th life of a round.

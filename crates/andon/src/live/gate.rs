@@ -68,21 +68,27 @@ impl Live {
 
     /// Offers streamed bytes.
     pub(crate) fn offer(&self, kind: &Kind, text: &str) -> Offer {
-        self.offer_with(|log, now| log.push(kind, text, now))
+        self.offer_with(Log::must_wait, |log, now| log.push(kind, text, now))
     }
 
     /// Offers a mark.
     pub(crate) fn offer_mark(&self, what: What) -> Offer {
-        self.offer_with(|log, now| log.mark(what, now))
+        // What was used shows nothing, so it does not wait for the disk: it is known also if the disk never takes it.
+        let is_shown = !matches!(what, What::Used(_));
+        self.offer_with(|log, now| is_shown && log.must_wait(now), |log, now| log.mark(what, now))
     }
 
-    fn offer_with(&self, add: impl FnOnce(&mut Log, Stamp) -> bool) -> Offer {
+    fn offer_with(
+        &self,
+        must_wait: impl FnOnce(&Log, Stamp) -> bool,
+        add: impl FnOnce(&mut Log, Stamp) -> bool,
+    ) -> Offer {
         let now = self.now();
         let mut inner = self.inner.lock();
         if !inner.stop.lets_the_turn_go_on() && !planted(Fault::PieceAfterPull) {
             return Offer::Refused;
         }
-        if inner.log.must_wait(now) {
+        if must_wait(&inner.log, now) {
             return Offer::Later;
         }
         inner.passed.pieces += 1;

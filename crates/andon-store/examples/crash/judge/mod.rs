@@ -1,9 +1,10 @@
 //! The judge: what is in the database against what clients saw, what tools did and what the provider reported.
 //!
-//! After each kill it looks at what must hold at every moment, and when a round is over at everything. The numbers are
+//! After each life it looks at what must hold at every moment, and when a round is over at everything. The numbers are
 //! those of the invariants in the design notes.
 
 mod effects;
+mod outages;
 mod record;
 mod shown;
 
@@ -17,8 +18,10 @@ use andon_testkit::wire;
 use anyhow::{Context, Result};
 
 use self::effects::{check_deeds, check_deeds_at_the_end, check_usage};
+pub(crate) use self::outages::Outages;
+use self::outages::{Lasted, check_left, check_refused};
 use self::record::{check_cancel, check_end, check_order, check_recovery};
-use self::shown::{check_acknowledged, check_endings, check_lines, check_readers, check_shown};
+use self::shown::{check_acknowledged, check_lines, check_next_prompts, check_outcomes, check_readers, check_shown};
 use crate::book::{Book, Copy};
 use crate::log::{Deed, Line, What};
 
@@ -27,7 +30,7 @@ const MAY_BE_LOST_US: u64 = 50_000;
 /// While a disk stalls, showing stops when 50 ms of text are not durable; readers may be this much behind.
 const READERS_LAG_US: u64 = 25_000;
 /// No disk stalls for so long without anybody noticing.
-const STALL_US: u64 = 250_000;
+const STALL_US: u64 = 2_000_000;
 
 /// What was seen in a round.
 #[derive(Debug, Default)]
@@ -36,11 +39,13 @@ pub(crate) struct Seen {
     pub(crate) deeds: Vec<Deed>,
     /// When each life that was killed ended, by its number.
     pub(crate) killed_at: BTreeMap<u32, u64>,
+    /// The outage of each life that had one, by its number.
+    outages: BTreeMap<u32, Lasted>,
 }
 
 impl Seen {
     /// Whether something that was shown may be lost in the crash that ended its life: it is younger than 50 ms, or the
-    /// disk stalled and nothing was shown any more.
+    /// disk stalled or could not be written, and nothing was shown any more.
     fn may_be_lost(&self, line: &Line, run: &str) -> bool {
         let Some(killed_at) = self.killed_at.get(&line.life) else { return false };
         let age = killed_at.saturating_sub(line.at_us);
@@ -48,7 +53,9 @@ impl Seen {
             |other: &&Line| other.life == line.life && matches!(&other.what, What::Delta { run: id, .. } if id == run);
         let last = self.lines.iter().rev().find(same_run).map_or(line.at_us, |last| last.at_us);
         let shown_later = last.saturating_sub(line.at_us);
-        age <= MAY_BE_LOST_US || (shown_later <= MAY_BE_LOST_US + READERS_LAG_US && age <= STALL_US)
+        let in_outage = self.outages.get(&line.life).is_some_and(|outage| outage.covers(line.at_us));
+        let is_held_up = in_outage || age <= STALL_US;
+        age <= MAY_BE_LOST_US || (shown_later <= MAY_BE_LOST_US + READERS_LAG_US && is_held_up)
     }
 }
 
@@ -98,7 +105,7 @@ fn check_deleted(book: &Book, deleted: &Deleted) -> Vec<String> {
     broken
 }
 
-/// What must hold at every moment: after each kill.
+/// What must hold at every moment: after each life.
 pub(crate) fn check_now(book: &Book, seen: &Seen, life: u32) -> Vec<String> {
     let mut broken: Vec<String> = book.damage.iter().map(|damage| format!("the file is damaged: {damage}")).collect();
     for (run, pages) in &book.runs {
@@ -110,6 +117,9 @@ pub(crate) fn check_now(book: &Book, seen: &Seen, life: u32) -> Vec<String> {
     broken.extend(check_acknowledged(book, seen, &deleted));
     broken.extend(check_deeds(book, seen));
     broken.extend(check_lines(seen, |line| line.life == life));
+    broken.extend(check_outcomes(book, seen, &deleted));
+    broken.extend(check_refused(book, seen, |line| line.life == life));
+    broken.extend(check_left(book, seen, life, &deleted));
     broken
 }
 
@@ -118,7 +128,13 @@ pub(crate) async fn check_round(copy: &Copy, seen: &Seen) -> Result<Vec<String>>
     let book = copy.read()?;
     let mut broken: Vec<String> = book.damage.iter().map(|damage| format!("the file is damaged: {damage}")).collect();
     for (run, pages) in &book.runs {
-        let found = [check_order(pages), check_end(pages), check_recovery(pages), check_cancel(pages)].concat();
+        let found = [
+            check_order(pages),
+            check_end(pages),
+            check_recovery(pages, seen.may_be_orphaned(run)),
+            check_cancel(pages),
+        ]
+        .concat();
         broken.extend(found.into_iter().map(|text| format!("{run}: {text}")));
         broken.extend(check_usage(run, pages, seen));
     }
@@ -130,7 +146,9 @@ pub(crate) async fn check_round(copy: &Copy, seen: &Seen) -> Result<Vec<String>>
     broken.extend(check_deeds(&book, seen));
     broken.extend(check_deeds_at_the_end(&book, seen));
     broken.extend(check_lines(seen, |_| true));
-    broken.extend(check_endings(&book, seen, &deleted));
+    broken.extend(check_outcomes(&book, seen, &deleted));
+    broken.extend(check_next_prompts(&book, seen, &deleted));
+    broken.extend(check_refused(&book, seen, |_| true));
     broken.extend(check_stored_runs(copy, &book).await?);
     Ok(broken)
 }

@@ -55,8 +55,9 @@ pub(super) fn check_end(pages: &Pages) -> Vec<String> {
 }
 
 /// What recovery did: a run that waited lives on, and open calls are closed as unknown, by exactly the events that
-/// closing a lost run takes.
-pub(super) fn check_recovery(pages: &Pages) -> Vec<String> {
+/// closing a lost run takes. A run that may be an orphan, of a driver that could not write, was perhaps closed by its own
+/// process, which knows how its calls have ended.
+pub(super) fn check_recovery(pages: &Pages, may_be_orphan: bool) -> Vec<String> {
     let mut broken = Vec::new();
     let Some(end) = pages.events.last() else { return vec!["I3: the run has no events".to_owned()] };
     let before = pages.entries_before(end.epoch);
@@ -88,7 +89,7 @@ pub(super) fn check_recovery(pages: &Pages) -> Vec<String> {
             Event::ToolFinished { call: id, end, .. } if *id == call.call.id => Some(*end),
             _ => None,
         });
-        if was_running && end != Some(ToolEnd::Unknown) {
+        if was_running && end != Some(ToolEnd::Unknown) && (is_lost || !may_be_orphan) {
             broken.push(format!("I5: call {} was open and was closed as {end:?}", call.call.id));
         }
     }

@@ -1,0 +1,80 @@
+//! Where a round has its database: in a folder, or on a small disk of its own that can be full.
+//!
+//! A disk can be mounted without being root in a namespace of one's own, so the program starts itself again in one. All
+//! that is mounted there is gone when the program ends, however it ends.
+
+use std::env;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+
+/// Says to the program that it can mount disks.
+pub(crate) const INSIDE: &str = "--inside";
+
+const DISK: &str = "disk";
+/// Far more than a round needs, and quickly filled.
+const SIZE: &str = "size=8m";
+
+/// The database of a round.
+pub(crate) fn database(folder: &Path) -> PathBuf {
+    folder.join(DISK).join("andon.db")
+}
+
+/// Starts the program again where it can mount disks; comes back if there is no such place.
+pub(crate) fn go_inside() {
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "--"]);
+        command
+    };
+    let tried = unshare().args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]).stderr(Stdio::null()).status();
+    if tried.is_ok_and(|status| status.success())
+        && let Ok(program) = env::current_exe()
+    {
+        // It only comes back if it fails.
+        let _ = unshare().arg(program).arg(INSIDE).args(env::args_os().skip(1)).exec();
+    }
+}
+
+/// What a round's database is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disk {
+    /// The one that everything else is on.
+    Shared,
+    /// A small one, mounted for this round.
+    Own,
+}
+
+impl Disk {
+    pub(crate) fn set_up(self, folder: &Path) -> Result<()> {
+        let disk = folder.join(DISK);
+        fs::create_dir_all(&disk)?;
+        match self {
+            Self::Shared => Ok(()),
+            Self::Own => run(Command::new("mount").args(["-t", "tmpfs", "-o", SIZE, "tmpfs"]).arg(disk)),
+        }
+    }
+
+    /// Takes the disk away. The files on it are kept in its place.
+    pub(crate) fn take_down(self, folder: &Path) -> Result<()> {
+        let (disk, kept) = (folder.join(DISK), folder.join("kept"));
+        if self == Self::Own {
+            run(Command::new("cp").arg("-r").args([&disk, &kept]))?;
+            run(Command::new("umount").arg("--lazy").arg(&disk))?;
+            fs::remove_dir(&disk)?;
+            fs::rename(kept, disk)?;
+        }
+        Ok(())
+    }
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output()?;
+    if !output.status.success() {
+        bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
