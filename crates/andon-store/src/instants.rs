@@ -140,8 +140,8 @@ impl Writer {
 /// In this kind of database a commit without a sync cannot damage the file: what a crash of the machine takes away is the commit.
 /// The next commit with a sync makes it durable, too.
 fn without_sync(store: &Store, work: impl FnOnce(&Store) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
-    store.connection.pragma_update(None, "synchronous", "normal")?;
+    store.sync_no_more()?;
     let result = work(store);
-    store.connection.pragma_update(None, "synchronous", "full")?;
+    store.sync_again()?;
     result
 }

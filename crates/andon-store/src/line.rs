@@ -67,8 +67,13 @@ impl<T> Line<T> {
     }
 
     /// Waits for jobs, and takes those from the front that weigh no more than `most` together, one at least. With a
-    /// patience it waits no longer than that.
-    pub(crate) fn take(&self, most: usize, weight: impl Fn(&T) -> usize, patience: Option<Duration>) -> Taken<T> {
+    /// patience it waits no longer than that. The patience is asked for here, so that a nudge either changes it or is felt.
+    pub(crate) fn take(
+        &self,
+        most: usize,
+        weight: impl Fn(&T) -> usize,
+        patience: impl Fn() -> Option<Duration>,
+    ) -> Taken<T> {
         let mut state = self.state.lock();
         while state.jobs.is_empty() {
             if state.closed {
@@ -77,7 +82,7 @@ impl<T> Line<T> {
             if std::mem::take(&mut state.nudged) {
                 return Taken::Nothing;
             }
-            match patience {
+            match patience() {
                 None => {
                     state.asleep = true;
                     self.news.wait(&mut state);
@@ -128,7 +133,7 @@ mod tests {
         for job in [3, 3, 3, 9, 1] {
             line.push(job).unwrap();
         }
-        let take = || line.take(7, |job| *job, Some(Duration::ZERO));
+        let take = || line.take(7, |job| *job, || Some(Duration::ZERO));
         assert_eq!(take(), Taken::Jobs(vec![3, 3]));
         assert_eq!(take(), Taken::Jobs(vec![3]));
         assert_eq!(take(), Taken::Jobs(vec![9]), "more than fits, and alone");
@@ -143,13 +148,13 @@ mod tests {
         let line: std::sync::Arc<Line<u8>> = std::sync::Arc::new(Line::new());
         line.nudge();
         let other = std::sync::Arc::clone(&line);
-        let thread = std::thread::spawn(move || other.take(1, |_| 1, None));
+        let thread = std::thread::spawn(move || other.take(1, |_| 1, || None));
         while !line.state.lock().asleep {
             std::thread::yield_now();
         }
         line.nudge();
         assert_eq!(thread.join().unwrap(), Taken::Nothing);
         line.push(1).unwrap();
-        assert_eq!(line.take(1, |_| 1, None), Taken::Jobs(vec![1]));
+        assert_eq!(line.take(1, |_| 1, || None), Taken::Jobs(vec![1]));
     }
 }

@@ -3,6 +3,7 @@
 //! Each of these either changes everything that it is to change, or is [`Refused`](Failed::Refused) and has changed
 //! nothing, or fails with the database: then the transaction is rolled back.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -54,6 +55,8 @@ pub(crate) struct Store {
     /// The place of the next run that starts.
     next_start: i64,
     wal_pages: Arc<AtomicI32>,
+    /// Whether a commit waits for the disk. What must be durable is committed only if it does.
+    syncs: Cell<bool>,
     planted: Planted,
 }
 
@@ -72,7 +75,26 @@ impl Store {
             Ok(())
         }))?;
         let (runs, sessions, failed) = Default::default();
-        Ok(Self { connection, owner, runs, sessions, failed, next_start, wal_pages, planted })
+        Ok(Self { connection, owner, runs, sessions, failed, next_start, wal_pages, syncs: Cell::new(true), planted })
+    }
+
+    /// Lets commits return before they are on the disk.
+    pub(crate) fn sync_no_more(&self) -> rusqlite::Result<()> {
+        self.syncs.set(false);
+        self.connection.pragma_update(None, "synchronous", "normal")
+    }
+
+    /// Has every commit wait for the disk, if it does not: while that cannot be set, nothing is committed.
+    pub(crate) fn sync_again(&self) -> rusqlite::Result<()> {
+        if !self.syncs.get() {
+            if !self.connection.is_autocommit() {
+                // In a transaction it cannot be set.
+                self.connection.execute_batch("ROLLBACK")?;
+            }
+            self.connection.pragma_update(None, "synchronous", "full")?;
+            self.syncs.set(true);
+        }
+        Ok(())
     }
 
     /// How large the database is.

@@ -150,9 +150,10 @@ impl Writer {
         let _ = self.store.connection.busy_timeout(STALL);
         loop {
             let in_trouble = self.trouble.get().is_some();
-            match self.line.take(MOST, Job::weight, self.patience()) {
+            match self.line.take(MOST, Job::weight, || self.patience()) {
                 Taken::Jobs(jobs) => {
-                    self.commit(jobs);
+                    // A disk in trouble is asked for nothing that nobody waits for.
+                    self.commit(jobs, !in_trouble);
                     self.make_room();
                     self.rested = false;
                 }
@@ -180,10 +181,10 @@ impl Writer {
         }
     }
 
-    /// All jobs in one transaction. If one of them breaks a rule of the database, or there is no room for all, each is tried
-    /// in a transaction of its own: what one must not have is not to take the others with it.
-    fn commit(&mut self, mut jobs: Vec<Job>) {
-        match self.commit_when_free(&mut jobs) {
+    /// All jobs in one transaction, perhaps with instants. If one of them breaks a rule of the database, or there is no room
+    /// for all, each is tried in a transaction of its own, so that one that fails does not fail the others.
+    fn commit(&mut self, mut jobs: Vec<Job>, with_instants: bool) {
+        match self.commit_when_free(&mut jobs, with_instants) {
             Ok(results) => {
                 self.trouble.clear();
                 if jobs.iter().any(|job| matches!(job, Job::Other(work) if work.erases())) {
@@ -195,7 +196,7 @@ impl Writer {
                 }
                 self.hit("store: acknowledged");
             }
-            Err(error) if jobs.len() == 1 || is_disks(&error) => {
+            Err(error) if is_disks(&error) || (jobs.len() == 1 && !with_instants) => {
                 if is_disks(&error) || is_full(&error) {
                     self.trouble.set(explain(&error));
                 }
@@ -208,7 +209,7 @@ impl Writer {
             }
             Err(_) => {
                 for job in jobs {
-                    self.commit(vec![job]);
+                    self.commit(vec![job], false);
                 }
             }
         }
@@ -216,9 +217,13 @@ impl Writer {
 
     /// While another program holds the database the jobs wait: that is a stall and no failure. Only a journal that is being
     /// closed does not wait.
-    fn commit_when_free(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+    fn commit_when_free(
+        &mut self,
+        jobs: &mut [Job],
+        with_instants: bool,
+    ) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
         loop {
-            match self.try_commit(jobs) {
+            match self.try_commit(jobs, with_instants) {
                 Err(error) if is_busy(&error) && !self.line.is_closed() => self.trouble.set(explain(&error)),
                 done => return done,
             }
@@ -238,8 +243,8 @@ impl Writer {
         }
     }
 
-    fn try_commit(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
-        let done = self.transact(jobs);
+    fn try_commit(&mut self, jobs: &mut [Job], with_instants: bool) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+        let done = self.transact(jobs, with_instants);
         if done.is_err() {
             self.store.forget();
             if !self.store.connection.is_autocommit() {
@@ -250,9 +255,11 @@ impl Writer {
         done
     }
 
-    fn transact(&mut self, jobs: &mut [Job]) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+    fn transact(&mut self, jobs: &mut [Job], with_instants: bool) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+        self.store.sync_again()?;
         self.execute("BEGIN IMMEDIATE")?;
-        let instants = self.instants.beside(jobs.iter().map(Job::weight).sum::<usize>() >= MOST / 2);
+        let is_full = jobs.iter().map(Job::weight).sum::<usize>() >= MOST / 2;
+        let instants = if with_instants { self.instants.beside(is_full) } else { Vec::new() };
         self.store.keep_settled(&instants)?;
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {

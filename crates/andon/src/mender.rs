@@ -1,7 +1,8 @@
 //! Runs whose end the journal does not take: each is tried again until it is durable.
 //!
-//! There is one task for all of them, as long as there are any. It tries the first; when the journal takes that one, the
-//! others follow at once. So a disk that is full is asked once a second, however many runs wait for it.
+//! There is one task for all of them, as long as there are any. It tries one after the other, with a pause between them; when
+//! the journal takes one, the others follow at once. So a disk that is full is asked once a second, however many runs wait
+//! for it, and a run that can never be written keeps no other one waiting.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -52,7 +53,7 @@ impl Mender {
     }
 
     fn put_back(&self, orphan: Orphan) {
-        self.state.lock().waiting.push_front(orphan);
+        self.state.lock().waiting.push_back(orphan);
     }
 
     fn take_all(&self) -> VecDeque<Orphan> {
@@ -88,19 +89,16 @@ async fn mend(mut running: Running) {
         };
         orphan.live.hit("mender: before settling");
         match orphan.try_settle().await {
-            Err(error) if error.may_pass() => {
-                orphan.live.stall(error);
-                runtime.mender.put_back(orphan);
-                if is_leaving {
-                    runtime.leave_stalled();
-                }
-                pause = LONGEST.min(pause * 2);
-            }
-            Err(error) => orphan.leave(error),
             Ok(()) => {
                 pause = FIRST;
                 settle_others(&runtime);
             }
+            Err(error) if error.may_pass() && !is_leaving => {
+                orphan.live.stall(error);
+                runtime.mender.put_back(orphan);
+                pause = LONGEST.min(pause * 2);
+            }
+            Err(error) => orphan.leave(error),
         }
     }
 }

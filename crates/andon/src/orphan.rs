@@ -39,6 +39,8 @@ pub(crate) struct Orphan {
     pub(crate) epoch: Epoch,
     /// What has happened and is not in the journal (invariant 3).
     pub(crate) unwritten: Vec<Event>,
+    /// How many events turned out to be in the journal though the write was said to have failed.
+    pub(crate) skipped: usize,
     pub(crate) gone: Gone,
 }
 
@@ -160,11 +162,12 @@ impl Orphan {
         Ok((self.epoch, stored))
     }
 
-    /// What has happened and is not in the journal, and what closes everything that is open. Of what was to be written,
-    /// the first `written` events are there already: the write was said to have failed, and had not.
-    fn what_is_left(&mut self, progress: &Progress, written: usize) -> Result<Vec<Event>, JournalError> {
+    /// What has happened and is not in the journal, and what closes everything that is open. This many events are there
+    /// that nobody has seen.
+    fn what_is_left(&mut self, progress: &Progress, unseen: usize) -> Result<Vec<Event>, JournalError> {
         let mut left = Left { progress: progress.clone(), events: Vec::new() };
         let unwritten = std::mem::take(&mut self.unwritten);
+        let written = self.written(unseen);
         let begun = unwritten.len() - self.intents(&unwritten);
         for event in unwritten.into_iter().take(begun).skip(written) {
             // The first event is there already.
@@ -187,6 +190,15 @@ impl Orphan {
         }
         left.add(Event::RunSettled { outcome: ending })?;
         Ok(left.events)
+    }
+
+    /// How many of the events that were to be written are in the journal: the write was said to have failed, and had not.
+    /// What a driver that panicked or was dropped had handed over is not among them.
+    fn written(&mut self, unseen: usize) -> usize {
+        match self.gone {
+            Gone::Unwritable(_) => unseen - std::mem::replace(&mut self.skipped, unseen),
+            Gone::Panicked(_) | Gone::Dropped => 0,
+        }
     }
 
     /// How many intents stand at the end of what was not written. What is not on record has not begun, so they are not

@@ -158,7 +158,11 @@ struct Recovery {
 impl Recovery {
     async fn look_at_all(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
         let is_live = |run: &RunId| runtime.registry.find_taken(run).is_some();
-        for run in runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)) {
+        let left: Vec<RunId> = runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)).collect();
+        // Should the journal fail on the way, what it does not come to is not forgotten: it can be cancelled, and no cancel of
+        // everything is said to be complete without it.
+        left.iter().for_each(|run| runtime.park(run));
+        for run in left {
             self.look_at(runtime, run).await?;
         }
         Ok(())
@@ -168,19 +172,21 @@ impl Recovery {
         let found = match find_with_its_readers(runtime, &run).await {
             Ok(found) => found,
             Err(JournalError::Unreadable(why)) => {
+                runtime.unpark(&run);
                 self.recovered.push(Recovered { run, fate: Fate::Unreadable { why } });
                 return Ok(());
             }
             Err(other) => return Err(other),
         };
         match found {
-            None => {}
+            None => runtime.unpark(&run),
             Some(left) if left.can_live_on() => self.waiting.push(left),
             Some(left) => {
                 let session = left.session().clone();
                 let settling = match settle_left(runtime, left) {
                     Ok(settling) => settling,
                     Err(error) => {
+                        runtime.unpark(&run);
                         self.recovered.push(Recovered { run, fate: Fate::Unreadable { why: error.to_string() } });
                         return Ok(());
                     }
@@ -207,7 +213,10 @@ impl Recovery {
                     None => Ok(Resumed::TurnedAway),
                 };
                 let fate = match resumed {
-                    Err(JournalError::Unreadable(why)) => Fate::Unreadable { why },
+                    Err(JournalError::Unreadable(why)) => {
+                        runtime.unpark(&left.run);
+                        Fate::Unreadable { why }
+                    }
                     Err(error) => return Err(error),
                     Ok(Resumed::LivesOn) => {
                         runtime.unpark(&left.run);
@@ -217,7 +226,10 @@ impl Recovery {
                         runtime.park(&left.run);
                         Fate::Parked { session, state }
                     }
-                    Ok(Resumed::Over) => continue,
+                    Ok(Resumed::Over) => {
+                        runtime.unpark(&left.run);
+                        continue;
+                    }
                 };
                 self.recovered.push(Recovered { run: left.run.clone(), fate });
             }
@@ -237,10 +249,11 @@ impl Recovery {
                         runtime.forget_history(session);
                     }
                     runtime.presence.over(&recovered.run);
+                    runtime.unpark(&recovered.run);
                     self.recovered.push(recovered);
                 }
                 // Somebody else was quicker, and it is theirs now.
-                Err(JournalError::Fenced { .. }) => {}
+                Err(JournalError::Fenced { .. }) => runtime.unpark(&recovered.run),
                 Err(error) => all = all.and(Err(error)),
             }
         }

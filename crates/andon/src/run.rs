@@ -128,14 +128,14 @@ impl Run {
         self.live.stalled()
     }
 
-    /// The outcome, if the run has settled.
+    /// The outcome, if the run has settled. One that was given up while the journal did not take its end has not.
     pub fn try_outcome(&self) -> Option<Arc<Outcome>> {
-        self.live.outcome()
+        self.live.outcome().filter(|_| !self.live.is_left_open())
     }
 
     /// The run's state, as its durable events tell it. A pull shows here as soon as it is delivered.
     pub fn state(&self) -> State {
-        match self.live.outcome() {
+        match self.try_outcome() {
             Some(_) => State::Settled,
             None => self.progress().map_or(State::Queued, |progress| progress.state()),
         }

@@ -5,7 +5,7 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use andon::core::cancel::CancelRequest;
 use andon::core::event::{Entry, Epoch, Event, Learnt};
@@ -16,12 +16,14 @@ use andon::{
     Agent, Append, Batch, BoxFuture, Cancel, Ending, Failure, FailureKind, FeedItem, Journal, JournalError, Outcome,
     Requested, Run, RunId, Runtime, SessionKey, Sessions, Shelf, State, Stored, TestClock,
 };
-use andon_testkit::check::read_all;
+use andon_testkit::check::{check_stored, read_all};
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use common::held::{HeldJournal, is_answer, is_lump};
+use common::held::{HeldJournal, is_answer, is_end, is_lump};
 use common::*;
 
 fn disk_full() -> JournalError {
@@ -56,28 +58,84 @@ async fn assert_failed_later(agent: &Agent, run: &Run) -> Arc<Outcome> {
     outcome
 }
 
-/// A journal that refuses one batch with such an entry, once, and is well again.
-struct Hiccup {
-    journal: TestJournal,
-    is_it: fn(&Entry) -> bool,
-    over: AtomicBool,
+/// What a journal does with a batch.
+#[derive(Clone, Copy)]
+enum Does {
+    Takes,
+    Refuses,
+    /// It is durable, and is said to have failed.
+    TakesAndDenies,
 }
 
-impl Hiccup {
-    fn on(is_it: fn(&Entry) -> bool) -> (Arc<Self>, Runtime) {
-        let journal = Arc::new(Self { journal: memory(), is_it, over: AtomicBool::new(false) });
-        let shared = Arc::clone(&journal) as Arc<dyn Journal>;
-        let builder = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new()));
-        (journal, builder.seed(1).build())
+/// A journal that fails as a test wants it to.
+struct Faulty {
+    journal: TestJournal,
+    does: Box<dyn Fn(&Batch) -> Does + Send + Sync>,
+    /// Each claim takes one of these.
+    claims: Arc<Semaphore>,
+    claimed: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+impl Faulty {
+    fn new(does: impl Fn(&Batch) -> Does + Send + Sync + 'static) -> Arc<Self> {
+        let claims = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+        Arc::new(Self {
+            journal: memory(),
+            does: Box::new(does),
+            claims,
+            claimed: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+        })
+    }
+
+    /// It refuses one batch with such an entry, once, and is well again.
+    fn once(is_it: fn(&Entry) -> bool) -> Arc<Self> {
+        let over = AtomicBool::new(false);
+        Self::new(move |batch| match batch.entries.iter().any(is_it) && !over.swap(true, Ordering::SeqCst) {
+            true => Does::Refuses,
+            false => Does::Takes,
+        })
+    }
+
+    fn has_refused(&self) -> bool {
+        self.refused.load(Ordering::SeqCst) > 0
+    }
+
+    /// Lets no claim through from now on.
+    fn hold_claims(&self) {
+        self.claims.forget_permits(Semaphore::MAX_PERMITS);
+    }
+
+    async fn until_a_claim_is_held(&self) {
+        while self.claimed.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(millis(1)).await;
+        }
+    }
+
+    fn let_claims_through(&self) {
+        self.claims.add_permits(1_000);
+    }
+
+    fn runtime(self: &Arc<Self>) -> Runtime {
+        let shared = Arc::clone(self) as Arc<dyn Journal>;
+        Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build()
     }
 }
 
-impl Journal for Hiccup {
+impl Journal for Faulty {
     fn append(&self, batch: Batch) -> Append {
-        if batch.entries.iter().any(self.is_it) && !self.over.swap(true, Ordering::SeqCst) {
-            return Append::ready(Err(disk_full()));
+        match (self.does)(&batch) {
+            Does::Takes => self.journal.append(batch),
+            Does::Refuses => {
+                self.refused.fetch_add(1, Ordering::SeqCst);
+                Append::ready(Err(disk_full()))
+            }
+            Does::TakesAndDenies => {
+                drop(self.journal.append(batch));
+                Append::ready(Err(disk_full()))
+            }
         }
-        self.journal.append(batch)
     }
 
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
@@ -105,7 +163,12 @@ impl Journal for Hiccup {
     }
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
-        self.journal.claim(run, from)
+        let (journal, run, claims) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
+        self.claimed.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            claims.acquire().await.unwrap().forget();
+            journal.claim(&run, from).await
+        })
     }
 
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
@@ -247,10 +310,10 @@ async fn the_feed_of_a_run_that_cannot_be_recorded_ends_with_its_end_and_not_bef
     journal.fail(disk_full());
     run.cancel(Cancel::graceful());
     let mut feed = run.feed();
-    let whole = tokio::time::timeout(secs(60), read_all(&mut feed)).await;
-    assert!(whole.is_err(), "it waits for the end");
+    let mut whole = std::pin::pin!(read_all(&mut feed));
+    assert!(tokio::time::timeout(secs(60), &mut whole).await.is_err(), "it waits for the end");
     journal.heal();
-    let items = read_all(&mut run.feed()).await;
+    let items = whole.await;
     let ends =
         |item: &FeedItem| matches!(item, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. }));
     assert!(items.last().is_some_and(ends));
@@ -315,12 +378,130 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
     assert_failed_later(&agent, &run).await;
 }
 
+/// Checks P6: a run that can never be written is nobody else's trouble.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_can_never_be_written_keeps_no_other_one_waiting() {
+    let poisoned = Arc::<Mutex<Option<RunId>>>::default();
+    let refused = Arc::clone(&poisoned);
+    let journal = Faulty::new(move |batch| match refused.lock().as_ref() == Some(&batch.run) {
+        true => Does::Refuses,
+        false => Does::Takes,
+    });
+    let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
+    let agent = Agent::builder().model(model).runtime(&journal.runtime()).build().unwrap();
+    let elsewhere = agent.session("elsewhere").unwrap();
+    let first = agent.start("Go.").unwrap();
+    until_shown(&first, "One").await;
+    let second = elsewhere.start("Go.").unwrap();
+    until_shown(&second, "Two").await;
+    journal.journal.fail(disk_full());
+    for run in [&first, &second] {
+        run.cancel(Cancel::graceful());
+        assert_stalled(run).await;
+    }
+    *poisoned.lock() = Some(first.id().clone());
+    journal.journal.heal();
+    cancelled(&elsewhere, &second).await;
+    assert_stalled(&first).await;
+    *poisoned.lock() = None;
+    cancelled(&agent, &first).await;
+}
+
+/// Checks P6: settling may take as long as the disk does, and the caller's runtime need not last that long.
+#[test]
+fn a_run_that_is_being_settled_is_not_lost_with_its_callers_runtime() {
+    let journal = Faulty::once(is_answer);
+    journal.hold_claims();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
+    let agent = Agent::builder().model(ScriptedModel::new([says("Said.")])).runtime(&runtime).build().unwrap();
+    let tokio_runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let gone = tokio_runtime();
+    let run = gone.block_on(async {
+        let run = agent.start("Go.").unwrap();
+        journal.until_a_claim_is_held().await;
+        run
+    });
+    drop(gone);
+    journal.let_claims_through();
+    tokio_runtime().block_on(async {
+        let outcome = tokio::time::timeout(secs(60), settled(&agent, &run)).await.expect("it settles");
+        assert!(matches!(*outcome.ending, Ending::Completed { .. }), "its answer was whole: {:?}", outcome.ending);
+        assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Said."]);
+    });
+}
+
+/// Checks P7: what was heard while one try failed is part of the next.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_came_behind_a_write_that_was_denied_and_done_is_on_record() {
+    let batches = AtomicUsize::new(0);
+    let is_or_ends = |entry: &Entry| is_answer(entry) || is_end(entry);
+    let journal = Faulty::new(move |batch| {
+        let is_counted = batch.entries.iter().any(is_or_ends);
+        match is_counted.then(|| batches.fetch_add(1, Ordering::SeqCst)) {
+            Some(0) => Does::TakesAndDenies,
+            Some(1) => Does::Refuses,
+            _ => Does::Takes,
+        }
+    });
+    journal.hold_claims();
+    let log = ToolLog::new();
+    let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&journal.runtime());
+    let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    journal.until_a_claim_is_held().await;
+    let reply = run.cancel(Cancel::graceful().by("ada"));
+    assert_eq!(reply.kind().as_str(), "accepted");
+    journal.let_claims_through();
+    let outcome = cancelled(&agent, &run).await;
+    assert_eq!((outcome.receipt.by.as_deref(), log.started()), (Some("ada"), 0));
+    assert_eq!(check_stored(&journal.journal.durable().stored(run.id()).unwrap()), Vec::<String>::new());
+}
+
+/// Checks P7: a run that is given up at a shutdown has not settled, and does not say so.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
+    let journal = memory();
+    let runtime = runtime_on(&journal);
+    let agent =
+        Agent::builder().model(ScriptedModel::new([says_and_hangs("Shown")])).runtime(&runtime).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Shown").await;
+    journal.fail(disk_full());
+    assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
+    assert_eq!(run.state(), State::Running);
+    assert_eq!((run.try_outcome(), run.stalled()), (None, Some(disk_full())));
+    assert!(matches!(*run.outcome().await.ending, Ending::Failed(_)), "who waits for it is told what is known");
+    assert_eq!(runtime.parked(), [run.id().clone()]);
+}
+
+/// Checks P7: what recovery has not come to is not taken for settled.
+#[tokio::test(start_paused = true)]
+async fn what_recovery_could_not_settle_can_be_cancelled() {
+    let journal = memory();
+    let model = ScriptedModel::new([says_and_hangs("Shown")]);
+    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Shown").await;
+
+    let after_a_crash = TestJournal::new(journal.durable(), None);
+    let runtime = next_runtime_on(&after_a_crash);
+    after_a_crash.fail(disk_full());
+    assert_eq!(runtime.recover().await, Err(disk_full()));
+    assert_eq!(runtime.parked(), [run.id().clone()]);
+    assert!(runtime.cancel(run.id(), Cancel::graceful()).await.is_err(), "it is not said to be over");
+    after_a_crash.heal();
+    runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
+    let stored = after_a_crash.durable().stored(run.id()).unwrap();
+    assert!(stored.end().is_some());
+    assert_eq!(runtime.parked(), []);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tool_whose_intent_could_not_be_recorded_was_never_started_and_is_not_called_unknown() {
-    let (_, runtime) =
-        Hiccup::on(|entry| entry.fact().is_some_and(|record| matches!(record.event, Event::ToolStarted { .. })));
+    let journal =
+        Faulty::once(|entry| entry.fact().is_some_and(|record| matches!(record.event, Event::ToolStarted { .. })));
     let log = ToolLog::new();
-    let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&runtime);
+    let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&journal.runtime());
     let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
     let run = agent.start("Go.").unwrap();
     let outcome = assert_failed_later(&agent, &run).await;
@@ -331,13 +512,14 @@ async fn a_tool_whose_intent_could_not_be_recorded_was_never_started_and_is_not_
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_fails_once_under_streamed_text_leaves_a_session_that_goes_on() {
-    let (hiccup, runtime) = Hiccup::on(is_lump);
+    let hiccup = Faulty::once(is_lump);
+    let runtime = hiccup.runtime();
     let drip = |text: &str| vec![Act::text(text), Act::Pause(millis(60))];
     let model = ScriptedModel::new([answer([drip("One "), drip("two "), drip("three "), vec![Act::end()]])]);
     let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
     let run = agent.start("Count.").unwrap();
     let outcome = assert_failed_later(&agent, &run).await;
-    assert!(hiccup.over.load(Ordering::SeqCst));
+    assert!(hiccup.has_refused());
     assert_eq!(outcome.text(), "One ", "all that was shown");
     assert_usable(&agent).await;
 }
@@ -445,7 +627,8 @@ async fn an_id_that_is_on_record_starts_no_run_and_leaves_no_prompt_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_fails_once_under_an_answer_fails_that_run_and_the_next_prompt_works() {
-    let (hiccup, runtime) = Hiccup::on(is_answer);
+    let hiccup = Faulty::once(is_answer);
+    let runtime = hiccup.runtime();
     let log = ToolLog::new();
     let builder = Agent::builder().model(ScriptedModel::new([calls(&[("a", "look")])])).runtime(&runtime);
     let agent = builder.tool(tools::quick("look", &log)).build().unwrap();

@@ -238,7 +238,8 @@ impl<'a> Live<'a> {
         let Some(turn) = self.turns.pop_front() else { return Ok(()) };
         // If the run goes on, it does so without its client.
         turn.reading.watcher.leave_in_peace();
-        let outcome = turn.run.try_outcome().filter(|_| !waits);
+        // If its feed has ended, how it ended is known, if only in memory.
+        let outcome = if waits { None } else { Some(turn.run.outcome().await) };
         match outcome.as_ref().map(|outcome| &*outcome.ending) {
             Some(Ending::Cancelled { .. }) => self.is_cancelled = true,
             Some(Ending::Failed(failure)) if !is_providers_answer(failure.error) => {

@@ -82,8 +82,12 @@ async fn to_the_end(followed: &mut Followed) -> (Vec<AdkEvent>, Option<Ending>) 
     }
     // It is told all that there is for now; if the run goes on, it does so without its client.
     reading.watcher.leave_in_peace();
-    let ending = run.try_outcome().map(|outcome| (*outcome.ending).clone());
-    (events, ending)
+    if rendering.waits() {
+        return (events, None);
+    }
+    // Its feed has ended: how it ended is known, if only in memory.
+    let ending = (*run.outcome().await.ending).clone();
+    (events, Some(ending))
 }
 
 /// `POST /run_sse`: events as they come, each in a write of its own.

@@ -98,9 +98,10 @@ fn drive(mut driver: Driver, mut unfinished: Unfinished) -> impl Future<Output =
         unfinished.is_over = true;
         let Err(gone) = ended else { return };
         // What had happened and was not yet journaled is still true.
-        let unwritten = std::mem::take(&mut driver.staged);
+        let orphan = unfinished.orphan(std::mem::take(&mut driver.staged), gone);
         drop(driver);
-        Box::pin(orphan::settle(unfinished.orphan(unwritten, gone))).await;
+        // It may take as long as the disk does, and must not end with the caller's runtime.
+        orphan.live.runtime.clone().door.spawn_keeper(orphan::settle(orphan));
     }
 }
 
@@ -138,7 +139,7 @@ impl Unfinished {
 
     fn orphan(&self, unwritten: Vec<Event>, gone: Gone) -> Orphan {
         let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
-        Orphan { epoch: live.epoch, live, session, accepted, unwritten, gone }
+        Orphan { epoch: live.epoch, live, session, accepted, unwritten, skipped: 0, gone }
     }
 }
 

@@ -213,6 +213,12 @@ impl Live {
         }
     }
 
+    /// Whether the run was given up, and is on record without an end.
+    pub(crate) fn is_left_open(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.broken.is_some() && inner.log.seq() > 0
+    }
+
     /// Why the journal does not take the run's end, or did not before the run was given up.
     pub(crate) fn stalled(&self) -> Option<JournalError> {
         let inner = self.inner.lock();
