@@ -209,7 +209,10 @@ impl Journal for TestJournal {
     }
 
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
-        self.inner.memory.append_addendum(run, at, what)
+        match self.check() {
+            Ok(()) => self.inner.memory.append_addendum(run, at, what),
+            Err(error) => Append::ready(Err(error)),
+        }
     }
 
     fn keep_settled(&self, run: &RunId, at: Stamp) {

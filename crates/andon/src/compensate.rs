@@ -219,7 +219,7 @@ impl AtIt {
         if planted(Fault::CompensationNotRecorded) {
             return Ok(());
         }
-        self.live.learn(Learnt::CompensationStarted { call: self.key.1.clone(), by }).await
+        self.live.learn_on_record(Learnt::CompensationStarted { call: self.key.1.clone(), by }).await
     }
 
     /// Runs the compensation where tools run, and waits no longer than it may take: one that blocks is not waited for.

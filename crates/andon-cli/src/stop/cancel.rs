@@ -1,7 +1,7 @@
 //! `andon cancel`.
 
 use andon::RunId;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -54,7 +54,11 @@ fn selector(args: &CancelArgs) -> Selector {
 }
 
 async fn one_there(client: &Client, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
-    let found = client.find(run).await?.map(|found| found.run_id);
+    let found = match client.find(run).await {
+        // A server that has no room for questions still takes a cancel: then the id has to be the whole one.
+        Err(error) if is_crowded(&error) => None,
+        found => found?.map(|found| found.run_id),
+    };
     if let Some(call) = &args.call {
         // Of a run that is not there nothing is stopped: who means one call does not mean the run.
         let id = found.ok_or_else(|| anyhow!("{}", no_run(&Place::There(client.clone()), run)))?;
@@ -69,10 +73,17 @@ async fn one_there(client: &Client, run: &str, args: &CancelArgs, how: &How) -> 
     let answer = if args.wait { waiting::while_waiting("Stopping", stopping).await } else { stopping.await };
     let mut cancelled = [answer.map_err(|error| unknown(&error, client, run))?];
     if args.wait {
-        waiting::while_waiting("Stopping", waiting::until_settled(client, &mut cancelled)).await?;
+        let settling = waiting::until_settled(client, &mut cancelled);
+        let settled = waiting::while_waiting("Stopping", settling).await;
+        settled.with_context(|| format!("run {id} is being stopped, and whether it has settled cannot be seen"))?;
     }
     let [cancelled] = cancelled;
     Ok(cancelled)
+}
+
+fn is_crowded(error: &anyhow::Error) -> bool {
+    let problem = error.downcast_ref().and_then(ClientError::problem);
+    problem.is_some_and(|problem| problem.is("too-many-connections"))
 }
 
 fn unknown(error: &ClientError, client: &Client, run: &str) -> anyhow::Error {

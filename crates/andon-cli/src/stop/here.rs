@@ -35,9 +35,12 @@ pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<
     let names_something = which.app.is_some() || which.user.is_some() || which.session.is_some();
     let is_all = !names_something && which.tenant.is_none();
     let Some(runtime) = open(db).await? else {
-        must_be_there(which.app.as_deref(), &BTreeSet::new(), db)?;
-        let aim = Aim { looked_for, known: is_all, ..Aim::default() };
-        return Ok(CancelledMany { settled: is_all, aim, ..CancelledMany::default() });
+        // What runs elsewhere is not known here, so nothing is said of it.
+        bail!(
+            "there is no database at {}, so nothing was stopped: name the one that your server has with --db, or the server \
+             itself with --server",
+            db.shown()
+        );
     };
     must_be_there(which.app.as_deref(), &apps(&runtime, which.app.is_some()).await?, db)?;
     let Selector { tenant, app, user, session } = which;

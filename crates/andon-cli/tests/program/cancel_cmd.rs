@@ -154,7 +154,10 @@ fn without_a_server_what_a_dead_program_left_is_settled_and_what_waits_is_stoppe
 fn without_a_server_an_app_that_is_not_on_record_is_an_error_and_a_user_is_looked_for() {
     let db = Database::new();
     let place = format!("{}, which no server holds", db.file("andon.db"));
-    assert!(db.refused(&["cancel", "--app", "practice"]).contains(&format!("in {place}: nothing is recorded there")));
+    for aim in [&["--app", "practice"][..], &["--user", "ada"], &["--all"], &["--all", "--json"]] {
+        let told = db.refused(&[&["cancel"], aim].concat());
+        assert!(told.contains(&format!("there is no database at {}", db.file("andon.db"))), "{aim:?}: {told}");
+    }
     let mut chat = db.start(&["chat", "--session", "finch"]);
     chat.type_line("write a note: x");
     chat.wait_for("[y/n]");

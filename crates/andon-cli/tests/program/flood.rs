@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::child::{ANDON, Database};
+use crate::server::Served;
 use crate::terminal::Terminal;
 
 /// How long one request may be without an answer. Before room was made it took a quarter of a minute, and longer.
@@ -66,6 +67,23 @@ fn ask(address: SocketAddr, line: &str, body: &str) -> Option<(u16, Value)> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Some((status, serde_json::from_str(body).unwrap_or_default()))
+}
+
+/// Checks P1: the command line stops a run, too, of a server that has no room for anything else.
+#[test]
+fn the_command_line_stops_a_run_of_a_server_that_is_full() {
+    let db = Database::new();
+    let server = Served::start(&db, &["--max-connections", "2"]);
+    let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let body = r#"{"app": "practice", "run_id": "long", "input": "tell me a long story"}"#;
+    assert!(matches!(ask(address, "POST /v1/runs", body), Some((201, _))));
+    // Until there is no room any more, as those that were let go may still be leaving.
+    let mut idle = Vec::new();
+    while matches!(ask(address, "GET /v1/runs", ""), Some((200, _))) {
+        idle.push(TcpStream::connect(address).unwrap());
+    }
+    let told = db.run(&["cancel", "long"]);
+    assert!(told.stdout.contains("Run long is"), "{}{}", told.stdout, told.stderr);
 }
 
 /// Checks P1: whoever fills a server with connections keeps nobody from the cord.

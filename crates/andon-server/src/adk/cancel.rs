@@ -109,7 +109,10 @@ fn nothing(session: &str, others: usize) -> Problem {
         1 => ". 1 other run that you may stop is in progress".to_owned(),
         many => format!(". {many} other runs that you may stop are in progress"),
     };
-    Problem::not_found("not-running", format!("Nothing is running in session: {session:.300}{others}"))
+    Problem::not_found(
+        "not-running",
+        format!("Nothing that you may stop is running in session: {session:.300}{others}"),
+    )
 }
 
 async fn cancel(

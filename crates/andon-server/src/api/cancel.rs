@@ -263,7 +263,8 @@ pub(crate) async fn within(
     if let Ok(Ok(())) = timeout(patience, recorded).await {
         return Ok(());
     }
-    let detail = "the disk has not taken it in time: what was done stays done, and asking again is safe";
+    let detail =
+        "it was done, but the disk has not taken it in time, so a crash now could undo it: asking again is safe";
     Err(Problem::unavailable("not-recorded", detail).with("recorded", false))
 }
 

@@ -162,7 +162,10 @@ async fn adks_cancel_of_an_app_that_is_not_there_names_those_that_are() {
     let (status, told) = house.post("/apps/shop/users/Ada/sessions/s:cancel", json!({})).await;
     let detail = told["detail"].as_str().unwrap();
     assert_eq!(status, StatusCode::NOT_FOUND);
-    assert!(detail.starts_with("Nothing is running in session: s") && detail.contains("1 other run"), "{detail}");
+    assert!(
+        detail.starts_with("Nothing that you may stop is running in session: s") && detail.contains("1 other run"),
+        "{detail}"
+    );
     assert!(is_running(&house, &run).await);
 }
 

@@ -231,7 +231,9 @@ impl Call {
         match answer {
             Ok(answer) => self.answered(asked, Ok(answer)).await,
             Err(error) => {
-                self.open.settled();
+                // Many servers say so as soon as they have heard, whatever goes on behind it.
+                self.open.heard(asked.clone());
+                self.let_program_end(asked).await;
                 Err(ToolError::new(format!("stopped; the server was told, and said: {}", error.message)))
             }
         }

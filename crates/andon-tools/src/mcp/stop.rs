@@ -5,7 +5,8 @@
 //! By the protocol a cancelled request is not answered: a server that heeds a cancel is as silent as one that does not. So
 //! neither silence nor any other answer of the server's proves that the call is over. What does:
 //!
-//! 1. The server answers the request all the same, with a result or an error; or it says of a task that it is over.
+//! 1. The server answers the request all the same, with a result; or it says of a task that it is over. An error is no proof:
+//!    many servers send one as soon as they have heard, and work on.
 //! 2. The server is a program of ours, and that has ended with all that it had started. It is ended for this if no other call
 //!    uses it ([`in_progress`](super::in_progress)), and started again when it is next needed.
 //!
@@ -230,12 +231,12 @@ impl Call {
     }
 }
 
-/// What an answer that came in the last moment leaves: what it says, and nothing that goes on. Nothing for a task, which does.
+/// What an answer that came in the last moment leaves: what it says, and nothing that goes on. `None` for a task, which does,
+/// and for an error, behind which it may.
 fn answered(answer: super::wire::Answer) -> Option<Remains> {
     let output = match answer {
-        Ok(ServerResult::CreateTaskResult(_)) => return None,
+        Ok(ServerResult::CreateTaskResult(_)) | Err(_) => return None,
         Ok(answer) => content::returned(answer).map(|output| output.0).unwrap_or_default(),
-        Err(_) => Vec::new(),
     };
     Some(Remains { output, ..Remains::NONE })
 }

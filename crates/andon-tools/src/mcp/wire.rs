@@ -161,7 +161,10 @@ impl Wire {
             RequestId::Number(_) => None,
         };
         [Some(id), number.as_ref()].into_iter().flatten().find_map(|id| {
-            self.in_progress.answered(id);
+            // An error is sent by many as soon as they have heard that it is cancelled, and proves nothing.
+            if sense == Sense::Makes {
+                self.in_progress.answered(id);
+            }
             inner.late.remove(id)
         })
     }

@@ -36,6 +36,34 @@ async fn a_tool_that_does_not_heed_has_no_effect_after_the_receipt_and_costs_no_
     }
 }
 
+/// Checks P7: "cancelled" is what a server says that has heard, and not that it has stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_in_answer_to_a_cancel_proves_nothing() {
+    let python = Python::new();
+    let toolset = python.stdio(McpProtocol::Only2025).grace(millis(20_000)).connect().await.unwrap();
+    let (agent, run) = start(tool(&toolset, "denies"), json!({}));
+    python.log.wait("denies started").await;
+    run.cancel(Cancel::graceful());
+    let (outcome, cut) = result(&agent, &run).await;
+    let effects = python.log.count("effect");
+    assert_eq!((&outcome.receipt.leaked, cut.status), (&vec![], ResultStatus::Unknown));
+    assert!(!is_alive(python.log.pids()[0]), "the run has settled, and the server works on");
+    answers(&toolset).await;
+    assert_eq!(python.log.count("effect"), effects, "effects after the receipt");
+
+    // Another call uses the server, so it cannot be ended, and the call is named.
+    let (other_agent, other) = start(tool(&toolset, "until"), json!({"path": python.path()}));
+    python.log.wait("until started").await;
+    let (agent, run) = start(tool(&toolset, "denies"), json!({}));
+    until(|| (python.log.count("denies started") == 2).then_some(())).await.expect("never started");
+    run.cancel(Cancel::graceful());
+    let (outcome, _) = result(&agent, &run).await;
+    assert_eq!(outcome.receipt.leaked.len(), 1, "{:?}", outcome.receipt.leaked);
+    std::fs::write(python.path(), "").unwrap();
+    assert_eq!(words(&result(&other_agent, &other).await.1), "finished");
+    until_gone(python.log.pids()[1]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_calls_is_stopped_and_named_and_its_program_ends_with_the_other() {
     for protocol in BOTH {

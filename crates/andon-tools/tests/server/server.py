@@ -168,6 +168,21 @@ async def effects(ctx: Context) -> str:
 
 
 @server.tool()
+async def denies(ctx: Context) -> str:
+    """Answers a cancelled request at once, with an error, and goes on all the same."""
+    note("denies started", id=number(ctx))
+    try:
+        await anyio.sleep(3600)
+    except BaseException:
+        error = {"code": 0, "message": "Request cancelled"}
+        os.write(wire, (json.dumps({"jsonrpc": "2.0", "id": number(ctx), "error": error}) + "\n").encode())
+        with anyio.CancelScope(shield=True):
+            while True:
+                note("effect")
+                await anyio.sleep(0.01)
+
+
+@server.tool()
 async def until(ctx: Context, path: str) -> str:
     """Is done when a file is there."""
     note("until started", id=number(ctx))

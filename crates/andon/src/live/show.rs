@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use andon_core::answer::Kind;
 use andon_core::event::{Addendum, Learnt};
 use andon_core::id::CallId;
 use andon_core::outcome::Outcome;
 use andon_core::receipt::Receipt;
+use andon_core::time::Stamp;
+use tokio::time::timeout;
 
 use super::{Inner, Live, WakeList};
 use crate::fault::{Fault, planted};
@@ -17,6 +20,9 @@ use crate::sync::Ordering;
 
 /// How many bytes of a tool's work are shown.
 const MAX_SHOWN: usize = 256 << 10;
+/// How often it is tried whether the journal takes what was learnt after a run's end.
+const LEARN_AGAIN: Duration = Duration::from_secs(1);
+
 const NOT_SHOWN: &str = "\n[this call shows more than 256 KiB of its work: the rest is not shown]\n";
 
 impl Live {
@@ -100,10 +106,44 @@ impl Live {
     }
 
     /// Something was learnt after the end: it is in the receipt from now on, and handed to the journal at once and in
-    /// order. Who wants to know when it is durable waits for that.
-    pub(crate) fn learn(&self, what: Learnt) -> Append {
+    /// order. If the journal does not take it, it is tried again until it does, or the program is about to end. Whoever wants
+    /// to know how the first try went waits for that.
+    pub(crate) fn learn(self: &Arc<Self>, what: Learnt) -> Append {
         let at = self.now();
         let append = self.runtime.journal.append_addendum(&self.id, at, what.clone());
+        self.add_to_receipt(at, what.clone());
+        let (told, tell) = Append::pending();
+        let live = Arc::clone(self);
+        self.runtime.door.spawn_keeper(async move {
+            let tried = append.await;
+            tell.done(tried.clone());
+            if tried.is_err_and(|error| error.may_pass()) {
+                live.learn_again(at, what).await;
+            }
+        });
+        told
+    }
+
+    /// As [`learn`](Self::learn), where nothing may be told that is not on record: it is tried once, and is in the receipt
+    /// when it is durable.
+    pub(crate) async fn learn_on_record(&self, what: Learnt) -> Result<(), JournalError> {
+        let at = self.now();
+        self.runtime.journal.append_addendum(&self.id, at, what.clone()).await?;
+        self.add_to_receipt(at, what);
+        Ok(())
+    }
+
+    async fn learn_again(&self, at: Stamp, what: Learnt) {
+        let leaving = self.runtime.give_up();
+        while timeout(LEARN_AGAIN, leaving.cancelled()).await.is_err() {
+            let tried = self.runtime.journal.append_addendum(&self.id, at, what.clone()).await;
+            if !tried.is_err_and(|error| error.may_pass()) {
+                return;
+            }
+        }
+    }
+
+    fn add_to_receipt(&self, at: Stamp, what: Learnt) {
         // Addenda are told in their order, so it is held until they are.
         let telling = self.told.as_ref().map(|told| told.lock());
         let mut inner = self.inner.lock();
@@ -114,7 +154,6 @@ impl Live {
             drop(inner);
             self.tell_addendum(&facts, &addenda);
         }
-        append
     }
 
     /// Ready when nothing more is being learnt about what the calls of a settled run used.

@@ -106,7 +106,7 @@ async fn a_cancel_where_nothing_runs_is_404_and_creates_nothing() {
         for suffix in [":cancel", "%3Acancel", "%3acancel", ":%63ancel"] {
             let path = format!("{}{suffix}", path(session));
             let told = answered(inside.send(Method::POST, &path, None, None).await).await;
-            let detail = format!("Nothing is running in session: {session}");
+            let detail = format!("Nothing that you may stop is running in session: {session}");
             assert_eq!(told, (StatusCode::NOT_FOUND, json!({"detail": detail})), "{path}");
         }
     }
