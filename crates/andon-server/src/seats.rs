@@ -22,16 +22,19 @@ use tokio::sync::Notify;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body::{Body as _, Frame};
+use http_body_util::StreamBody;
 use percent_encoding::percent_decode_str;
 
 use crate::Shared;
 use crate::api::create::is_a_cancel;
-use crate::idle::FOR_EVER;
+use crate::idle::{FOR_EVER, Patience, TimedBody};
 use crate::problem::Problem;
 
 /// How long the head, and then the body, of a request may take on a reserved seat: there are few of them.
@@ -61,6 +64,8 @@ const WORK: usize = 16;
 const FEWEST: usize = 4;
 /// How long it is waited until somebody who was told to leave has left. It takes no longer, unless the machine is very busy.
 const LEAVING: Duration = Duration::from_millis(200);
+/// How much of a request is read before anything else is done with it: a cancel is small.
+const AHEAD: usize = 64 << 10;
 /// How often a connection is looked at before it is closed to make room: the first time its head is read, the next time its
 /// body.
 const LAST_LOOKS: usize = 3;
@@ -241,7 +246,7 @@ pub(crate) async fn keep_the_reserve(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let mut response = match is_vital(request.method(), request.uri().path()) {
-        true => next.run(request).await,
+        true => next.run(read_ahead(request).await).await,
         false => {
             let detail =
                 "too many connections are open: only cancels, the line and health are served now; try again later";
@@ -250,6 +255,22 @@ pub(crate) async fn keep_the_reserve(request: Request, next: Next) -> Response {
     };
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
+}
+
+/// Reads all of a request before anything else is done with it: from then on nobody takes its seat away, however long it
+/// takes to find out who asks. What goes wrong is told by whoever reads the body.
+async fn read_ahead(request: Request) -> Request {
+    if request.body().size_hint().lower() > AHEAD as u64 {
+        return request;
+    }
+    let guest = request.extensions().get::<Arc<Guest>>().cloned();
+    let (parts, body) = request.into_parts();
+    let patience = Patience { idle: HURRY, total: HURRY };
+    let body = match to_bytes(Body::new(TimedBody::new(body, patience, guest)), AHEAD).await {
+        Ok(bytes) => Body::from(bytes),
+        Err(error) => Body::new(StreamBody::new(futures_util::stream::iter([Err::<Frame<Bytes>, _>(error)]))),
+    };
+    Request::from_parts(parts, body)
 }
 
 pub(crate) fn is_vital(method: &Method, path: &str) -> bool {

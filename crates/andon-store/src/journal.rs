@@ -20,6 +20,7 @@ use crate::instants::{Instants, Pending};
 use crate::line::Line;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
+use crate::place::Place;
 use crate::reader::Readers;
 use crate::rows;
 use crate::transaction::{Failed, Store};
@@ -56,10 +57,12 @@ impl SqliteJournal {
         let Opened { path, writer, readers, lock } = open::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
+        let place = Place::new(&path).map_err(|error| failed(error.to_string()))?;
         let (line, instants) = (Arc::new(Line::new()), Arc::new(Instants::default()));
         let trouble = Arc::new(Trouble::default());
         let writer = Writer {
             store,
+            place,
             line: Arc::clone(&line),
             instants: Arc::clone(&instants),
             rested: true,

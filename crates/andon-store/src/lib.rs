@@ -26,6 +26,7 @@ mod journal;
 mod line;
 mod open;
 mod owner;
+mod place;
 mod reader;
 mod rows;
 mod schema;

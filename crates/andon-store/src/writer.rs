@@ -12,14 +12,21 @@ use crate::encode::Encoded;
 use crate::fault::{Fault, Planted};
 use crate::instants::Instants;
 use crate::line::{Line, Taken};
+use crate::place::Place;
 use crate::transaction::{Failed, Store};
 use crate::trouble::Trouble;
 
 /// How many facts one commit carries at most: more would make the first of them wait for the last.
 const MOST: usize = 256;
 
-/// How many pages are written before room is made: 16 MiB.
+/// How many pages are written before they are brought into the file itself: 16 MiB, or less on a disk that has little room.
 const CHECKPOINT: i32 = 2048;
+/// Before that many pages it is not asked how much room there is.
+const FEW: i32 = 16;
+const PAGE: u64 = 8192;
+
+/// How much room there must be before a disk that was full is taken for well again: a little would be gone with the next run.
+const ENOUGH: u64 = 256 << 10;
 
 /// How long a reader may be in the way of what is to be gone from the disk before the others go on.
 const ERASE: Duration = Duration::from_millis(250);
@@ -129,6 +136,7 @@ fn begins(entries: &[Entry]) -> bool {
 
 pub(crate) struct Writer {
     pub(crate) store: Store,
+    pub(crate) place: Place,
     pub(crate) line: Arc<Line<Job>>,
     pub(crate) instants: Arc<Instants>,
     /// There was nothing to do for a while.
@@ -184,6 +192,9 @@ impl Writer {
     /// All jobs in one transaction, perhaps with instants. If one of them breaks a rule of the database, or there is no room
     /// for all, each is tried in a transaction of its own, so that one that fails does not fail the others.
     fn commit(&mut self, mut jobs: Vec<Job>, with_instants: bool) {
+        if let Err(error) = self.place.check() {
+            return self.fail(jobs, &error);
+        }
         match self.commit_when_free(&mut jobs, with_instants) {
             Ok(results) => {
                 self.trouble.clear();
@@ -200,18 +211,28 @@ impl Writer {
                 if is_disks(&error) || is_full(&error) {
                     self.trouble.set(explain(&error));
                 }
-                for job in jobs {
-                    if let Some((run, epoch)) = job.goes_on_with() {
-                        self.store.has_failed(run, epoch);
-                    }
-                    job.done(Err(explain(&error)));
-                }
+                self.refuse(jobs, &explain(&error));
             }
             Err(_) => {
                 for job in jobs {
                     self.commit(vec![job], false);
                 }
             }
+        }
+    }
+
+    /// Nothing can be written.
+    fn fail(&mut self, jobs: Vec<Job>, error: &JournalError) {
+        self.trouble.set(error.clone());
+        self.refuse(jobs, error);
+    }
+
+    fn refuse(&mut self, jobs: Vec<Job>, error: &JournalError) {
+        for job in jobs {
+            if let Some((run, epoch)) = job.goes_on_with() {
+                self.store.has_failed(run, epoch);
+            }
+            job.done(Err(error.clone()));
         }
     }
 
@@ -230,8 +251,14 @@ impl Writer {
         }
     }
 
-    /// Writes something that changes nothing, to see whether the disk takes it.
+    /// Writes something that changes nothing, to see whether the disk takes it, and would take more than that.
     fn look_again(&self) {
+        if let Err(error) = self.place.check() {
+            return self.trouble.set(error);
+        }
+        if self.place.room() < ENOUGH {
+            return;
+        }
         let version = |row: &rusqlite::Row<'_>| row.get::<_, i32>(0);
         let connection = &self.store.connection;
         let written = connection
@@ -305,10 +332,19 @@ impl Writer {
             // It is written from its beginning again: all that was in it is where it belongs.
             self.checkpointed = 0;
         }
-        if pages - self.checkpointed >= CHECKPOINT && !self.erasing {
+        if pages - self.checkpointed >= self.most_pages() && !self.erasing {
             self.checkpointed = pages;
             self.checkpoint("PASSIVE");
         }
+    }
+
+    /// How many pages may stand in the file of what was written last: on a small disk it must leave room for the rest.
+    fn most_pages(&self) -> i32 {
+        if self.store.wal_pages() - self.checkpointed < FEW {
+            return CHECKPOINT;
+        }
+        let quarter = self.place.room() / 4 / PAGE;
+        i32::try_from(quarter).unwrap_or(CHECKPOINT).clamp(FEW, CHECKPOINT)
     }
 
     /// Empties the file of what was written last, where what was deleted may still stand. A small database is written anew

@@ -159,8 +159,14 @@ impl Probe for Breaker {
 
 /// A store that cannot write until this is dropped.
 enum Broken {
-    Locked { _by: Connection },
-    Full { filler: PathBuf },
+    Locked {
+        _by: Connection,
+    },
+    /// With somebody who reads: so the room that the database has already cannot be used again, either.
+    Full {
+        filler: PathBuf,
+        _reader: Connection,
+    },
 }
 
 impl Broken {
@@ -173,8 +179,10 @@ impl Broken {
             }
             Cause::Full => {
                 let filler = filler(folder);
+                let reader = Connection::open(database(folder))?;
+                reader.execute_batch("BEGIN; SELECT count(*) FROM runs")?;
                 fill(File::create(&filler)?);
-                Ok(Self::Full { filler })
+                Ok(Self::Full { filler, _reader: reader })
             }
         }
     }
@@ -182,7 +190,7 @@ impl Broken {
 
 impl Drop for Broken {
     fn drop(&mut self) {
-        if let Self::Full { filler } = self
+        if let Self::Full { filler, .. } = self
             && let Err(error) = fs::remove_file(filler)
         {
             eprintln!("no room can be made: {error}");

@@ -4,13 +4,20 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
+use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 /// A file system in memory, mounted for one test.
 pub(crate) struct Disk {
     folder: TempDir,
+    reader: Reader,
 }
+
+/// Somebody who reads the database while the disk is full: so the room that it has already cannot be used again, either.
+type Reader = Arc<Mutex<Option<Connection>>>;
 
 impl Disk {
     /// Mounts one; nothing, and loudly so, where that is not allowed.
@@ -18,7 +25,7 @@ impl Disk {
         let folder = tempfile::tempdir().unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder.path()).output();
         match mounted {
-            Ok(output) if output.status.success() => Some(Self { folder }),
+            Ok(output) if output.status.success() => Some(Self { folder, reader: Reader::default() }),
             other => {
                 eprintln!("SKIPPED: no disk can be mounted here, so nothing was tested ({other:?})");
                 None
@@ -42,18 +49,29 @@ impl Disk {
 
     /// Takes all the room that there is.
     pub(crate) fn fill(&self) {
-        fill(&self.filler());
+        self.filling()();
     }
 
     /// Something that takes all the room when it is called.
     pub(crate) fn filling(&self) -> impl Fn() + Send + Sync + Clone + 'static {
-        let filler = self.filler();
-        move || fill(&filler)
+        let (filler, database, reader) = (self.filler(), self.path(), Arc::clone(&self.reader));
+        move || {
+            *reader.lock() = read(&database);
+            fill(&filler);
+        }
     }
 
     pub(crate) fn make_room(&self) {
+        *self.reader.lock() = None;
         std::fs::remove_file(self.filler()).unwrap();
     }
+}
+
+/// Holds on to what the database is now, if there is one.
+fn read(database: &Path) -> Option<Connection> {
+    let reader = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+    reader.execute_batch("BEGIN; SELECT count(*) FROM runs").ok()?;
+    Some(reader)
 }
 
 fn fill(path: &Path) {

@@ -204,3 +204,38 @@ async fn a_database_on_a_disk_that_cannot_be_written_any_more_can_be_read() {
     let looks = SqliteJournal::open_to_read(disk.path()).expect("who only looks needs not write");
     assert_eq!(runtime_on(Arc::new(looks)).history(&key).await.unwrap().len(), 2);
 }
+
+/// Checks P10: what was written last is brought into the file before it takes all the room there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_disk_is_not_filled_by_what_was_written_last() {
+    let Some(disk) = Disk::mount("size=3m") else { return };
+    let runtime = runtime_on(open(disk.path()));
+    let said = "a story ".repeat(2_500);
+    for number in 0..40 {
+        let model = ScriptedModel::new([vec![Act::text(&said), Act::end()]]);
+        let agent = agent_on(&runtime, &model, &ToolLog::new()).session(format!("s{number}")).unwrap();
+        let outcome = agent.run("Tell me.").await.unwrap();
+        assert_eq!(outcome.stop_reason(), "end_turn", "run {number}: {:?}", outcome.ending);
+    }
+    assert_eq!(runtime.journal_trouble(), None);
+}
+
+/// Checks P7: what is written into a file that nobody will find is not told as durable.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_moved_away_is_noticed_and_can_be_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, away) = (folder.path().join("a.db"), folder.path().join("away.db"));
+    let runtime = runtime_on(open(path.clone()));
+    let hangs = ScriptedModel::new([vec![Act::text("So far"), Act::Silence]]);
+    let agent = agent_on(&runtime, &hangs, &ToolLog::new());
+    let run = agent.start("Wait for it").unwrap();
+    until_shown(&run, "So far").await;
+    std::fs::rename(&path, &away).unwrap();
+    let recorded = run.cancel(Cancel::graceful()).recorded().await.unwrap_err();
+    assert!(recorded.to_string().contains("was moved or removed"), "{recorded}");
+    assert!(run.settled().await.is_err());
+    assert!(runtime.journal_trouble().is_some());
+    std::fs::rename(&away, &path).unwrap();
+    assert_eq!(run.outcome().await.stop_reason(), "cancelled");
+    assert_eq!((run.stalled(), runtime.journal_trouble()), (None, None));
+}
