@@ -53,7 +53,7 @@ enum Aim {
 pub(crate) struct Target {
     /// Stops it; does not wait.
     pub(crate) pull: Box<dyn Fn(How) + Send>,
-    /// What is said when it is left by a third Ctrl-C.
+    /// What is said when it is left by a third signal.
     pub(crate) last_words: Option<String>,
 }
 
@@ -166,13 +166,18 @@ fn pull(aim: &mut Aim, interrupt: Interrupt) -> bool {
         Aim::Watch { last_words } => leave(Some(std::mem::take(last_words))),
         Aim::Run { target, pulls } => (target, pulls),
     };
+    *pulls += 1;
     let how = match interrupt {
         Interrupt::Terminate => {
-            let asked = How::asked(Force::Graceful, Some("SIGTERM".to_owned()));
+            let force = match pulls {
+                1 => Force::Graceful,
+                2 => Force::Now,
+                _ => leave(target.last_words.take()),
+            };
+            let asked = How::asked(force, Some("SIGTERM".to_owned()));
             How { reason: Reason::Shutdown, by: "system".to_owned(), ..asked }
         }
         Interrupt::CtrlC => {
-            *pulls += 1;
             WAS_PULLED.store(true, Ordering::Relaxed);
             match pulls {
                 1 => How::asked(Force::Graceful, Some("Ctrl-C".to_owned())),

@@ -10,7 +10,7 @@
 //!    So however many ask, and however slowly they read, no more is kept than there is room for. An answer that is larger
 //!    than all the room is kept if it is the only large one: nobody is refused for the size of their session alone.
 //! 3. Small answers have room of their own: who reads large ones slowly keeps nobody from small ones.
-//! 4. What a request did is told: only a request that does nothing is refused for want of room.
+//! 4. Only requests that change nothing are refused for want of room: what a change did is always told.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

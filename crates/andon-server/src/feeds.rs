@@ -6,7 +6,7 @@
 //!    nobody anything, and one that reads on gets what it missed in a few big pieces.
 //! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time; in another dialect, event by event.
 //! 3. A feed ends itself: behind the run's last event, when the server closes, and within five seconds after its reader's
-//!    key or token is good no more. That of a run that waits for its agent
+//!    key or token is no longer valid. That of a run that waits for its agent
 //!    stays open until somebody takes the run up or stops it: the reader then comes again, and not before.
 
 use std::pin::Pin;
@@ -114,7 +114,7 @@ impl Leave {
         self.may_stop
     }
 
-    /// Whether it is good no more.
+    /// Whether it is no longer valid.
     pub(crate) fn is_over(&self) -> bool {
         self.pass.can_end() && !self.pass.is_valid(self.runtime.now().wall)
     }

@@ -28,7 +28,7 @@ pub(crate) fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(USUAL, Iterator::count)
 }
 
-/// Files that are open for nothing, so that there is one for who comes when no more can be opened.
+/// Spare descriptors, given up one by one so that a connection can still be accepted when no more files can be opened.
 pub(crate) struct Spares(Vec<File>);
 
 impl Spares {

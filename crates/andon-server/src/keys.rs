@@ -32,7 +32,7 @@ const KIND: &str = "key";
 /// How every key begins.
 pub(crate) const PREFIX: &str = "andon_";
 
-/// How many keys there may be, those that are good no more left out.
+/// How many keys there may be, those that are no longer valid left out.
 const MOST: usize = 10_000;
 
 /// No time: the key was not taken back.
@@ -234,7 +234,7 @@ impl Keys {
         Ok(NewlyMade { info, key: secret, recorded })
     }
 
-    /// All keys, also those that are good no more, the oldest first.
+    /// All keys, also those that are no longer valid, the oldest first.
     pub fn list(&self) -> Vec<KeyInfo> {
         let mut all: Vec<KeyInfo> = self.keys.read().values().map(|key| key.info()).collect();
         all.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
@@ -289,7 +289,7 @@ fn checked(new: NewKey, now: Wall) -> Result<KeyInfo, KeyError> {
     Ok(KeyInfo { id: String::new(), name, tenant, user, scopes, created_at: now, expires_at, revoked_at: None })
 }
 
-/// Forgets the oldest keys that are good no more, if there are too many.
+/// Forgets the oldest keys that are no longer valid, if there are too many.
 fn make_room(keys: &mut HashMap<String, Arc<Key>>, now: Wall, shelf: &dyn Shelf) -> Result<(), KeyError> {
     if keys.len() < MOST {
         return Ok(());

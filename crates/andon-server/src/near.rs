@@ -1,4 +1,4 @@
-//! Names that one may be taken for the other: `Ada` and `ada`, `practise` and `practice`.
+//! Names that are easily confused: `Ada` and `ada`, `practise` and `practice`.
 
 /// Names that are longer than this are ids that no person types.
 const LONGEST: usize = 64;

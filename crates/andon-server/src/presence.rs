@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. Only who may stop a run is missed: a reader that may not neither keeps a run nor stops it by going away.
-//! 2. Whose key or token is good no more was sent away, and has not gone away: the run goes on.
+//! 2. A reader whose key or token is no longer valid was disconnected by us, and has not gone away: the run goes on.
 //! 3. Who reads aside is not there, as far as the run knows: it neither keeps a run nor stops one by going away.
 
 use andon::Run;

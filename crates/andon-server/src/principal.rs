@@ -68,7 +68,7 @@ impl Pass {
         !matches!(self, Self::Always)
     }
 
-    /// Waits until it is good no more, and notices within [`RECHECK`].
+    /// Waits until it is no longer valid, and notices within [`RECHECK`].
     pub(crate) async fn ended(self, runtime: Runtime) {
         if !self.can_end() {
             std::future::pending::<()>().await;

@@ -5,9 +5,9 @@
 //! 1. However many connections are open, a few more are let in, and on those the cord can be pulled, the line be held and the
 //!    server's health be asked for. Nothing else is served there, so that nothing else fills them.
 //!    Nobody waits there for runs to settle, either.
-//! 2. Whoever comes gets one of those, if anybody sits there who has not sent a whole request: the one who has sat there the
-//!    longest leaves. What that one has sent is read first, and if it is a whole request somebody else leaves. So a flood of
-//!    those who say nothing, or do not go on, keeps out nobody who asks at once, however busy the server is.
+//! 2. A new connection takes the place of the oldest reserved one that has not sent a whole request. What that one has sent
+//!    is read first, and if it is a whole request another one has to go. So a flood of connections that say nothing, or do not
+//!    go on, keeps out nobody who asks at once, however busy the server is.
 //! 3. A seat is given back when its socket is closed, however that came about.
 //! 4. There are no more seats than files that can be opened, less those that the server has open and those that its work
 //!    needs.

@@ -209,6 +209,7 @@ impl Journal for TestJournal {
     }
 
     fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+        self.hit("journal: before addendum");
         match self.check() {
             Ok(()) => self.inner.memory.append_addendum(run, at, what),
             Err(error) => Append::ready(Err(error)),

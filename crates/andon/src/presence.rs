@@ -8,7 +8,7 @@
 //! 1. Whether a reader has come is on record, for a run that does not go on without one: with the run itself if the reader
 //!    came with it, else in a note that is kept with the session. Nobody waits for the note, neither the reader nor a stop.
 //! 2. A process has no reader of the one before it: what a dead process left waiting has lost all readers that it had.
-//! 3. A run that this process has driven and takes up again has lost nobody: whose feed ended meanwhile was sent away.
+//! 3. A run that this process has driven and takes up again has lost nobody: a feed that ended meanwhile was ended by us.
 
 use std::convert::Infallible;
 use std::fmt;

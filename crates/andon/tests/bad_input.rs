@@ -157,7 +157,7 @@ async fn arguments_with_half_a_character_are_not_changed_into_others_and_the_mod
         let (_, outcome, history, log) = play(call("x", "look", arguments)).await;
         assert_eq!((outcome.stop_reason(), log.started()), ("end_turn", 0), "{arguments}");
         let told = result_of(&history, "x").to_text();
-        assert!(told.contains(&format!("half a character in them, {half},")), "{arguments}: {told}");
+        assert!(told.contains(&format!("half of a character, {half},")), "{arguments}: {told}");
         assert_eq!(outcome.receipt.calls[0].refused, Some(Refusal::BadArguments));
     }
     // A whole one, and one that is only spoken of.

@@ -24,7 +24,7 @@ pub(crate) struct KeysArgs {
 pub(crate) enum KeysCommand {
     /// Make a key. It is written to standard output now, and can never be shown again.
     Create(CreateKeyArgs),
-    /// List the keys, also those that are good no more. None of them can be read from this.
+    /// List the keys, also those that are no longer valid. None of them can be read from this.
     List(KeyPlace),
     /// Take a key back: it opens nothing from now on, and feeds that it opened end within five seconds.
     Revoke(RevokeKeyArgs),

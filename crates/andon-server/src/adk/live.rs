@@ -7,8 +7,8 @@
 //!    takes nothing for too long is gone.
 //! 3. Whose socket is gone has left all runs that it asked for.
 //! 4. A socket ends itself: when what it waits for was cancelled, when the server closes, at the first message that is
-//!    wrong, and within five seconds after its client's key or token is good no more. How much there is to be told, and how
-//!    slowly it is taken, puts none of this off; and nothing is begun or told for a key that is good no more.
+//!    wrong, and within five seconds after its client's key or token is no longer valid. How much there is to be told, and how
+//!    slowly it is taken, puts none of this off; and nothing is begun or told for a key that is no longer valid.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -123,7 +123,7 @@ fn away() -> Over {
 }
 
 fn out() -> Over {
-    Over::because(close_code::POLICY, "the key or token is good no more")
+    Over::because(close_code::POLICY, "the key or token is no longer valid")
 }
 
 fn trouble(problem: &Problem) -> Close {

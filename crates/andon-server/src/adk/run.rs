@@ -6,7 +6,7 @@
 //! 2. In a session that is busy a run waits for its turn: what two runs say never mixes.
 //! 3. Who asked is there from the moment at which the run may begin until its last event is written, and its going away
 //!    does what the server's policy says. Who is sent away, because a person has to decide or because its key or token is
-//!    good no more, has not gone away.
+//!    no longer valid, has not gone away.
 
 use std::sync::Arc;
 

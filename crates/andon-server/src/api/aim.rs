@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing is told but what who asks reaches: runs, users and sessions of others are neither counted nor named.
+//! 1. An answer covers only what the caller may reach: runs, users and sessions of others are neither counted nor named.
 //! 2. An app is there if the server knows it by name, or if a run of it that is in reach goes on. Any other app is an error,
 //!    which names those that are there.
 //! 3. What cannot be found out in time is not known: a store that does not answer makes no answer more reassuring.
@@ -34,8 +34,8 @@ const NAMED: usize = 50;
 pub(crate) struct Aim {
     /// What was looked for, in words, such as `all runs of the user ada`.
     pub(crate) looked_for: String,
-    /// Whether any run of it is on record. It is so of everything in reach, and of an app that is here. What is somebody
-    /// else's is as what there is not.
+    /// Whether any run of it is on record. It is so of everything in reach, and of an app that is here. What
+    /// belongs to others looks as if it did not exist.
     pub(crate) known: bool,
     /// How many other runs were in progress when it came, of those that you may stop.
     pub(crate) others: usize,

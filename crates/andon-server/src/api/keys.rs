@@ -52,7 +52,7 @@ pub(crate) async fn create(State(core): State<Shared>, Body(new): Body<NewKey>) 
     Ok((StatusCode::CREATED, Json(MadeKey { key: key.show(), info })).into_response())
 }
 
-/// List the keys, also those that are good no more. None of them can be read from this.
+/// List the keys, also those that are no longer valid. None of them can be read from this.
 #[utoipa::path(get, path = "/v1/keys", tag = "access", responses(
     (status = 200, body = KeyList),
     (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),

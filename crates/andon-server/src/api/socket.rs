@@ -11,7 +11,7 @@
 //! 2. What comes in is looked at first, also while the client does not read: a cancel stands behind nothing.
 //! 3. A cancel is answered when it is on record. The feed goes on meanwhile.
 //! 4. A socket ends itself: behind the run's last event, when the server closes, at the first message that is wrong, and
-//!    within five seconds after its client's key or token is good no more.
+//!    within five seconds after its client's key or token is no longer valid.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -91,7 +91,7 @@ enum Step {
     Item(Option<FeedItem>),
     /// A cancel is answered.
     Answered(Value),
-    /// Its key or token is good no more.
+    /// Its key or token is no longer valid.
     Out,
     /// The server closes.
     Closing,
@@ -192,7 +192,7 @@ impl Talk {
                 Step::Item(Some(item)) => self.write_items(item),
                 Step::Item(None) => Err(self.end()),
                 Step::Answered(answer) => self.write(Message::Text(answer.to_string().into())),
-                Step::Out => Err(Over::because(close_code::POLICY, "the key or token is good no more")),
+                Step::Out => Err(Over::because(close_code::POLICY, "the key or token is no longer valid")),
                 Step::Closing => Err(Over::because(close_code::AWAY, "the server is shutting down")),
                 Step::Due => self.beat(),
             };
@@ -241,7 +241,7 @@ impl Talk {
         self.timer.as_mut().poll(cx).map(|()| Step::Due)
     }
 
-    /// Whether its key or token is good no more.
+    /// Whether its key or token is no longer valid.
     fn is_out(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(check) = &mut self.check else { return false };
         while check.as_mut().poll(cx).is_ready() {

@@ -16,7 +16,7 @@ use super::BoardFeed;
 use crate::feeds::{FRAME, Leave, Place};
 
 /// The board as the body of a response. It ends when the server closes, and within a second after its reader's key or token
-/// is good no more.
+/// is no longer valid.
 pub(crate) struct BoardBody {
     feed: BoardFeed,
     leave: Leave,

@@ -5,7 +5,7 @@
 //! 1. The board is asked for more when all before is taken. So at most [`FRAME`] bytes and one message wait for a client that
 //!    does not read, and not for longer than it may stall. One that reads slowly is waited for.
 //! 2. A socket ends itself: when the server closes, at the first message that comes in, when its client has not answered a
-//!    sign of life for too long, and within five seconds after its key or token is good no more.
+//!    sign of life for too long, and within five seconds after its key or token is no longer valid.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -123,7 +123,7 @@ impl Talk {
     /// What happens next. It only looks; nothing that it takes is lost.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if self.is_out(cx) {
-            return Poll::Ready(Step::End(Over::because(close_code::POLICY, "the key or token is good no more")));
+            return Poll::Ready(Step::End(Over::because(close_code::POLICY, "the key or token is no longer valid")));
         }
         if let Poll::Ready(came) = self.socket.poll_next_unpin(cx) {
             return Poll::Ready(came.map_or(Step::End(Over::Gone), |came| came.map_or_else(broken, Step::Came)));
@@ -148,7 +148,7 @@ impl Talk {
         self.beat.as_mut().poll(cx).map(|()| Step::Due)
     }
 
-    /// Whether its key or token is good no more.
+    /// Whether its key or token is no longer valid.
     fn is_out(&mut self, cx: &mut Context<'_>) -> bool {
         // Also while the client does not read, and so nothing else happens.
         while self.check.as_mut().poll(cx).is_ready() {

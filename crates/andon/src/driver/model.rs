@@ -364,8 +364,8 @@ fn wrong_arguments(call: &ToolCall, guard: &Validator) -> Option<String> {
         }),
         Err(error) => Some(match half_a_character(&call.arguments) {
             Some(half) => format!(
-                "They have half a character in them, {half}, which is no text, so it is not known what was meant: write the \
-                 character as it is, or leave it out."
+                "They contain half of a character, {half}, which is not valid text, so it is not known what was meant: write \
+                 the character as it is, or leave it out."
             ),
             None => format!("They are no JSON: {error}"),
         }),
