@@ -35,6 +35,7 @@ mod feed;
 mod flusher;
 mod hook;
 mod journal;
+mod learner;
 mod limits;
 mod live;
 mod log;

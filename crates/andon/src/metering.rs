@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use andon_core::event::Learnt;
-use andon_core::message::Part;
+use andon_core::message::{Message, Part};
 use andon_core::time::{Stamp, Wall};
 use andon_core::usage::{Awaited, Provenance, Usage, Used};
 use tokio::time::timeout;
@@ -79,23 +79,16 @@ impl Metered {
         }
     }
 
-    /// Learns from a call that came to its end: beside the run, which goes on, and on a thread, which may take its time.
-    pub(crate) fn learn(self: Box<Self>, live: &Arc<Live>, answer: Vec<Part>, times: Times, reported: Usage) {
-        let (live, learning) = (Arc::clone(live), live.learning());
-        let runtime = Arc::clone(&live.runtime);
-        runtime.door.spawn_thread(move || {
-            // One after the other: what is kept last is what was learnt last.
-            let in_order = live.runtime.learning.lock();
-            let lesson = self.meter.learn(&self.sighting(&answer, times), reported);
-            let Some(Lesson { about, page }) = lesson else { return };
-            let kept = live.runtime.journal.shelf().keep(CALIBRATION, &about, page);
-            drop(in_order);
-            live.runtime.door.spawn(async move {
-                // A lesson that is lost is learnt again.
-                let _ = kept.await;
-                drop(learning);
-            });
-        });
+    /// Learns from a call that came to its end, when there is time for it.
+    pub(crate) fn learn(
+        self: Box<Self>,
+        runtime: &Arc<RuntimeCore>,
+        message: &Arc<Message>,
+        times: Times,
+        reported: Usage,
+    ) {
+        let message = Arc::clone(message);
+        runtime.learner.add(runtime, Completed { metered: self, message, times, reported });
     }
 
     /// Gives the meter back what earlier processes have learnt, once for each model.
@@ -121,6 +114,21 @@ impl Metered {
         if usage.input.provenance == Provenance::Reported {
             session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
         }
+    }
+}
+
+/// A call that came to its end.
+pub(crate) struct Completed {
+    metered: Box<Metered>,
+    message: Arc<Message>,
+    times: Times,
+    reported: Usage,
+}
+
+impl Completed {
+    pub(crate) fn learn(self) -> Option<Lesson> {
+        let Self { metered, message, times, reported } = self;
+        metered.meter.learn(&metered.sighting(&message.parts, times), reported)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::export::{self, ImportError, Imported};
 use crate::feed::{Cursor, Feed};
 use crate::flusher::Flusher;
 use crate::journal::{Earlier, Journal, JournalError, Requested};
+use crate::learner::Learner;
 use crate::live::Live;
 use crate::log::Log;
 use crate::memory::MemoryJournal;
@@ -68,8 +69,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) compensating: Mutex<HashSet<(RunId, CallId)>>,
     /// Models whose meter has been given back what was learnt earlier.
     pub(crate) recalled: Mutex<HashSet<Arc<str>>>,
-    /// Held by whoever learns from a call.
-    pub(crate) learning: Mutex<()>,
+    pub(crate) learner: Learner,
     /// Ends what is still being learnt about calls that were cut.
     give_up: Mutex<CancellationToken>,
     /// Held by whoever recovers.
@@ -357,6 +357,7 @@ impl Runtime {
             let cancel = Cancel::graceful().reason(Reason::Shutdown).by("runtime");
             live.pull(cancel.at(live.now()));
         }
+        self.core.learner.finish();
         let all_over = async {
             if timeout(patience_at_shutdown(within), self.core.door.all_over()).await.is_err() {
                 std::mem::take(&mut *self.core.give_up.lock()).cancel();
@@ -571,7 +572,7 @@ impl RuntimeBuilder {
             parked: Mutex::default(),
             compensating: Mutex::default(),
             recalled: Mutex::default(),
-            learning: Mutex::default(),
+            learner: Learner::default(),
             give_up: Mutex::default(),
             recovering: tokio::sync::Mutex::default(),
         };

@@ -176,7 +176,8 @@ async fn what_was_learnt_is_kept_and_given_to_the_next_process() {
     let model = ScriptedModel::new([whole("Yes.", 10, 3), whole("No.", 20, 4)]).metered(&meter);
     let agent = agent_on(&first, &model);
     for prompt in ["So?", "Or?"] {
-        agent.start(prompt).unwrap().last_word().await;
+        agent.run(prompt).await.unwrap();
+        first.idle().await;
     }
     assert_eq!((meter.learnt(), meter.recalled().len()), (2, 0));
     let kept = journal.shelf().kept(CALIBRATION).await.unwrap();

@@ -244,13 +244,13 @@ impl Driver {
     }
 
     /// The figures of a call that came to its end; its meter learns from them.
-    fn account_whole(&self, reading: &mut Reading, message: &Message) -> Used {
+    fn account_whole(&self, reading: &mut Reading, message: &Arc<Message>) -> Used {
         let usage = reading.usage();
         let Some(metered) = reading.metered.take() else { return Used::whole(usage) };
         let times = reading.times(self.live.now());
         let used = metered.whole(&message.parts, times, usage);
         metered.anchor(&self.session, self.agent.id.0, usage);
-        metered.learn(&self.live, message.parts.clone(), times, usage);
+        metered.learn(&self.live.runtime, message, times, usage);
         used
     }
 
