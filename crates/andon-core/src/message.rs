@@ -190,6 +190,16 @@ pub enum Content {
     Image(Image),
 }
 
+impl Content {
+    fn weight(&self) -> usize {
+        let own = match self {
+            Self::Text { text } => text.len(),
+            Self::Image(image) => image.reference.len(),
+        };
+        size_of::<Self>() + own
+    }
+}
+
 impl Message {
     /// A person's words.
     pub fn user(text: impl Into<String>) -> Self {
@@ -204,6 +214,11 @@ impl Message {
     /// All text parts, joined. Thinking is not part of it.
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::as_text).collect()
+    }
+
+    /// About how many bytes it takes in memory.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>() + self.parts.iter().map(Part::weight).sum::<usize>()
     }
 
     /// The tool calls, in the model's order.
@@ -244,6 +259,17 @@ impl From<String> for Message {
 }
 
 impl Part {
+    fn weight(&self) -> usize {
+        let own = match self {
+            Self::Text { text } => text.len(),
+            Self::Image(image) => image.reference.len(),
+            Self::Thinking { text, signature } => text.len() + signature.as_ref().map_or(0, |seal| seal.value.len()),
+            Self::ToolCall(call) => call.name.len() + call.arguments.len(),
+            Self::ToolResult(result) => result.content.iter().map(Content::weight).sum(),
+        };
+        size_of::<Self>() + own
+    }
+
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }

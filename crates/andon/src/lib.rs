@@ -62,6 +62,7 @@ mod sync;
 #[cfg(all(test, feature = "shuttle"))]
 mod threads;
 mod tool;
+mod warm;
 
 pub use agent::{Agent, AgentBuilder, BuildError};
 pub use andon_core as core;

@@ -111,9 +111,10 @@ pub(crate) fn outcome_of<'a>(
 }
 
 /// Frees the session and the registry: what must be done before a run's end is shown.
-pub(crate) fn conclude(live: &Arc<Live>, session: &SessionCore, messages: &[Arc<Message>]) {
+pub(crate) fn conclude(live: &Arc<Live>, session: &Arc<SessionCore>, messages: &[Arc<Message>]) {
     live.runtime.registry.remove(&live.id);
     session.leave(live, messages);
+    live.runtime.warm.keep(session);
 }
 
 /// Settles, or brings back to life, every unsettled run that nobody drives.

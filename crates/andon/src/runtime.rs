@@ -37,6 +37,7 @@ use crate::session::SessionCore;
 use crate::sessions::{Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
 use crate::shelf::Shelf;
 use crate::sync::{AtomicU64, HashMap, HashSet, Mutex, Ordering};
+use crate::warm::{self, Warm};
 
 /// What runs have in common. Cheap to clone.
 ///
@@ -58,6 +59,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) mender: Mender,
     pub(crate) blocking: BlockingPool,
     sessions: Mutex<HashMap<SessionKey, Weak<SessionCore>>>,
+    pub(crate) warm: Warm,
     ids: Ids,
     pub(crate) seed: Option<u64>,
     agents: AtomicU64,
@@ -483,6 +485,7 @@ pub struct RuntimeBuilder {
     lanes: Lanes,
     seed: Option<u64>,
     blocking: Option<BlockingPool>,
+    warm: Option<usize>,
 }
 
 impl Default for RuntimeBuilder {
@@ -495,6 +498,7 @@ impl Default for RuntimeBuilder {
             lanes: Lanes::Two,
             seed: None,
             blocking: None,
+            warm: None,
         }
     }
 }
@@ -551,6 +555,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// How many bytes of what was said may stay in memory of sessions that nobody is using, so that their next prompt need
+    /// not read it again; 64 MiB unless told otherwise.
+    #[must_use]
+    pub fn warm_sessions(mut self, bytes: usize) -> Self {
+        self.warm = Some(bytes);
+        self
+    }
+
     /// The runtime.
     pub fn build(self) -> Runtime {
         let core = RuntimeCore {
@@ -565,6 +577,7 @@ impl RuntimeBuilder {
             mender: Mender::default(),
             blocking: self.blocking.unwrap_or_default(),
             sessions: Mutex::default(),
+            warm: Warm::new(self.warm.unwrap_or(warm::ROOM)),
             ids: self.seed.map_or(Ids::Unique, |seed| Ids::Counted(seed, AtomicU64::new(1))),
             seed: self.seed,
             agents: AtomicU64::new(0),

@@ -43,6 +43,8 @@ pub(crate) struct SessionCore {
 struct State {
     /// What was said; nothing until it was read from the journal.
     history: Option<Vec<Arc<Message>>>,
+    /// About how many bytes that takes.
+    bytes: usize,
     /// How often what was read has become wrong.
     forgotten: u64,
     /// The last call whose figures are known, and the agent that made it. Boxed: most sessions have none.
@@ -115,6 +117,7 @@ impl SessionCore {
         }
         if let Some(history) = &mut state.history {
             history.extend(messages.iter().cloned());
+            state.bytes += weight(messages);
         }
         if planted(Fault::SeatKept) && live.force().is_some() {
             return;
@@ -146,6 +149,7 @@ impl SessionCore {
     pub(crate) fn forget_history(&self) {
         let mut state = self.state.lock();
         state.history = None;
+        state.bytes = 0;
         state.anchor = None;
         state.forgotten += 1;
     }
@@ -158,8 +162,14 @@ impl SessionCore {
     /// What was said before, as the journal tells it; nothing if that has become wrong while it was read.
     pub(crate) fn set_history(&self, history: Vec<Arc<Message>>, forgotten: u64) -> Option<Vec<Arc<Message>>> {
         let mut state = self.state.lock();
-        let is_right = state.forgotten == forgotten;
-        is_right.then(|| state.history.get_or_insert(history).clone())
+        if state.forgotten != forgotten {
+            return None;
+        }
+        if state.history.is_none() {
+            state.bytes = weight(&history);
+            state.history = Some(history);
+        }
+        state.history.clone()
     }
 
     /// The last call of an agent in this session whose figures are known.
@@ -172,10 +182,19 @@ impl SessionCore {
         self.state.lock().anchor = Some(Box::new((agent, anchor)));
     }
 
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.state.lock().bytes
+    }
+
     /// The run in progress, if there is one.
     pub(crate) fn seated(&self) -> Option<Arc<Live>> {
         self.state.lock().seated.clone()
     }
+}
+
+fn weight(messages: &[Arc<Message>]) -> usize {
+    messages.iter().map(|message| message.weight()).sum()
 }
 
 /// A session that lets nobody in. When this is dropped it is open again, and what was said is what the journal tells.

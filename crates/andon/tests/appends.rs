@@ -19,6 +19,7 @@ use andon_testkit::{Act, ScriptedModel};
 struct CountingJournal {
     memory: MemoryJournal,
     appends: AtomicUsize,
+    histories: AtomicUsize,
     history_hangs: bool,
 }
 
@@ -41,6 +42,7 @@ impl Journal for CountingJournal {
     }
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+        self.histories.fetch_add(1, Ordering::SeqCst);
         if self.history_hangs { Box::pin(std::future::pending()) } else { self.memory.history(session) }
     }
 
@@ -107,4 +109,44 @@ async fn cancel_while_the_history_is_being_read_stops_at_once() {
     let outcome = run.outcome().await;
     assert_eq!((outcome.stop_reason(), outcome.receipt.took.settled_us), ("cancelled", Some(0)));
     assert_eq!((reply.recorded().await, run.passed().models), (Ok(()), 0));
+}
+
+/// Says ten thousand bytes in a session of this name, and lets go of it.
+async fn talk(runtime: &Runtime, session: &str) {
+    let model = ScriptedModel::new([vec![Act::text("Yes."), Act::end()]]);
+    let agent = Agent::builder().name("a").model(model).runtime(runtime).build().unwrap();
+    agent.session(session).unwrap().run("x".repeat(10_000)).await.unwrap();
+}
+
+fn runtime_with_room(journal: &Arc<CountingJournal>, bytes: usize) -> Runtime {
+    Runtime::builder().journal(Arc::clone(journal) as Arc<dyn Journal>).warm_sessions(bytes).build()
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_holds_is_read_once() {
+    let journal = Arc::<CountingJournal>::default();
+    let runtime = runtime_with_room(&journal, 1 << 20);
+    for _ in 0..5 {
+        talk(&runtime, "s").await;
+    }
+    assert_eq!(journal.histories.load(Ordering::SeqCst), 1);
+    let key = SessionKey::new("a", "local", "s").unwrap();
+    assert_eq!(runtime.history(&key).await.unwrap(), journal.memory.history(&key).await.unwrap());
+}
+
+#[tokio::test]
+async fn sessions_that_there_is_no_room_for_are_read_again_the_longest_unused_first() {
+    let journal = Arc::<CountingJournal>::default();
+    let runtime = runtime_with_room(&journal, 35_000);
+    for session in ["one", "two", "one", "three", "one"] {
+        talk(&runtime, session).await;
+    }
+    assert_eq!(journal.histories.load(Ordering::SeqCst), 3, "the first is used again and again, and stays");
+    talk(&runtime, "two").await;
+    assert_eq!(journal.histories.load(Ordering::SeqCst), 4, "the second had to go");
+    let cold = runtime_with_room(&journal, 0);
+    for _ in 0..2 {
+        talk(&cold, "one").await;
+    }
+    assert_eq!(journal.histories.load(Ordering::SeqCst), 6, "without room, each prompt reads");
 }

@@ -1,0 +1,62 @@
+//! Sessions that have no run in progress and stay in memory, so that the next prompt need not read what was said before.
+//!
+//! # Invariants
+//!
+//! 1. All of them together take about as many bytes as there is room for. The one that was used the longest ago goes first.
+//! 2. A session that is in use is not kept from anybody by this: it is only held once more.
+
+use std::sync::Arc;
+
+use andon_core::id::SessionKey;
+use lru::LruCache;
+
+use crate::session::SessionCore;
+use crate::sync::Mutex;
+
+/// How many bytes warm sessions take unless told otherwise.
+pub(crate) const ROOM: usize = 64 << 20;
+
+pub(crate) struct Warm {
+    room: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// With what each took when it was last used.
+    sessions: LruCache<SessionKey, (Arc<SessionCore>, usize)>,
+    bytes: usize,
+}
+
+impl Warm {
+    pub(crate) fn new(room: usize) -> Self {
+        Self { room, state: Mutex::new(State { sessions: LruCache::unbounded(), bytes: 0 }) }
+    }
+
+    /// A run has left this session.
+    pub(crate) fn keep(&self, session: &Arc<SessionCore>) {
+        let bytes = session.bytes();
+        let mut cold = Vec::new();
+        let mut state = self.state.lock();
+        if bytes <= self.room {
+            let before = state.sessions.put(session.key.clone(), (Arc::clone(session), bytes));
+            state.bytes += bytes;
+            state.forget(before);
+        } else {
+            let before = state.sessions.pop(&session.key);
+            state.forget(before);
+        }
+        while state.bytes > self.room {
+            let Some((_, oldest)) = state.sessions.pop_lru() else { break };
+            cold.push(Arc::clone(&oldest.0));
+            state.forget(Some(oldest));
+        }
+        // A long conversation takes a while to be dropped: nobody else is to wait for that.
+        drop(state);
+    }
+}
+
+impl State {
+    fn forget(&mut self, session: Option<(Arc<SessionCore>, usize)>) {
+        self.bytes -= session.map_or(0, |(_, bytes)| bytes);
+    }
+}
