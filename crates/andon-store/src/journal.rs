@@ -23,6 +23,7 @@ use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
 use crate::place::Place;
 use crate::reader::Readers;
 use crate::rows;
+use crate::sweeper::Sweeper;
 use crate::transaction::{Failed, Store};
 use crate::trouble::Trouble;
 use crate::writer::{Job, Work, Writer};
@@ -54,15 +55,17 @@ impl SqliteJournal {
 
     /// As [`open`](Self::open), saying how.
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
-        let Opened { path, writer, readers, lock } = open::open(path.as_ref(), options)?;
+        let Opened { path, writer, sweeper, readers, lock } = open::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
         let place = Place::new(&path).map_err(|error| failed(error.to_string()))?;
+        let sweeper = Sweeper::start(sweeper).map_err(|error| failed(error.to_string()))?;
         let (line, instants) = (Arc::new(Line::new()), Arc::new(Instants::default()));
         let trouble = Arc::new(Trouble::default());
         let writer = Writer {
             store,
             place,
+            sweeper,
             line: Arc::clone(&line),
             instants: Arc::clone(&instants),
             rested: true,

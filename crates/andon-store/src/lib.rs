@@ -31,6 +31,7 @@ mod reader;
 mod rows;
 mod schema;
 mod sessions;
+mod sweeper;
 mod transaction;
 mod trouble;
 mod writer;

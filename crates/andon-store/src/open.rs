@@ -148,6 +148,7 @@ impl Options {
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
     pub(crate) writer: Connection,
+    pub(crate) sweeper: Connection,
     pub(crate) readers: Vec<Connection>,
     pub(crate) lock: Lock,
 }
@@ -178,8 +179,10 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> 
     if options.planted.is(Fault::TerminalNotUnique) {
         schema::drop_one_terminal(&writer).map_err(|error| failed(&error))?;
     }
+    let sweeper = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
+    schema::set_up_sweeper(&sweeper).map_err(|error| failed(&error))?;
     let readers = (0..READERS).map(|_| open_reader(&path)).collect::<Result<_, _>>()?;
-    Ok(Opened { path, writer, readers, lock })
+    Ok(Opened { path, writer, sweeper, readers, lock })
 }
 
 /// Opens connections that only read a database that is there.

@@ -166,6 +166,13 @@ pub(crate) fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// What a connection is set to that only brings into the file what others have written.
+pub(crate) fn set_up_sweeper(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)
+}
+
 /// What a connection that reads is set to.
 pub(crate) fn set_up_reader(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "query_only", true)?;

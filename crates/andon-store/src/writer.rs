@@ -13,6 +13,7 @@ use crate::fault::{Fault, Planted};
 use crate::instants::Instants;
 use crate::line::{Line, Taken};
 use crate::place::Place;
+use crate::sweeper::Sweeper;
 use crate::transaction::{Failed, Store};
 use crate::trouble::Trouble;
 
@@ -137,6 +138,7 @@ fn begins(entries: &[Entry]) -> bool {
 pub(crate) struct Writer {
     pub(crate) store: Store,
     pub(crate) place: Place,
+    pub(crate) sweeper: Sweeper,
     pub(crate) line: Arc<Line<Job>>,
     pub(crate) instants: Arc<Instants>,
     /// There was nothing to do for a while.
@@ -144,7 +146,7 @@ pub(crate) struct Writer {
     pub(crate) trouble: Arc<Trouble>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
     pub(crate) planted: Planted,
-    /// How many pages the file of what was written last had when room was made.
+    /// How many pages the file of what was written last had when room was last asked for.
     pub(crate) checkpointed: i32,
     /// Something was deleted, and may still be in the file of what was written last.
     pub(crate) erasing: bool,
@@ -176,6 +178,7 @@ impl Writer {
             }
         }
         self.keep_instants();
+        self.sweeper.close();
         self.checkpoint("TRUNCATE");
     }
 
@@ -325,16 +328,21 @@ impl Writer {
         }
     }
 
-    /// Brings what was written into the file itself now and then, after everybody was told.
+    /// Has what was written brought into the file itself now and then, after everybody was told.
     fn make_room(&mut self) {
         let pages = self.store.wal_pages();
         if pages < self.checkpointed {
             // It is written from its beginning again: all that was in it is where it belongs.
             self.checkpointed = 0;
         }
-        if pages - self.checkpointed >= self.most_pages() && !self.erasing {
-            self.checkpointed = pages;
+        if self.erasing {
+            return;
+        }
+        if self.sweeper.has_swept() {
             self.checkpoint("PASSIVE");
+        } else if pages - self.checkpointed >= self.most_pages() {
+            self.checkpointed = pages;
+            self.sweeper.sweep();
         }
     }
 
