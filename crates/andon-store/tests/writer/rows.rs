@@ -113,3 +113,22 @@ async fn a_run_that_goes_on_stays_with_its_owner() {
     assert_eq!(owner(&path, "r"), (name, 1));
     assert_eq!(journal.sessions().state(&key("t")).await, Ok(Some(andon::StateMap::new())));
 }
+
+/// However much is written without a pause, what was written last is brought into the file itself, and its own file begins anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_what_was_written_last_does_not_grow_with_what_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("andon.db");
+    let journal = SqliteJournal::open(&path).unwrap();
+    let mut told = Told::new("r", "s");
+    let begun = told.begun();
+    told.write(&journal, begun).await;
+    let text = "x".repeat(256 << 10);
+    for _ in 0..320 {
+        let lump = told.streamed(&text);
+        told.write(&journal, [lump]).await;
+    }
+    let bytes = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+    assert!(bytes("andon.db") > 32 << 20, "{} bytes of 80 MiB are in the file itself", bytes("andon.db"));
+    assert!(bytes("andon.db-wal") < 48 << 20, "{} bytes stand beside it", bytes("andon.db-wal"));
+}
