@@ -250,15 +250,17 @@ impl Progress {
 
     /// Moves the results into the conversation once every call has one (invariant 3).
     fn close_turn(&mut self) {
+        // From the end: calls are mostly closed in their order, and a turn may have thousands.
+        if self.calls.iter().rev().any(|call| !matches!(call.state, CallState::Closed(_))) {
+            return;
+        }
         let result = |call: &Call| match &call.state {
             CallState::Closed(result) => Some(Part::ToolResult((**result).clone())),
             CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) => None,
         };
-        let results: Option<Vec<Part>> = self.calls.iter().map(result).collect();
-        if let Some(parts) = results {
-            self.messages.push(Arc::new(Message { role: Role::Tool, parts, cut: None }));
-            self.calls.clear();
-        }
+        let parts = self.calls.iter().filter_map(result).collect();
+        self.messages.push(Arc::new(Message { role: Role::Tool, parts, cut: None }));
+        self.calls.clear();
     }
 
     /// The first reason stays, and the force only rises.

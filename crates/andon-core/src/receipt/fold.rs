@@ -51,6 +51,7 @@ pub(super) struct Fold {
     began: Instant,
     latest: Instant,
     requested: Option<Instant>,
+    /// Those that have not finished.
     tool_starts: Vec<Started>,
     model_start: Option<(Arc<str>, Instant)>,
 }
@@ -137,7 +138,8 @@ impl Fold {
 
     fn model_finished(&mut self, call: u32, first_piece_us: Option<u64>, now: Instant) {
         let started = self.model_start.take().map(|(_, started)| started);
-        if let Some(account) = self.receipt.model_calls.iter_mut().find(|account| account.call == call) {
+        // The last one, but for a journal that does not fold.
+        if let Some(account) = self.receipt.model_calls.iter_mut().rev().find(|account| account.call == call) {
             account.first_piece_us = first_piece_us;
             account.took_us = started.and_then(|started| now.since(started));
         }
@@ -154,10 +156,11 @@ impl Fold {
             ToolEnd::Detached => Verdict::Detached,
         };
         let mut account = self.account(call, verdict);
-        let started = self.tool_starts.iter().find(|started| started.call == *call);
+        let started = self.tool_starts.iter().position(|started| started.call == *call);
+        let started = started.map(|place| self.tool_starts.swap_remove(place));
         if let Some(started) = started.filter(|_| end != ToolEnd::NeverStarted) {
             account.took_us = now.since(started.at);
-            account.effect_id.clone_from(&started.effect_id);
+            account.effect_id = started.effect_id;
         }
         self.receipt.leaked.extend(take_remains(&mut account, remains));
         let why = remains.and_then(|remains| remains.unended.as_deref());
