@@ -122,10 +122,20 @@ pub(crate) async fn list(
 
 /// Runs that have not settled and stand somewhere.
 async fn open(core: &Shared, filter: RunFilter, state: RunState, limit: usize) -> Result<Vec<RunView>, Problem> {
-    // The store tells each one's state; how many of them stand there is not known before.
-    let all = core.runtime.list_runs(RunFilter { limit: None, ..filter }).await?;
-    let there = all.into_iter().filter(|run| run.state == state);
-    Ok(there.take(limit).map(RunView::of_info).collect())
+    // The store tells each one's state, and how many of them stand there is not known before: more and more are looked at.
+    let (mut found, mut before, mut some) = (Vec::new(), filter.before.clone(), limit);
+    loop {
+        let which = RunFilter { before, limit: Some(some), ..filter.clone() };
+        let looked_at = core.runtime.list_runs(which).await?;
+        let is_last = looked_at.len() < some;
+        before = looked_at.last().map(|last| last.run.clone());
+        found.extend(looked_at.into_iter().filter(|run| run.state == state).map(RunView::of_info));
+        if is_last || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+        some = some.saturating_mul(2);
+    }
 }
 
 /// One run.

@@ -38,6 +38,12 @@ async fn queued_runs_wait_and_go_one_after_the_other() {
     let (second, third) = (inside.start(with("queue")).await, inside.start(with("queue")).await);
     let (_, list) = inside.get("/v1/runs?state=queued").await;
     assert_eq!(list["runs"].as_array().unwrap().len(), 2);
+    // The one that runs is the oldest: those that wait are passed over, however few are looked at in one go.
+    for limit in [1, 2, 3] {
+        let (_, list) = inside.get(&format!("/v1/runs?state=running&limit={limit}")).await;
+        let ids: Vec<&Value> = list["runs"].as_array().unwrap().iter().map(|run| &run["run_id"]).collect();
+        assert_eq!((ids, &list["next"]), (vec![&json!(first.id())], &Value::Null), "limit {limit}");
+    }
     let (_, open) = inside.get("/v1/runs?settled=false&limit=2").await;
     let ids: Vec<&Value> = open["runs"].as_array().unwrap().iter().map(|run| &run["run_id"]).collect();
     assert_eq!((ids, &open["next"]), (vec![&json!(third.id()), &json!(second.id())], &json!(second.id())));
