@@ -76,7 +76,8 @@ pub(crate) struct Lock {
     owner: Owner,
     /// The database itself, locked as well, should the file beside it be removed. Nothing when it is let go.
     database: Option<File>,
-    held: Held,
+    /// Nothing when it is let go.
+    held: Option<Held>,
 }
 
 /// The databases that this process holds, by device and inode: looking at one by opening it would take the locks of its
@@ -165,7 +166,7 @@ impl Lock {
         }
         let since = Wall::from(SystemTime::now());
         let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None, key: None };
-        let mut lock = Self { file, place: path(database), owner, database: Some(database_file), held };
+        let mut lock = Self { file, place: path(database), owner, database: Some(database_file), held: Some(held) };
         lock.write().map_err(LockError::Io)?;
         Ok(lock)
     }
@@ -230,8 +231,11 @@ impl Drop for Lock {
         // Who reads an empty file knows that nobody is there; a process that was killed leaves the lock free, which says
         // the same.
         let _ = self.file.set_len(0);
-        if let Some(database) = self.database.take() {
-            close(database, self.held.0);
+        if let (Some(database), Some(held)) = (self.database.take(), self.held.take()) {
+            let identity = held.0;
+            // First: once the file is closed, another one may have its number.
+            drop(held);
+            close(database, identity);
         }
     }
 }

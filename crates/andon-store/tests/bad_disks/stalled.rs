@@ -71,14 +71,12 @@ fn journal(folder: &tempfile::TempDir, stall: &Arc<Stall>) -> Arc<SqliteJournal>
 
 /// Checks that nothing passes the gate for a while, and that the reply is not recorded.
 async fn assert_quiet(run: &Run, model: &ScriptedModel, log: &ToolLog, reply: &andon::Reply) {
-    let (passed, calls, tools) = (run.passed(), model.calls(), log.started());
+    let (passed, calls) = (run.passed(), model.calls());
     let recorded = timeout(A_WHILE, reply.recorded()).await;
     assert!(recorded.is_err(), "the disk stalls, and the request is said to be recorded: {recorded:?}");
-    assert_eq!(
-        (run.passed(), model.calls(), log.started()),
-        (passed, calls, tools),
-        "something went on after the pull"
-    );
+    assert_eq!((run.passed(), model.calls()), (passed, calls), "something went on after the pull");
+    // One that had passed the gate may begin a little later, on its own thread.
+    assert!(log.started() as u64 <= passed.tools, "a tool began that had not passed the gate");
     assert!(run.try_outcome().is_none(), "the disk stalls, and the run is said to have settled");
 }
 
