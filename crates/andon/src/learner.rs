@@ -6,8 +6,9 @@
 //! 2. However many calls end, at most [`MOST`] wait to be learnt from, and one thread learns. A call that finds no room is
 //!    not learnt from: the others are a sample that is as good.
 //! 3. Learning takes a tenth of a core at most: after each lesson it rests nine times as long as the lesson took.
-//! 4. What was learnt is kept at most once a second for each model, and at the end. Whoever is about to leave does not wait
-//!    for the rest: a lesson that is lost is learnt again.
+//! 4. What was learnt is kept at most once a second for each model, and at the end. A program that is about to leave learns
+//!    from [a few](LAST) more calls, without a rest, so that one that makes few calls learns from them, too; what is lost is
+//!    learnt again.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -26,6 +27,8 @@ use crate::sync::Mutex;
 
 /// How many calls wait to be learnt from.
 const MOST: usize = 16;
+/// How many of those are learnt from when the program is about to leave.
+const LAST: usize = 4;
 /// How long it rests after a lesson, by how long the lesson took.
 const REST: u32 = 9;
 /// How often what was learnt is kept.
@@ -63,10 +66,10 @@ impl Learner {
         runtime.door.spawn_keeper(learn_all(Running { runtime: Arc::clone(runtime), is_over: false }));
     }
 
-    /// The process is about to end: what is not learnt yet is not learnt.
+    /// The program is about to leave.
     pub(crate) fn finish(&self) {
         let mut state = self.state.lock();
-        state.waiting.clear();
+        state.waiting.truncate(LAST);
         state.in_a_hurry = true;
         drop(state);
         self.hurried.notify_waiters();
