@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
+use crate::live::Learning;
 use crate::metering::Completed;
 use crate::model::Lesson;
 use crate::runtime::RuntimeCore;
@@ -133,8 +134,9 @@ async fn learn_all(mut running: Running) {
     loop {
         while let Some(call) = learner.next().await {
             let begun = Instant::now();
-            let lesson = learn(&runtime, call).await;
-            unkept.extend(lesson.map(|Lesson { about, page }| (about, page)));
+            let learnt = learn(&runtime, call).await;
+            let (lesson, _learning) = learnt.unzip();
+            unkept.extend(lesson.flatten().map(|Lesson { about, page }| (about, page)));
             if learner.rest_from(begun.elapsed()) {
                 keep(&runtime, &mut unkept).await;
             }
@@ -152,10 +154,10 @@ async fn learn_all(mut running: Running) {
 }
 
 /// Learns from one call, on a thread, which may take its time. A meter that panics has learnt nothing.
-async fn learn(runtime: &RuntimeCore, call: Completed) -> Option<Lesson> {
-    let (sender, lesson) = oneshot::channel();
+async fn learn(runtime: &RuntimeCore, call: Completed) -> Option<(Option<Lesson>, Learning)> {
+    let (sender, learnt) = oneshot::channel();
     runtime.door.spawn_thread(move || drop(sender.send(call.learn())));
-    lesson.await.ok().flatten()
+    learnt.await.ok()
 }
 
 /// Keeps what was learnt. What cannot be kept is learnt again.

@@ -80,15 +80,9 @@ impl Metered {
     }
 
     /// Learns from a call that came to its end, when there is time for it.
-    pub(crate) fn learn(
-        self: Box<Self>,
-        runtime: &Arc<RuntimeCore>,
-        message: &Arc<Message>,
-        times: Times,
-        reported: Usage,
-    ) {
-        let message = Arc::clone(message);
-        runtime.learner.add(runtime, Completed { metered: self, message, times, reported });
+    pub(crate) fn learn(self: Box<Self>, live: &Arc<Live>, message: &Arc<Message>, times: Times, reported: Usage) {
+        let (message, learning) = (Arc::clone(message), live.learning());
+        live.runtime.learner.add(&live.runtime, Completed { metered: self, message, times, reported, learning });
     }
 
     /// Gives the meter back what earlier processes have learnt, once for each model.
@@ -123,12 +117,14 @@ pub(crate) struct Completed {
     message: Arc<Message>,
     times: Times,
     reported: Usage,
+    learning: Learning,
 }
 
 impl Completed {
-    pub(crate) fn learn(self) -> Option<Lesson> {
-        let Self { metered, message, times, reported } = self;
-        metered.meter.learn(&metered.sighting(&message.parts, times), reported)
+    /// What there is to learn from it. As long as the guard lives, whoever waits for the last word on the run waits.
+    pub(crate) fn learn(self) -> (Option<Lesson>, Learning) {
+        let Self { metered, message, times, reported, learning } = self;
+        (metered.meter.learn(&metered.sighting(&message.parts, times), reported), learning)
     }
 }
 

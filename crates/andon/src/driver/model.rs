@@ -250,7 +250,7 @@ impl Driver {
         let times = reading.times(self.live.now());
         let used = metered.whole(&message.parts, times, usage);
         metered.anchor(&self.session, self.agent.id.0, usage);
-        metered.learn(&self.live.runtime, message, times, usage);
+        metered.learn(&self.live, message, times, usage);
         used
     }
 
