@@ -258,9 +258,16 @@ fn limit(limit: Option<usize>) -> i64 {
 }
 
 pub(crate) fn sessions(connection: &Connection, which: &SessionFilter) -> Read<Vec<SessionInfo>> {
-    let (sql, values) = sessions_asked_for(which);
-    let mut query = connection.prepare_cached(&sql)?;
-    let mut rows = query.query(params_from_iter(values))?;
+    let mut query = connection.prepare_cached(
+        "SELECT s.tenant, s.app, s.user, s.session, s.created_at,
+                max(s.updated_at, coalesce(max(coalesce(r.settled_at, r.accepted_at)), 0)) AS updated_at,
+                count(r.id),
+                (SELECT title FROM runs WHERE session = s.id ORDER BY started IS NULL, started, id LIMIT 1)
+         FROM sessions AS s LEFT JOIN runs AS r ON r.session = s.id
+         WHERE (?1 IS NULL OR s.tenant = ?1) AND (?2 IS NULL OR s.app = ?2) AND (?3 IS NULL OR s.user = ?3)
+         GROUP BY s.id ORDER BY updated_at DESC, s.tenant, s.app, s.user, s.session LIMIT ?4",
+    )?;
+    let mut rows = query.query(params![which.tenant, which.app, which.user, limit(which.limit)])?;
     let mut sessions = Vec::new();
     while let Some(row) = rows.next()? {
         sessions.push(SessionInfo {
@@ -272,24 +279,6 @@ pub(crate) fn sessions(connection: &Connection, which: &SessionFilter) -> Read<V
         });
     }
     Ok(sessions)
-}
-
-/// The question for sessions, the one that was used last first, and its values.
-fn sessions_asked_for(which: &SessionFilter) -> (String, Vec<&String>) {
-    // Only what is asked for stands in the question, so that an index can answer it.
-    let mut sql =
-        "SELECT tenant, app, user, session, created_at, updated_at, runs, title FROM sessions WHERE TRUE".to_owned();
-    let conditions = [(" AND tenant = ?", &which.tenant), (" AND app = ?", &which.app), (" AND user = ?", &which.user)];
-    let mut values = Vec::new();
-    for (condition, value) in conditions {
-        if let Some(value) = value {
-            sql.push_str(condition);
-            values.push(value);
-        }
-    }
-    sql.push_str(" ORDER BY updated_at DESC, tenant, app, user, session LIMIT ");
-    sql.push_str(&limit(which.limit).to_string());
-    (sql, values)
 }
 
 pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunInfo>> {
@@ -334,8 +323,8 @@ fn runs_asked_for(which: &RunFilter) -> (String, Vec<Bound>) {
     let time = |value: Option<Wall>| value.map(|wall| Bound::Integer(int(wall.0)));
     let conditions = [
         (" AND s.tenant = ?", text(&which.tenant)),
-        (" AND r.app = ?", text(&which.app)),
-        (" AND r.user = ?", text(&which.user)),
+        (" AND s.app = ?", text(&which.app)),
+        (" AND s.user = ?", text(&which.user)),
         (" AND s.session = ?", text(&which.session)),
         (" AND r.accepted_at >= ?", time(which.since)),
         (" AND r.accepted_at < ?", time(which.until)),
@@ -383,67 +372,4 @@ pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<
     }
     let kept = kept_with(connection, key, kind)?;
     Ok(Some(Moved { session: key.clone(), created_at, state, kept, runs }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::schema::MIGRATIONS;
-
-    /// How the database would answer a question.
-    fn plan(connection: &Connection, sql: &str, values: impl IntoIterator<Item = Bound>) -> String {
-        let mut query = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let steps = query.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
-        steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")
-    }
-
-    fn tables() -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        let transaction = connection.transaction().unwrap();
-        MIGRATIONS.iter().for_each(|migrate| migrate(&transaction).unwrap());
-        transaction.commit().unwrap();
-        connection
-    }
-
-    #[test]
-    fn what_lists_show_is_made_up_for_a_file_of_an_older_version() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        let transaction = connection.transaction().unwrap();
-        let (older, newer) = MIGRATIONS.split_at(4);
-        older.iter().for_each(|migrate| migrate(&transaction).unwrap());
-        let rows = "INSERT INTO sessions VALUES (1, 't', 'shop', 'ada', 's', 10, 10), (2, 't', 'shop', 'ada', 'empty', 11, 12);
-             INSERT INTO runs (id, run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title)
-             VALUES (1, 'a', 1, 1, 'me', 2, NULL, 0, 20, NULL, NULL, 'waits'),
-                    (2, 'b', 1, 1, 'me', 9, 1, 1, 30, 40, '{\"kind\":\"lost\"}', 'first');";
-        transaction.execute_batch(rows).unwrap();
-        newer.iter().for_each(|migrate| migrate(&transaction).unwrap());
-        transaction.commit().unwrap();
-        let listed = sessions(&connection, &SessionFilter::default()).unwrap_or_else(|error| panic!("{error:?}"));
-        let seen: Vec<_> = listed.iter().map(|info| (info.updated_at.0, info.runs, info.title.as_deref())).collect();
-        assert_eq!(seen, [(40, 2, Some("first")), (12, 0, None)]);
-        let ada = RunFilter { user: Some("ada".to_owned()), settled: Some(true), ..RunFilter::default() };
-        assert_eq!(runs(&connection, &ada).unwrap_or_else(|error| panic!("{error:?}")).len(), 1);
-    }
-
-    #[test]
-    fn a_list_is_read_in_its_order_and_no_further_than_it_goes() {
-        let connection = tables();
-        let some = || Some("x".to_owned());
-        let users = SessionFilter { tenant: some(), app: some(), user: some(), limit: Some(20) };
-        let all = SessionFilter { limit: Some(20), ..SessionFilter::default() };
-        for (which, index) in [(users, "sessions_of_user_by_use"), (all, "sessions_by_use")] {
-            let (sql, values) = sessions_asked_for(&which);
-            let plan = plan(&connection, &sql, values.into_iter().map(|value| Bound::Text(value.clone())));
-            assert!(plan.contains(&format!("USING INDEX {index}")), "{plan}");
-            assert!(!plan.contains("FOR ORDER BY"), "all of them are sorted: {plan}");
-        }
-        let app = RunFilter { app: some(), limit: Some(20), ..RunFilter::default() };
-        let user = RunFilter { user: some(), limit: Some(20), ..RunFilter::default() };
-        for (which, index) in [(app, "runs_of_app"), (user, "runs_of_user")] {
-            let (sql, values) = runs_asked_for(&which);
-            let plan = plan(&connection, &sql, values);
-            assert!(plan.contains(&format!("USING INDEX {index}")), "{plan}");
-            assert!(!plan.contains("FOR ORDER BY"), "all of them are sorted: {plan}");
-        }
-    }
 }

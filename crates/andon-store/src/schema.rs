@@ -10,13 +10,13 @@ use rusqlite::{Connection, Transaction};
 pub(crate) const APPLICATION_ID: i32 = 0x416e_646e;
 
 /// The version of a file that this program writes.
-pub(crate) const VERSION: i32 = 5;
+pub(crate) const VERSION: i32 = 4;
 
 /// Makes a file of one version one of the next.
 type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// The first makes a version 1 of an empty file, the next a version 2 of that, and so on.
-pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth, fifth];
+pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth];
 
 const TABLES: &str = "
 CREATE TABLE sessions (
@@ -139,47 +139,6 @@ fn fourth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(
         "ALTER TABLE runs ADD COLUMN durable_at INTEGER;
          ALTER TABLE runs ADD COLUMN durable_mono_us INTEGER;",
-    )
-}
-
-/// What lists show and look for, in columns of its own: so a list reads what it shows and no more, however much is on record.
-/// The database keeps them itself, whoever writes a run.
-fn fifth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    transaction.execute_batch(
-        "ALTER TABLE sessions ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;
-         -- That of the run that started first; until one has, of the one that was accepted first.
-         ALTER TABLE sessions ADD COLUMN title TEXT;
-         ALTER TABLE sessions ADD COLUMN has_started INTEGER NOT NULL DEFAULT 0;
-         ALTER TABLE runs ADD COLUMN app TEXT;
-         ALTER TABLE runs ADD COLUMN user TEXT;
-
-         UPDATE runs SET (app, user) = (SELECT app, user FROM sessions WHERE id = runs.session);
-         UPDATE sessions SET
-             runs = (SELECT count(*) FROM runs WHERE session = sessions.id),
-             updated_at = max(updated_at, coalesce((SELECT max(coalesce(settled_at, accepted_at)) FROM runs WHERE session = sessions.id), 0)),
-             title = (SELECT title FROM runs WHERE session = sessions.id ORDER BY started IS NULL, started, id LIMIT 1),
-             has_started = EXISTS (SELECT 1 FROM runs WHERE session = sessions.id AND started IS NOT NULL);
-
-         CREATE INDEX sessions_by_use ON sessions (updated_at DESC, tenant, app, user, session);
-         CREATE INDEX sessions_of_user_by_use ON sessions (tenant, app, user, updated_at DESC, session);
-         CREATE INDEX runs_of_app ON runs (app);
-         CREATE INDEX runs_of_user ON runs (user);
-
-         CREATE TRIGGER run_accepted AFTER INSERT ON runs BEGIN
-             UPDATE sessions SET
-                 runs = runs + 1,
-                 updated_at = max(updated_at, coalesce(NEW.settled_at, NEW.accepted_at)),
-                 title = CASE WHEN title IS NULL OR (NEW.started IS NOT NULL AND NOT has_started) THEN NEW.title ELSE title END,
-                 has_started = has_started OR NEW.started IS NOT NULL
-             WHERE id = NEW.session;
-         END;
-         CREATE TRIGGER run_started AFTER UPDATE OF started ON runs
-         WHEN OLD.started IS NULL AND NEW.started IS NOT NULL BEGIN
-             UPDATE sessions SET title = NEW.title, has_started = 1 WHERE id = NEW.session AND NOT has_started;
-         END;
-         CREATE TRIGGER run_settled AFTER UPDATE OF settled_at ON runs BEGIN
-             UPDATE sessions SET updated_at = max(updated_at, NEW.settled_at) WHERE id = NEW.session;
-         END;",
     )
 }
 

@@ -184,9 +184,8 @@ impl Store {
         let session = self.session(&begins.session, begins.accepted_at)?;
         let started = batch.starts.then(|| self.next_start());
         let mut insert = self.connection.prepare_cached(
-            "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title,
-                               app, user)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT (run) DO NOTHING",
+            "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (run) DO NOTHING",
         )?;
         let ends = batch.ends.as_ref();
         let changed = insert.execute(params![
@@ -201,8 +200,6 @@ impl Store {
             ends.map(|ends| ends.settled_at),
             ends.map(|ends| ends.ending.as_str()),
             begins.title,
-            begins.session.app,
-            begins.session.user,
         ])?;
         if changed == 0 {
             if !known {
