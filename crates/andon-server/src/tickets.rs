@@ -67,7 +67,7 @@ impl Tickets {
         Ok(Secret::new(word))
     }
 
-    /// Who asked for this ticket, if it is good still; it is no longer valid (invariant 1).
+    /// Who asked for this ticket, if it is still valid. It is used up by this (invariant 1).
     pub(crate) fn redeem(&self, word: &str, now: Wall) -> Option<Principal> {
         let Ticket { principal, until } = self.waiting.lock().remove(&Trace::of(word))?;
         (now < until && principal.pass.is_valid(now)).then_some(principal)

@@ -191,7 +191,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Its account; nothing if it does not begin with `run_accepted`.
+    /// Its receipt; `None` if the record does not begin with `run_accepted`.
     pub fn receipt(&self) -> Option<Receipt> {
         Receipt::fold(self.facts(), self.addenda.iter().cloned(), self.settled_at)
     }

@@ -556,7 +556,7 @@ impl RuntimeBuilder {
     }
 
     /// How many bytes of what was said may stay in memory of sessions that nobody is using, so that their next prompt need
-    /// not read it again; 64 MiB unless told otherwise.
+    /// not read it again; 64 MiB by default.
     #[must_use]
     pub fn warm_sessions(mut self, bytes: usize) -> Self {
         self.warm = Some(bytes);

@@ -13,7 +13,7 @@ use lru::LruCache;
 use crate::session::SessionCore;
 use crate::sync::Mutex;
 
-/// How many bytes warm sessions take unless told otherwise.
+/// How many bytes warm sessions may take by default.
 pub(crate) const ROOM: usize = 64 << 20;
 
 pub(crate) struct Warm {

@@ -51,7 +51,7 @@ pub(crate) struct Report {
     pub(crate) life_us: u64,
 }
 
-/// Who says how lives go, and is told whether they were killed.
+/// Decides how each life goes, and is told whether it was killed.
 pub(crate) trait Courses {
     fn next(&mut self) -> Option<Course>;
     fn done(&mut self, course: &Course, killed: bool);

@@ -20,10 +20,10 @@ use crate::sync::Ordering;
 
 /// How many bytes of a tool's work are shown.
 const MAX_SHOWN: usize = 256 << 10;
-/// How often it is tried whether the journal takes what was learnt after a run's end.
-const LEARN_AGAIN: Duration = Duration::from_secs(1);
-
 const NOT_SHOWN: &str = "\n[this call shows more than 256 KiB of its work: the rest is not shown]\n";
+
+/// How often the journal is tried again with what was learnt after a run's end.
+const LEARN_AGAIN: Duration = Duration::from_secs(1);
 
 impl Live {
     pub(crate) fn next_reader(&self) -> u64 {
