@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 
 use super::connection::Connection;
 use super::content;
+use super::http;
 use super::in_progress::Seat;
 use super::session::{Session, lost_words};
 use super::stop::stop_words;
@@ -201,10 +202,11 @@ impl Call {
                 self.open.settled();
                 Err(content::refused(&error))
             }
-            // Nothing says that it is over there: the cleanup sees to that.
-            Err(error @ ServiceError::TransportClosed) => Err(self.lost(asked.connection(), &error).await),
             Err(error) => {
-                self.open.settled();
+                if !may_be_at_work(&error) {
+                    self.open.settled();
+                }
+                // Otherwise nothing says that it is over there: the cleanup sees to that.
                 Err(self.lost(asked.connection(), &error).await)
             }
         }
@@ -273,6 +275,15 @@ impl Answers {
             }
         }
         self.late.come().await
+    }
+}
+
+/// Whether the server may be at work on a request that has failed like this.
+fn may_be_at_work(error: &ServiceError) -> bool {
+    match error {
+        ServiceError::TransportClosed => true,
+        ServiceError::TransportSend(error) => http::may_be_at_work(&*error.error),
+        _ => false,
     }
 }
 

@@ -32,11 +32,16 @@ const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What went wrong, in words that hold no address and no header.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct HttpError(String);
+#[error("{words}")]
+pub(super) struct HttpError {
+    words: String,
+    /// Nobody was reached, so nobody is at work on it.
+    unsent: bool,
+}
 
 impl From<reqwest::Error> for HttpError {
     fn from(error: reqwest::Error) -> Self {
+        let unsent = error.is_connect();
         let error = error.without_url();
         let mut words = error.to_string();
         let mut source = std::error::Error::source(&error);
@@ -44,7 +49,23 @@ impl From<reqwest::Error> for HttpError {
             words = format!("{words}: {cause}");
             source = cause.source();
         }
-        Self(words)
+        Self { words, unsent }
+    }
+}
+
+/// Whether a server may be at work on a request that failed like this: it was sent, and no server has answered it.
+pub(super) fn may_be_at_work(error: &(dyn std::error::Error + 'static)) -> bool {
+    match error.downcast_ref::<StreamableHttpError<HttpError>>() {
+        Some(StreamableHttpError::Client(error)) => !error.unsent,
+        Some(error) => matches!(
+            error,
+            StreamableHttpError::Sse(_)
+                | StreamableHttpError::Io(_)
+                | StreamableHttpError::UnexpectedEndOfStream
+                | StreamableHttpError::TransportChannelClosed
+                | StreamableHttpError::SessionRecoveryTimeout
+        ),
+        None => false,
     }
 }
 
@@ -114,7 +135,7 @@ impl Http {
             let error = match pieces.next().await {
                 None => return Ok(None),
                 Some(Ok(piece)) if size.after(&piece) <= MAX_MESSAGE => return Ok(Some((piece, (pieces, size, wire)))),
-                Some(Ok(_)) => HttpError(too_large()),
+                Some(Ok(_)) => HttpError { words: too_large(), unsent: false },
                 Some(Err(error)) => HttpError::from(error),
             };
             wire.note(error.to_string());
@@ -239,9 +260,14 @@ async fn refused(
         let answer = ServerJsonRpcMessage::error(said, Some(request.id.clone()));
         return Ok(StreamableHttpPostResponse::Json(answer, None));
     }
+    let words = || format!("HTTP {status}: `{}`", quote(&body));
     match error {
         Some(error) if !unauthorized => Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None)),
-        _ => Err(unexpected(format!("HTTP {status}: `{}`", quote(&body)))),
+        // A gateway has lost the server, or has stopped waiting for it.
+        _ if matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT) => {
+            Err(StreamableHttpError::Client(HttpError { words: words(), unsent: false }))
+        }
+        _ => Err(unexpected(words())),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use andon::core::message::ResultStatus;
 use andon::{Cancel, Verdict};
-use andon_tools::mcp::{McpProtocol, McpToolset};
-use serde_json::json;
+use andon_tools::mcp::{McpProtocol, McpServer, McpToolset};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::common::*;
 
@@ -170,4 +172,75 @@ async fn a_call_that_is_lost_with_its_connection_to_a_server_elsewhere_is_named_
     let (outcome, lost) = result(&agent, &run).await;
     assert_eq!((lost.status, outcome.receipt.calls[0].verdict), (ResultStatus::Error, Verdict::Finished));
     assert_eq!(outcome.receipt.leaked, ["slow (c): the MCP server `test` was lost; not seen to end"]);
+}
+
+/// Checks P7: a request that was sent and that no server has answered may be at work. One that reached nobody, or that was
+/// refused, is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_no_server_answered_is_named_and_one_that_was_refused_is_not() {
+    const LOST: &[&str] = &["slow (c): the MCP server `test` was lost; not seen to end"];
+    let cases: [(&str, &[&str]); 5] = [
+        ("", LOST),
+        ("HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 4\r\nconnection: close\r\n\r\nlate", LOST),
+        ("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 400\r\n\r\n{\"json", LOST),
+        ("HTTP/1.1 500 Oops\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops", &[]),
+        ("HTTP/1.1 403 No\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno", &[]),
+    ];
+    for (answer, leaked) in cases {
+        let url = a_server_that_answers_calls_with(answer).await;
+        let toolset = McpServer::http(&url).protocol(McpProtocol::Only2025).named("test").connect().await.unwrap();
+        let (agent, run) = start(tool(&toolset, "slow"), json!({}));
+        let (outcome, lost) = result(&agent, &run).await;
+        assert_eq!(lost.status, ResultStatus::Error, "{answer}");
+        assert_eq!(outcome.receipt.leaked, leaked, "{answer}");
+    }
+}
+
+/// Serves all but calls as it should. A call is answered with these bytes, and its connection is closed.
+async fn a_server_that_answers_calls_with(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve_once(BufStream::new(stream), answer));
+        }
+    });
+    url
+}
+
+async fn serve_once(mut stream: BufStream<TcpStream>, to_calls: &str) -> std::io::Result<()> {
+    let (mut head, mut length) = (String::new(), 0);
+    while stream.read_line(&mut head).await? > 2 {
+        let line = head.lines().last().unwrap_or_default().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let result = match asked["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "test", "version": "1"},
+        }),
+        Some("tools/list") => json!({"tools": [{"name": "slow", "inputSchema": {"type": "object"}}]}),
+        Some("tools/call") => {
+            stream.write_all(to_calls.as_bytes()).await?;
+            return stream.flush().await;
+        }
+        // A notification, or the wait for the server's own messages.
+        _ => {
+            let status = if head.starts_with("GET") { "405 No" } else { "202 Taken" };
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await?;
+            return stream.flush().await;
+        }
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string();
+    let length = answer.len();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
+    stream.write_all(format!("{head}connection: close\r\n\r\n{answer}").as_bytes()).await?;
+    stream.flush().await
 }
