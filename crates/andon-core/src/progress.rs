@@ -13,6 +13,7 @@
 
 mod call;
 mod fold;
+mod turn;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::usage::Used;
 
 pub use call::{Call, CallState};
 pub use fold::FoldError;
+use turn::Turn;
 
 /// A run's state, in the words of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +110,8 @@ pub struct Progress {
     life: Life,
     seq: Seq,
     messages: Vec<Arc<Message>>,
-    calls: Vec<Call>,
+    /// Boxed: a run that waits on its model has none.
+    turn: Option<Box<Turn>>,
     model: Option<OpenModel>,
     /// Why the latest model call stopped writing, if it came to its end and asked for no tool: the run is then done.
     last_stop: Option<ModelStop>,
@@ -129,7 +132,7 @@ impl Progress {
             life: Life::Queued,
             seq: 1,
             messages: Vec::new(),
-            calls: Vec::new(),
+            turn: None,
             model: None,
             last_stop: None,
             failure: None,
@@ -157,8 +160,8 @@ impl Progress {
         if let Some(failure) = &self.failure {
             return Some(Step::Settle(Arc::new(Ending::Failed(failure.clone()))));
         }
-        if !self.calls.is_empty() {
-            return Some(self.next_of_turn(at_once));
+        if let Some(turn) = &self.turn {
+            return Some(next_of_turn(turn, at_once));
         }
         Some(match self.last_stop {
             Some(stop) => Step::Settle(Arc::new(Ending::Completed { stop })),
@@ -166,30 +169,9 @@ impl Progress {
         })
     }
 
-    fn next_of_turn(&self, at_once: usize) -> Step {
-        let running = self.count(|state| matches!(state, CallState::Running(_)));
-        // One tool at least, or the turn would never end.
-        let room = at_once.max(1).saturating_sub(running);
-        let ready = self.calls.iter().filter(|call| call.state == CallState::Ready);
-        let start: Vec<CallId> = ready.take(room).map(|call| call.call.id.clone()).collect();
-        if running > 0 || !start.is_empty() {
-            Step::CallTools { start }
-        } else if self.count(|state| *state == CallState::AwaitingApproval) > 0 {
-            Step::AwaitApproval
-        } else {
-            // A no and its refusal are recorded together. If they were not, no news would ever end the wait.
-            let message = "a call that was denied was not closed; this is a defect in Andon".to_owned();
-            Step::Settle(Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message })))
-        }
-    }
-
     /// Whether nothing is open and the conversation waits for the model's next answer.
     fn a_turn_would_begin(&self) -> bool {
-        self.calls.is_empty() && self.model.is_none() && self.last_stop.is_none() && self.failure.is_none()
-    }
-
-    fn count(&self, which: impl Fn(&CallState) -> bool) -> usize {
-        self.calls.iter().filter(|call| which(&call.state)).count()
+        self.turn.is_none() && self.model.is_none() && self.last_stop.is_none() && self.failure.is_none()
     }
 
     /// Whether the session was the run's own, so that its input is part of the conversation.
@@ -218,12 +200,12 @@ impl Progress {
             Phase::Backoff
         } else if self.model.is_some() {
             Phase::Model
-        } else if self.count(|state| matches!(state, CallState::Running(_) | CallState::Ready)) > 0 {
-            Phase::Tools
-        } else if self.count(|state| *state == CallState::AwaitingApproval) > 0 {
-            Phase::Waiting
         } else {
-            Phase::Between
+            match self.turn.as_ref().map(|turn| turn.count()) {
+                Some(count) if count.running + count.ready > 0 => Phase::Tools,
+                Some(count) if count.awaiting_approval > 0 => Phase::Waiting,
+                Some(_) | None => Phase::Between,
+            }
         }
     }
 
@@ -239,7 +221,12 @@ impl Progress {
 
     /// The calls of the current turn; none if no call is open.
     pub fn calls(&self) -> &[Call] {
-        &self.calls
+        self.turn.as_ref().map_or(&[], |turn| turn.calls())
+    }
+
+    /// A call of the current turn.
+    pub fn call(&self, id: &CallId) -> Option<&Call> {
+        self.turn.as_ref()?.call(id)
     }
 
     /// The model call that is open, if one is.
@@ -300,5 +287,20 @@ impl Progress {
     /// The last answer, as far as it came.
     pub fn last_answer(&self) -> Option<&Arc<Message>> {
         self.messages.iter().rev().find(|message| message.role == Role::Assistant)
+    }
+}
+
+fn next_of_turn(turn: &Turn, at_once: usize) -> Step {
+    let count = turn.count();
+    // One tool at least, or the turn would never end.
+    let start = turn.ready(at_once.max(1).saturating_sub(count.running));
+    if count.running > 0 || !start.is_empty() {
+        Step::CallTools { start }
+    } else if count.awaiting_approval > 0 {
+        Step::AwaitApproval
+    } else {
+        // A no and its refusal are recorded together. If they were not, no news would ever end the wait.
+        let message = "a call that was denied was not closed; this is a defect in Andon".to_owned();
+        Step::Settle(Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message })))
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout_at};
 
 use crate::live::Learning;
 use crate::metering::Completed;
@@ -84,10 +84,8 @@ impl Learner {
             until(&state).filter(|_| !state.in_a_hurry)
         };
         if let Some(until) = until {
-            tokio::select! {
-                () = sleep_until(until) => {}
-                () = hurried => {}
-            }
+            // Whichever comes first.
+            let _ = timeout_at(until, hurried).await;
         }
     }
 

@@ -2,12 +2,13 @@
 
 mod sessions;
 
+use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{BTreeMap, HashSet};
 use std::future::ready;
 use std::sync::Arc;
 
 use andon_core::cancel::CancelRequest;
-use andon_core::event::{Addendum, Entry, Epoch, Event, Learnt, Record, Seq};
+use andon_core::event::{Accepted, Addendum, Entry, Epoch, Event, Learnt, Seq};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 use andon_core::progress::Progress;
@@ -15,7 +16,7 @@ use andon_core::time::{Stamp, Wall};
 use serde_json::Value;
 
 use crate::journal::{Append, Batch, Earlier, Gathering, Journal, JournalError, Requested, Stored};
-use crate::sessions::{Kept, Sessions, StateChange, StateMap};
+use crate::sessions::{Kept, Sessions, StateMap};
 use crate::shelf::Shelf;
 use crate::sync::{HashMap, Mutex};
 use crate::tool::BoxFuture;
@@ -31,7 +32,8 @@ type SharedKey = (Arc<str>, Arc<str>, Option<Arc<str>>);
 
 #[derive(Debug, Default, Clone)]
 struct State {
-    runs: HashMap<RunId, StoredRun>,
+    /// Boxed: a table that grows moves what is in it.
+    runs: HashMap<RunId, Box<StoredRun>>,
     sessions: HashMap<SessionKey, StoredSession>,
     /// What sessions share.
     shared: BTreeMap<SharedKey, StateMap>,
@@ -140,14 +142,13 @@ impl State {
                 let (came_set, began): (HashSet<&RunId>, HashSet<&RunId>) =
                     (came.iter().copied().collect(), started.iter().collect());
                 let waits = came.into_iter().filter(|other| {
-                    let of_session =
-                        |stored: &StoredRun| session_of(&stored.stored) == Some(session) && !stored.settled;
-                    !began.contains(other) && self.runs.get(*other).is_some_and(of_session)
+                    let stored = self.runs.get(*other).filter(|stored| !stored.settled);
+                    !began.contains(other) && stored.is_some_and(|stored| session_of(&stored.stored) == Some(session))
                 });
                 started.iter().filter(|other| came_set.contains(other)).chain(waits).collect()
             }
         };
-        earlier.into_iter().filter_map(|run| self.runs.get_key_value(run)).collect()
+        earlier.into_iter().filter_map(|run| Some((run, &**self.runs.get(run)?))).collect()
     }
 
     fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {
@@ -156,68 +157,79 @@ impl State {
             return Ok(());
         }
         let begins = entries.first().and_then(Entry::fact).is_some_and(|record| record.seq == 1);
-        match (self.runs.contains_key(&run), begins) {
-            (true, true) => return Err(JournalError::RunExists(run)),
-            (false, false) => return Err(JournalError::Storage(format!("run {run} is unknown"))),
-            (true, false) | (false, true) => {}
-        }
-        let known = self.runs.get(&run);
-        if let Some(known) = known {
-            known.check(epoch, takes_over)?;
-        }
-        let seq = known.map_or(0, |run| run.seq);
-        check_order(seq, &entries)?;
-        let starts = entries.iter().filter_map(Entry::fact).find(|record| matches!(record.event, Event::RunStarted));
-        let starts_at = starts.map(|record| record.at.wall);
-        self.put(run.clone(), epoch, entries);
-        let came = starts_at.zip(self.runs.get(&run)).and_then(|(at, run)| Some((at, came_with(&run.stored)?)));
-        if let Some((at, (session, change))) = came {
-            self.change(&session, at, change);
+        let stored = match (self.runs.entry(run), begins) {
+            (MapEntry::Occupied(known), true) => return Err(JournalError::RunExists(known.key().clone())),
+            (MapEntry::Vacant(unknown), false) => {
+                return Err(JournalError::Storage(format!("run {} is unknown", unknown.key())));
+            }
+            (MapEntry::Occupied(known), false) => {
+                let stored = known.into_mut();
+                stored.check(epoch, takes_over)?;
+                check_order(stored.seq, &entries)?;
+                stored
+            }
+            (MapEntry::Vacant(place), true) => {
+                check_order(0, &entries)?;
+                self.order.push(place.key().clone());
+                place.insert(Box::default())
+            }
+        };
+        let touch = stored.put(epoch, entries);
+        let Some(accepted) = stored.accepted().cloned() else { return Ok(()) };
+        self.touch(&accepted, &touch);
+        if let Some((started, state)) = touch.started.zip(accepted.state.as_deref()) {
+            let change = state.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
+            self.change(&accepted.session, started, change);
         }
         Ok(())
     }
 
-    /// Takes what was checked.
-    fn put(&mut self, run: RunId, epoch: Epoch, entries: Vec<Entry>) {
-        if !self.runs.contains_key(&run) {
-            self.order.push(run.clone());
-        }
-        let (mut touched_at, mut starts) = (None, false);
-        let stored = self.runs.entry(run.clone()).or_default();
-        for record in entries.iter().filter_map(Entry::fact) {
-            stored.seq = record.seq;
-            match record.event {
-                Event::RunSettled { .. } => {
-                    stored.settled = true;
-                    touched_at = Some(record.at.wall);
-                }
-                Event::RunAccepted { .. } => touched_at = Some(record.at.wall),
-                Event::RunStarted => starts = true,
-                _ => {}
-            }
-        }
-        stored.stored.epoch = epoch;
-        stored.stored.entries.extend(entries);
-        if touched_at.is_none() && !starts {
+    /// What an append means for the run's session.
+    fn touch(&mut self, accepted: &Accepted, Touch { at, started }: &Touch) {
+        if at.is_none() && started.is_none() {
             return;
         }
-        let Some(key) = session_of(&stored.stored) else { return };
-        if !self.sessions.contains_key(key) {
-            self.sessions.insert(key.clone(), StoredSession::new(touched_at.unwrap_or_default()));
-        }
-        let Some(session) = self.sessions.get_mut(key) else { return };
-        session.updated_at = session.updated_at.max(touched_at.unwrap_or_default());
-        if starts {
-            session.started.push(run);
+        let at = at.unwrap_or_default();
+        let session = match self.sessions.get_mut(&accepted.session) {
+            Some(session) => session,
+            None => self.sessions.entry(accepted.session.clone()).or_insert_with(|| StoredSession::new(at)),
+        };
+        session.updated_at = session.updated_at.max(at);
+        if started.is_some() {
+            session.started.push(accepted.run.clone());
         }
     }
 }
 
-/// What a run brings for its session's state.
-fn came_with(stored: &Stored) -> Option<(SessionKey, StateChange)> {
-    let Event::RunAccepted { accepted } = &stored.facts().next()?.event else { return None };
-    let change = accepted.state.as_deref()?.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
-    Some((accepted.session.clone(), change.collect()))
+/// When a run was accepted or settled, and when it started.
+#[derive(Default)]
+struct Touch {
+    at: Option<Wall>,
+    started: Option<Wall>,
+}
+
+impl StoredRun {
+    /// Takes what was checked.
+    fn put(&mut self, epoch: Epoch, entries: Vec<Entry>) -> Touch {
+        let mut touch = Touch::default();
+        for record in entries.iter().filter_map(Entry::fact) {
+            self.seq = record.seq;
+            let at = Some(record.at.wall);
+            match record.event {
+                Event::RunSettled { .. } => (self.settled, touch.at) = (true, at),
+                Event::RunAccepted { .. } => touch.at = at,
+                Event::RunStarted => touch.started = at,
+                _ => {}
+            }
+        }
+        self.stored.epoch = epoch;
+        self.stored.entries.extend(entries);
+        touch
+    }
+
+    fn accepted(&self) -> Option<&Arc<Accepted>> {
+        accepted(&self.stored)
+    }
 }
 
 impl StoredRun {
@@ -266,13 +278,16 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// The session that a run's journal names in its first entry.
-fn session_of(stored: &Stored) -> Option<&SessionKey> {
-    let first: &Arc<Record> = stored.facts().next()?;
-    match &first.event {
-        Event::RunAccepted { accepted } => Some(&accepted.session),
+/// What a run's journal says in its first entry.
+fn accepted(stored: &Stored) -> Option<&Arc<Accepted>> {
+    match &stored.facts().next()?.event {
+        Event::RunAccepted { accepted } => Some(accepted),
         _ => None,
     }
+}
+
+fn session_of(stored: &Stored) -> Option<&SessionKey> {
+    accepted(stored).map(|accepted| &accepted.session)
 }
 
 impl Journal for MemoryJournal {

@@ -301,7 +301,7 @@ impl Left {
     /// The end of a tool that had not been heard: what it returned is kept.
     fn hear_tool(&mut self, live: &Arc<Live>, ticket: u32, done: ToolDone) -> Result<(), JournalError> {
         let Some((call, closed)) = live.call_of(ticket) else { return Ok(()) };
-        let Some(open) = self.progress.calls().iter().find(|open| open.call.id == call) else { return Ok(()) };
+        let Some(open) = self.progress.call(&call) else { return Ok(()) };
         let CallState::Running(effect) = open.state else { return Ok(()) };
         let ToolDone { end, mut remains } = done;
         let (end, result) = judge(&call, effect, end, &mut remains, &closed, true);

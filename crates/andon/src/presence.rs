@@ -32,7 +32,7 @@ use crate::live::Live;
 use crate::run::Run;
 use crate::runtime::RuntimeCore;
 use crate::sessions::{Kept, Moved, StateChange};
-use crate::sync::{HashMap, Mutex};
+use crate::sync::{AtomicUsize, HashMap, Mutex, Ordering};
 use crate::tool::BoxFuture;
 
 /// The kind of the note that says whether a reader of a run has come. Its name is the run's id.
@@ -56,6 +56,8 @@ impl Readers {
 #[derive(Default)]
 pub(crate) struct Presence {
     runs: Mutex<HashMap<RunId, Entry>>,
+    /// How many runs there are. Most runs are not among them, and need not take the lock to find out.
+    count: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -78,6 +80,7 @@ impl Presence {
         let mut runs = self.runs.lock();
         let entry = runs.entry(run.clone()).or_default();
         entry.readers.send_modify(|readers| *readers = Readers { now: readers.now + 1, had: Some(true) });
+        self.count.store(runs.len(), Ordering::Release);
     }
 
     /// One reader goes because it was sent away, and may come back: if nobody else is there, the run is as one that nobody has
@@ -96,7 +99,10 @@ impl Presence {
 
     /// The run has settled, or is on no record: nobody wants to know any more.
     pub(crate) fn over(&self, run: &RunId) {
-        self.change(run, |entry| entry.origin = None);
+        // One that minds its readers was counted before it began.
+        if self.count.load(Ordering::Acquire) > 0 {
+            self.change(run, |entry| entry.origin = None);
+        }
     }
 
     fn change(&self, run: &RunId, change: impl FnOnce(&mut Entry)) {
@@ -105,6 +111,7 @@ impl Presence {
         change(entry);
         if entry.origin.is_none() && entry.readers.borrow().now == 0 {
             runs.remove(run);
+            self.count.store(runs.len(), Ordering::Release);
         }
     }
 
@@ -114,6 +121,7 @@ impl Presence {
         for run in imported {
             runs.entry(run).or_default().origin = Some(Origin::Imported);
         }
+        self.count.store(runs.len(), Ordering::Release);
     }
 
     /// The readers of a run that this process is about to drive.
@@ -122,7 +130,9 @@ impl Presence {
         let entry = runs.entry(run.clone()).or_default();
         entry.origin = Some(Origin::Here);
         entry.readers.send_modify(change);
-        entry.readers.subscribe()
+        let readers = entry.readers.subscribe();
+        self.count.store(runs.len(), Ordering::Release);
+        readers
     }
 
     /// How a run that waits has lost the readers that it had; nothing if it has not (invariants 2 and 3).

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use andon_core::id::SessionKey;
 use lru::LruCache;
 
 use crate::session::SessionCore;
@@ -22,27 +21,28 @@ pub(crate) struct Warm {
 }
 
 struct State {
-    /// With what each took when it was last used.
-    sessions: LruCache<SessionKey, (Arc<SessionCore>, usize)>,
+    /// By where each is in memory, which is its own as long as it is here; with what it took when it was last used.
+    sessions: LruCache<usize, (Arc<SessionCore>, usize), foldhash::fast::RandomState>,
     bytes: usize,
 }
 
 impl Warm {
     pub(crate) fn new(room: usize) -> Self {
-        Self { room, state: Mutex::new(State { sessions: LruCache::unbounded(), bytes: 0 }) }
+        let sessions = LruCache::unbounded_with_hasher(foldhash::fast::RandomState::default());
+        Self { room, state: Mutex::new(State { sessions, bytes: 0 }) }
     }
 
     /// A run has left this session.
     pub(crate) fn keep(&self, session: &Arc<SessionCore>) {
-        let bytes = session.bytes();
+        let (place, bytes) = (Arc::as_ptr(session).addr(), session.bytes());
         let mut cold = Vec::new();
         let mut state = self.state.lock();
         if bytes <= self.room {
-            let before = state.sessions.put(session.key.clone(), (Arc::clone(session), bytes));
+            let before = state.sessions.put(place, (Arc::clone(session), bytes));
             state.bytes += bytes;
             state.forget(before);
         } else {
-            let before = state.sessions.pop(&session.key);
+            let before = state.sessions.pop(&place);
             state.forget(before);
         }
         while state.bytes > self.room {

@@ -13,6 +13,7 @@ use crate::message::{Message, Part, Role};
 use crate::outcome::{Ending, Failure, FailureKind};
 use crate::usage::Used;
 
+use super::turn::{NO_SUCH_CALL, Turn};
 use super::{Call, CallState, Life, OpenModel, Progress};
 
 /// Why an event cannot follow what was.
@@ -69,8 +70,8 @@ impl Progress {
     /// What tools show of their work is no part of the conversation: it only has to be in its place.
     fn check_output(&self, lump: &Lump) -> Result<(), FoldError> {
         let is_output = |mark: &Mark| matches!(mark.what, What::Begins(Kind::ToolOutput(_)));
-        let is_running = |call: &Call| matches!(call.state, CallState::Running(_));
-        if lump.span.marks.iter().all(is_output) && self.calls.iter().any(is_running) {
+        let runs = self.turn.as_ref().is_some_and(|turn| turn.count().running > 0);
+        if runs && lump.span.marks.iter().all(is_output) {
             return Ok(());
         }
         let why = "text streams only while the model is called or a tool runs";
@@ -192,7 +193,7 @@ impl Progress {
         model.answered = true;
         self.turns += 1;
         self.messages.push(Arc::clone(message));
-        self.calls = message.calls().map(Call::new).collect();
+        self.turn = message.calls().next().map(|_| Box::new(Turn::new(message)));
         Ok(())
     }
 
@@ -240,27 +241,21 @@ impl Progress {
     }
 
     fn turn_call(&mut self, id: &CallId, change: impl FnOnce(&mut Call) -> Result<(), Misfit>) -> Result<(), Misfit> {
-        let Some(call) = self.calls.iter_mut().find(|call| call.call.id == *id) else {
-            return Err("the model did not ask for this call in this turn");
-        };
-        change(call)?;
-        self.close_turn();
+        self.turn.as_mut().ok_or(NO_SUCH_CALL)?.change(id, change)?;
+        if let Some(turn) = self.turn.take_if(|turn| turn.is_over()) {
+            self.close_turn(&turn);
+        }
         Ok(())
     }
 
-    /// Moves the results into the conversation once every call has one (invariant 3).
-    fn close_turn(&mut self) {
-        // From the end: calls are mostly closed in their order, and a turn may have thousands.
-        if self.calls.iter().rev().any(|call| !matches!(call.state, CallState::Closed(_))) {
-            return;
-        }
+    /// Moves the results into the conversation, now that every call has one (invariant 3).
+    fn close_turn(&mut self, turn: &Turn) {
         let result = |call: &Call| match &call.state {
             CallState::Closed(result) => Some(Part::ToolResult((**result).clone())),
             CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) => None,
         };
-        let parts = self.calls.iter().filter_map(result).collect();
+        let parts = turn.calls().iter().filter_map(result).collect();
         self.messages.push(Arc::new(Message { role: Role::Tool, parts, cut: None }));
-        self.calls.clear();
     }
 
     /// The first reason stays, and the force only rises.
@@ -281,7 +276,7 @@ impl Progress {
     }
 
     fn something_is_open(&self) -> bool {
-        self.model.is_some() || !self.calls.is_empty() || self.hook.is_some() || self.in_backoff
+        self.model.is_some() || self.turn.is_some() || self.hook.is_some() || self.in_backoff
     }
 }
 

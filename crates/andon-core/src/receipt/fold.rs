@@ -168,7 +168,7 @@ impl Fold {
     }
 
     fn account(&self, call: &CallId, verdict: Verdict) -> CallAccount {
-        let open = self.progress.calls().iter().find(|open| open.call.id == *call);
+        let open = self.progress.call(call);
         CallAccount::new(call.clone(), open.map_or("?", |open| open.call.name.as_str()), verdict)
     }
 

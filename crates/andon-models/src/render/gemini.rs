@@ -87,18 +87,17 @@ fn is_third(model: &str) -> bool {
 }
 
 fn contents(ask: &Ask<'_>) -> Vec<Value> {
-    let prompt = prepare(ask.prompt, Thoughts::Bound(NAME));
     let third = is_third(ask.model);
     let mut contents = Vec::new();
     // A response carries its function's name: there need not be an id.
     let mut names: HashMap<String, String> = HashMap::new();
-    for message in &prompt {
+    for message in prepare(ask.prompt, Thoughts::Bound(NAME)) {
         names.extend(message.calls().map(|call| (call.id.to_string(), gemini_name(&call.name))));
         let role = match message.role {
             Role::User | Role::Tool => "user",
             Role::Assistant => "model",
         };
-        let mut parts = parts(message, &names, third);
+        let mut parts = parts(&message, &names, third);
         if third {
             seal_first_call(&mut parts);
         }

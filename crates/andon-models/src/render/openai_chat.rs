@@ -2,6 +2,8 @@
 //!
 //! There is no place for a thought in it, and a tool's result is a text. What some servers want beside is in `Server`.
 
+use std::borrow::Cow;
+
 use andon::core::id::CallId;
 use andon::core::message::{Message, Part, Role, ToolCall};
 use serde_json::{Map, Value, json};
@@ -179,8 +181,8 @@ fn thoughts(message: &Message) -> String {
 /// The words of a message as one text.
 pub(super) fn words(message: &Message, between: &str) -> String {
     let words = message.parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.clone()),
-        Part::Image(image) => Some(in_words(image)),
+        Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
+        Part::Image(image) => Some(Cow::Owned(in_words(image))),
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     });
     words.collect::<Vec<_>>().join(between)

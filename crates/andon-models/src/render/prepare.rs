@@ -8,6 +8,8 @@
 //!
 //! The rest is the prompt's own promise: whatever is taken from an answer here, its last part stays.
 
+use std::borrow::Cow;
+
 use andon::core::message::{Content, Message, Part, Role, ToolResult};
 use serde_json::{Map, Value, json};
 
@@ -25,12 +27,17 @@ pub(super) enum Thoughts {
 }
 
 /// Makes the prompt ready for translation. See the module's promises.
-pub(super) fn prepare(prompt: &[Message], thoughts: Thoughts) -> Vec<Message> {
-    let prepared = prompt.iter().map(|message| match message.role {
-        Role::Assistant => Message { parts: answer(&message.parts, thoughts), ..message.clone() },
-        Role::User | Role::Tool => message.clone(),
-    });
-    prepared.collect()
+pub(super) fn prepare(prompt: &[Message], thoughts: Thoughts) -> impl Iterator<Item = Cow<'_, Message>> {
+    prompt.iter().map(move |message| match message.role {
+        Role::Assistant if !is_text(message) => {
+            Cow::Owned(Message { parts: answer(&message.parts, thoughts), role: message.role, cut: message.cut })
+        }
+        Role::Assistant | Role::User | Role::Tool => Cow::Borrowed(message),
+    })
+}
+
+fn is_text(message: &Message) -> bool {
+    message.parts.iter().all(|part| matches!(part, Part::Text { .. }))
 }
 
 fn answer(parts: &[Part], thoughts: Thoughts) -> Vec<Part> {
@@ -113,8 +120,8 @@ pub(super) fn push_turn(turns: &mut Vec<Value>, role: &str, field: &str, blocks:
 /// What a tool returned, as one text for providers that take no more.
 pub(super) fn contents_in_words(result: &ToolResult) -> String {
     let words = result.content.iter().map(|content| match content {
-        Content::Text { text } => text.clone(),
-        Content::Image(image) => super::image::in_words(image),
+        Content::Text { text } => Cow::Borrowed(text.as_str()),
+        Content::Image(image) => Cow::Owned(super::image::in_words(image)),
     });
     words.collect::<Vec<_>>().join("\n")
 }

@@ -439,8 +439,7 @@ impl Driver {
     }
 
     fn hear_call_pulled(&mut self, call: CallId, request: Arc<andon_core::cancel::CancelRequest>) {
-        let open = self.progress().calls().iter().find(|open| open.call.id == call);
-        let state = open.map(|open| open.state.clone());
+        let state = self.progress().call(&call).map(|open| open.state.clone());
         self.stage(Event::CallCancelRequested { call: call.clone(), request });
         match state {
             Some(CallState::AwaitingApproval) => {
@@ -468,8 +467,7 @@ impl Driver {
     }
 
     fn awaits_approval(&self, call: &CallId) -> bool {
-        let mut calls = self.progress().calls().iter();
-        calls.any(|open| open.call.id == *call && open.state == CallState::AwaitingApproval)
+        self.progress().call(call).is_some_and(|open| open.state == CallState::AwaitingApproval)
     }
 
     /// Pulls the run's own cord, and hears it at once.

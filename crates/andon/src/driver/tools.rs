@@ -113,12 +113,11 @@ impl Driver {
     }
 
     fn is_ready(&self, id: &CallId) -> bool {
-        self.progress().calls().iter().any(|open| open.call.id == *id && open.state == CallState::Ready)
+        self.progress().call(id).is_some_and(|open| open.state == CallState::Ready)
     }
 
     fn open_call(&self, id: &CallId) -> Option<ToolCall> {
-        let open = self.progress().calls().iter().find(|open| open.call.id == *id);
-        open.map(|open| open.call.clone())
+        self.progress().call(id).map(|open| open.call.clone())
     }
 
     fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {

@@ -26,7 +26,7 @@ impl Live {
     pub(crate) fn open_calls(&self, asked: Vec<(CallId, Digest)>, ready: Vec<CallId>) {
         let mut inner = self.inner.lock();
         inner.approvals = asked;
-        inner.ready = ready;
+        inner.ready = ready.into();
     }
 
     /// A person's yes to exactly these arguments, or to those that the call has. Refused once the run was told to stop.
@@ -86,7 +86,7 @@ impl Live {
     /// A call was refused: it can no longer be approved, nor cancelled alone.
     pub(crate) fn forget_call(&self, call: &CallId) {
         let mut inner = self.inner.lock();
-        inner.ready.retain(|ready| ready != call);
+        inner.is_not_ready(call);
         inner.approvals.retain(|(asked, _)| asked != call);
     }
 
@@ -110,12 +110,20 @@ impl Inner {
         self.approvals.iter().position(|(open, _)| open == call).ok_or(DecideError::NotWaiting)
     }
 
+    /// A call has started, or never will.
+    pub(super) fn is_not_ready(&mut self, call: &CallId) {
+        // Calls start in their order, so it is mostly the first.
+        if let Some(place) = self.ready.iter().position(|ready| ready == call) {
+            self.ready.remove(place);
+        }
+    }
+
     /// Closes the question at this place with an answer.
     fn resolve(&mut self, place: usize, approval: impl FnOnce(Digest) -> Approval) -> WakeList {
         let (call, arguments) = self.approvals.swap_remove(place);
         let approval = approval(arguments);
         if matches!(approval, Approval::Approved { .. }) {
-            self.ready.push(call.clone());
+            self.ready.push_back(call.clone());
         }
         self.post(News::Decided(call, approval))
     }

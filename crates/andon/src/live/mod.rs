@@ -23,6 +23,7 @@ mod tell;
 mod tickets;
 mod write;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -83,7 +84,7 @@ struct Inner {
     /// Calls that wait for a person, and what a yes is bound to.
     approvals: Vec<(CallId, Digest)>,
     /// Calls that may start and have not.
-    ready: Vec<CallId>,
+    ready: VecDeque<CallId>,
     passed: Passed,
     /// Another process has called its model, so that nobody knows what passed there.
     taken_over: bool,
@@ -168,7 +169,7 @@ impl Live {
             next_ticket: 0,
             watchers: Vec::new(),
             approvals: Vec::new(),
-            ready: Vec::new(),
+            ready: VecDeque::new(),
             passed: Passed::default(),
             taken_over: false,
             outcome: None,

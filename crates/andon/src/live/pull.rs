@@ -54,7 +54,7 @@ impl Live {
                 return (ReplyKind::NotRunning, 0);
             }
             inner.approvals.retain(|(open, _)| open != call);
-            inner.ready.retain(|open| open != call);
+            inner.is_not_ready(call);
             inner.requests += 1;
             let number = inner.requests;
             let wake = inner.post(News::CallPulled(call.clone(), request));

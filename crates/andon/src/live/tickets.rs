@@ -91,7 +91,9 @@ impl Live {
         let mut inner = self.inner.lock();
         inner.next_ticket += 1;
         let number = inner.next_ticket;
-        inner.ready.retain(|ready| Some(ready) != call.as_ref());
+        if let Some(call) = &call {
+            inner.is_not_ready(call);
+        }
         inner.tickets.push(Ticket {
             number,
             call,

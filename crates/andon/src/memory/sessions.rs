@@ -87,7 +87,7 @@ impl State {
 
     fn delete(&mut self, session: &SessionKey) -> Result<bool, JournalError> {
         let runs = self.runs_of(session);
-        let unsettled = |run: &&RunId| self.runs.get(*run).is_some_and(|run: &StoredRun| !run.settled);
+        let unsettled = |run: &&RunId| self.runs.get(*run).is_some_and(|run| !run.settled);
         if let Some(run) = runs.iter().find(unsettled) {
             return Err(JournalError::SessionBusy { session: session.clone(), run: run.clone() });
         }
@@ -118,13 +118,17 @@ impl State {
             let Some(table) = self.table(&moved.session, Scope::of(&key), moved.created_at) else { continue };
             table.entry(key).or_insert(value);
         }
-        for (run, stored) in moved.runs {
-            self.put(run.clone(), stored.epoch, stored.entries);
-            if let Some(here) = self.runs.get_mut(&run) {
-                here.stored.addenda = stored.addenda;
-                here.stored.requests = stored.requests;
-                here.stored.settled_at = stored.settled_at.filter(|_| here.settled);
+        for (run, moved) in moved.runs {
+            let mut here = Box::<StoredRun>::default();
+            let touch = here.put(moved.epoch, moved.entries);
+            here.stored.addenda = moved.addenda;
+            here.stored.requests = moved.requests;
+            here.stored.settled_at = moved.settled_at.filter(|_| here.settled);
+            if let Some(accepted) = here.accepted() {
+                self.touch(accepted, &touch);
             }
+            self.order.push(run.clone());
+            self.runs.insert(run, here);
         }
         Ok(())
     }
