@@ -11,6 +11,7 @@ pub mod closing;
 pub mod digest;
 pub mod disconnect;
 pub mod event;
+pub mod history;
 pub mod id;
 pub mod limits;
 pub mod message;

@@ -22,7 +22,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use andon::core::answer::Piece;
-use andon::core::message::{Message, Role};
+use andon::core::message::Role;
 use andon::core::outcome::ModelStop;
 use andon::core::usage::Usage;
 use andon::{Agent, Answer, FnTool, Model, ModelError, Request, Runtime, ToolError};
@@ -48,7 +48,7 @@ impl Model for Obedient {
     }
 }
 
-fn plan(history: &[std::sync::Arc<Message>]) -> (VecDeque<Said>, Duration) {
+fn plan(history: &andon::History) -> (VecDeque<Said>, Duration) {
     if let Some(last) = history.last().filter(|last| last.role == Role::Tool) {
         let results: Vec<String> = last.results().map(|result| result.to_text()).collect();
         return (say([format!("tool said: {}", results.join(" and "))]), Duration::ZERO);

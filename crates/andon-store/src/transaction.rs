@@ -484,7 +484,7 @@ impl Store {
         let unsettled: Option<String> = self.connection.query_row(unsettled, [id], |row| row.get(0)).optional()?;
         if let Some(run) = unsettled {
             let run = RunId::new(run).map_err(|error| JournalError::Unreadable(error.to_string()))?;
-            return Err(JournalError::SessionBusy { session: key.clone(), run }.into());
+            return Err(JournalError::SessionBusy { session: Box::new(key.clone()), run }.into());
         }
         for table in ["events", "lumps", "addenda", "cancel_requests"] {
             let sql = format!("DELETE FROM {table} WHERE run IN (SELECT id FROM runs WHERE session = ?1)");
@@ -514,7 +514,7 @@ impl Store {
     fn try_put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), Failed> {
         let key = &moved.session;
         if self.known_session(key)?.is_some() {
-            return Err(JournalError::SessionExists(key.clone()).into());
+            return Err(JournalError::SessionExists(Box::new(key.clone())).into());
         }
         let id = self.session(key, int(moved.created_at.0))?;
         self.insert_kept(id, &moved.kept)?;

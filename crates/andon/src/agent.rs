@@ -161,7 +161,7 @@ impl Agent {
     /// What was said in this conversation, by all runs that have settled.
     pub async fn history(&self) -> Result<Vec<Arc<Message>>, JournalError> {
         match self.session.history() {
-            Some(history) => Ok(history),
+            Some(history) => Ok(history.to_vec()),
             None => self.core.runtime.core.journal.history(&self.session.key).await,
         }
     }

@@ -207,7 +207,7 @@ impl Stored {
     }
 }
 
-/// Why the journal did not take or give something.
+/// Why the journal did not take or give something. Small: every run has room for one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// Another process owns the run now.
@@ -229,18 +229,18 @@ pub enum JournalError {
     RunExists(RunId),
     /// A session of this key is there.
     #[error("there is a session {0} already: delete it first")]
-    SessionExists(SessionKey),
+    SessionExists(Box<SessionKey>),
     /// A run of the session has not settled.
     #[error("session {session} cannot be deleted while run {run} has not settled: cancel it first")]
     SessionBusy {
         /// The session.
-        session: SessionKey,
+        session: Box<SessionKey>,
         /// The run.
         run: RunId,
     },
     /// The session is being deleted.
     #[error("session {0} is being deleted already")]
-    SessionClosing(SessionKey),
+    SessionClosing(Box<SessionKey>),
     /// The journal's writer is gone.
     #[error("the journal is closed")]
     Closed,

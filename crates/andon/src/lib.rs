@@ -71,6 +71,7 @@ pub use andon_core::cancel::{Force, Reason, ReplyKind};
 pub use andon_core::digest::Digest;
 pub use andon_core::disconnect::OnDisconnect;
 pub use andon_core::event::{Effect, Event, Record, Remains};
+pub use andon_core::history::History;
 pub use andon_core::id::{CallId, IdError, RunId, SessionId, SessionKey};
 pub use andon_core::limits::Limits;
 pub use andon_core::message::{Content, Message, Part, Role, Signature, ToolCall, ToolResult};

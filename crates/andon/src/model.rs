@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use andon_core::answer::Piece;
+use andon_core::history::History;
 use andon_core::id::RunId;
 use andon_core::message::{Message, Part};
 use andon_core::outcome::FailureKind;
@@ -169,7 +170,7 @@ pub struct Request {
     /// The agent's instructions.
     pub instructions: Option<Arc<str>>,
     /// The conversation as it is stored, cut answers included. Most adapters want [`Request::prompt`].
-    pub history: Vec<Arc<Message>>,
+    pub history: History,
     /// The tools that the model may ask for.
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// The call before this one in the same conversation, if its figures are known: what a meter measures from.

@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use andon_core::history::History;
 use andon_core::id::RunId;
-use andon_core::message::Message;
 use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
@@ -51,12 +51,12 @@ impl Rendering {
 
 impl Agent {
     /// What its model would be sent with this history, if a run asked now. Nothing is sent.
-    pub fn rendering(&self, run: &RunId, history: Vec<Arc<Message>>) -> Rendering {
+    pub fn rendering(&self, run: &RunId, history: impl Into<History>) -> Rendering {
         let request = Request {
             run: run.clone(),
             number: 1,
             instructions: self.core.instructions.clone(),
-            history,
+            history: history.into(),
             tools: Arc::clone(&self.core.specs),
             anchor: None,
         };
@@ -66,6 +66,8 @@ impl Agent {
 
 #[cfg(test)]
 mod tests {
+    use andon_core::message::Message;
+
     use super::*;
     use crate::practice::Practice;
 

@@ -228,7 +228,7 @@ impl Runtime {
     pub async fn history(&self, session: &SessionKey) -> Result<Vec<Arc<Message>>, JournalError> {
         let session = self.core.session(session);
         match session.history() {
-            Some(history) => Ok(history),
+            Some(history) => Ok(history.to_vec()),
             None => self.core.journal.history(&session.key).await,
         }
     }
@@ -309,7 +309,7 @@ impl Runtime {
     /// wait for it, are cancelled and settled first.
     pub async fn delete_session(&self, session: &SessionKey, cancel: Cancel) -> Result<bool, JournalError> {
         let closed = self.core.session(session).close();
-        let (_closed, inside) = closed.ok_or_else(|| JournalError::SessionClosing(session.clone()))?;
+        let (_closed, inside) = closed.ok_or_else(|| JournalError::SessionClosing(Box::new(session.clone())))?;
         for live in &inside {
             live.pull(cancel.clone().at(live.now()));
         }

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use andon_core::cancel::Reason;
+use andon_core::history::History;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 
@@ -42,7 +43,7 @@ pub(crate) struct SessionCore {
 #[derive(Default)]
 struct State {
     /// What was said; nothing until it was read from the journal.
-    history: Option<Vec<Arc<Message>>>,
+    history: Option<History>,
     /// About how many bytes that takes.
     bytes: usize,
     /// How often what was read has become wrong.
@@ -141,7 +142,7 @@ impl SessionCore {
     }
 
     /// What was said before, if it was read already.
-    pub(crate) fn history(&self) -> Option<Vec<Arc<Message>>> {
+    pub(crate) fn history(&self) -> Option<History> {
         self.state.lock().history.clone()
     }
 
@@ -160,14 +161,14 @@ impl SessionCore {
     }
 
     /// What was said before, as the journal tells it; nothing if that has become wrong while it was read.
-    pub(crate) fn set_history(&self, history: Vec<Arc<Message>>, forgotten: u64) -> Option<Vec<Arc<Message>>> {
+    pub(crate) fn set_history(&self, history: Vec<Arc<Message>>, forgotten: u64) -> Option<History> {
         let mut state = self.state.lock();
         if state.forgotten != forgotten {
             return None;
         }
         if state.history.is_none() {
             state.bytes = weight(&history);
-            state.history = Some(history);
+            state.history = Some(history.into());
         }
         state.history.clone()
     }

@@ -374,7 +374,7 @@ async fn the_next_prompt_waits_for_a_run_that_cannot_be_recorded_and_is_told_wha
     assert_eq!(next.text(), "Paid once.");
     assert_eq!(log.started(), 1);
     let asked = model.requests().pop().unwrap();
-    assert_eq!(result_of(&asked.history, "p").status, ResultStatus::Ok, "the model is told of the payment");
+    assert_eq!(result_of(&asked.history.to_vec(), "p").status, ResultStatus::Ok, "the model is told of the payment");
     assert_failed_later(&agent, &run).await;
 }
 

@@ -29,7 +29,7 @@ fn request(prompt: &str) -> Request {
         run: RunId::new("r").unwrap(),
         number: 1,
         instructions: None,
-        history: vec![Arc::new(Message::user(prompt))],
+        history: vec![Arc::new(Message::user(prompt))].into(),
         tools: [spec("slow_count"), spec("dice")].into(),
         anchor: None,
     }

@@ -34,7 +34,7 @@ fn request() -> Request {
         run: RunId::new("run-1").unwrap(),
         number: 1,
         instructions: Some("Be brief.".into()),
-        history: vec![Arc::new(Message::user("Count."))],
+        history: vec![Arc::new(Message::user("Count."))].into(),
         tools: Arc::new([]),
         anchor: None,
     }

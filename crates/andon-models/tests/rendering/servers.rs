@@ -37,7 +37,7 @@ async fn sent(name: &str, history: Vec<Arc<Message>>, tools: &[&str], set: impl 
         run: RunId::new("run-1").unwrap(),
         number: 1,
         instructions: None,
-        history,
+        history: history.into(),
         tools: tools.collect(),
         anchor: None,
     };

@@ -34,7 +34,7 @@ pub(crate) fn request() -> Request {
         run: RunId::new("run-1").unwrap(),
         number: 1,
         instructions: Some("Be brief.".into()),
-        history: vec![Arc::new(Message::user("Hello"))],
+        history: vec![Arc::new(Message::user("Hello"))].into(),
         tools: Arc::from([]),
         anchor: None,
     }

@@ -27,7 +27,8 @@ fn asked() -> Request {
             message(Role::Tool, vec![result], None),
             message(Role::Assistant, vec![Part::text("It rai")], Some(Cut::Cancelled(Reason::Requested))),
             Arc::new(Message::user("Go on.")),
-        ],
+        ]
+        .into(),
         tools: Arc::from([Arc::new(ToolSpec::new("weather", "Looks out of the window.", schema))]),
         ..request()
     }

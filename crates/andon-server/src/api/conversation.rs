@@ -302,7 +302,7 @@ fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<Open>) {
 /// A request of an app that is not served any more: nobody knows what it was told.
 fn bare(run: &Run, history: Vec<Arc<Message>>) -> Request {
     let tools = Arc::from([]);
-    Request { run: run.id().clone(), number: 1, instructions: None, history, tools, anchor: None }
+    Request { run: run.id().clone(), number: 1, instructions: None, history: history.into(), tools, anchor: None }
 }
 
 fn last_model(run: &Run) -> Option<String> {

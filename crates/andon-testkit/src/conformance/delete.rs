@@ -34,7 +34,7 @@ pub(super) async fn a_session_is_not_deleted_while_a_run_of_it_has_not_settled(s
     open.write(&subject, [accepted]).await;
     let before = subject.journal().sessions().take_copy(told.key()).await.unwrap().unwrap();
     let refused = subject.journal().sessions().delete(told.key()).await;
-    let in_the_way = JournalError::SessionBusy { session: told.key().clone(), run: open.run().clone() };
+    let in_the_way = JournalError::SessionBusy { session: Box::new(told.key().clone()), run: open.run().clone() };
     assert_eq!(refused, Err(in_the_way), "it says which run is in the way");
     let after = subject.journal().sessions().take_copy(told.key()).await.unwrap().unwrap();
     assert_eq!(before.state, after.state);

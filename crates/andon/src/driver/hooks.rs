@@ -66,7 +66,7 @@ impl Driver {
     /// Waits for a hook; when it was told to stop and does not yield to be dropped, only for a moment.
     async fn wait_for_hook(&mut self, ticket: u32) -> Result<Option<AsideEnd<Decision>>, JournalError> {
         loop {
-            if let Some((_, end)) = self.hook_end.take().filter(|(number, _)| *number == ticket) {
+            if let Some((_, end)) = self.hook_end.take().map(|end| *end).filter(|(number, _)| *number == ticket) {
                 return Ok(Some(end));
             }
             // What was heard is on record before the wait goes on.

@@ -18,6 +18,7 @@
 //! 2. The model's stream is dropped before the driver waits for the disk.
 //! 3. State changes happen in synchronous stretches between waits.
 
+mod call_ids;
 mod hooks;
 mod model;
 mod reading;
@@ -35,9 +36,9 @@ use std::time::Duration;
 use andon_core::cancel::Reason;
 use andon_core::closing::{refuse, refuse_with};
 use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
+use andon_core::history::History;
 use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
-use andon_core::message::Message;
 use andon_core::progress::{Call, CallState, Progress, State, Step};
 
 use crate::agent::AgentCore;
@@ -51,6 +52,7 @@ use crate::orphan::{self, Gone, Orphan};
 use crate::runtime::RuntimeCore;
 use crate::session::{Seat, SessionCore};
 use crate::tool::BoxFuture;
+use call_ids::CallIds;
 pub(crate) use settle::REAP;
 use tools::Running;
 pub(crate) use tools::{box_remains, judge};
@@ -161,14 +163,18 @@ struct Driver {
     watch: Watch,
     /// How far the run has come; nothing before it was accepted.
     progress: Option<Box<Progress>>,
-    /// What was said before this run.
-    history: Vec<Arc<Message>>,
+    /// What was said before this run, and what it has said itself up to its last question to the model.
+    history: History,
+    /// How many messages of that are the run's own.
+    own_in_history: usize,
+    /// The ids that calls have, once there is a call.
+    call_ids: Option<Box<CallIds>>,
     /// Events that are folded and not yet journaled.
     staged: Vec<Event>,
     seated: bool,
     running: Vec<Running>,
     /// The end of the hook that the driver waits for.
-    hook_end: Option<(u32, AsideEnd<Decision>)>,
+    hook_end: Option<Box<(u32, AsideEnd<Decision>)>>,
     /// Results whose after-hooks are still to be called.
     finished: Vec<Arc<andon_core::message::ToolResult>>,
     ran_before_run: bool,
@@ -198,7 +204,9 @@ impl Driver {
             limits,
             watch,
             progress: progress.map(Box::new),
-            history: Vec::new(),
+            history: History::new(),
+            own_in_history: 0,
+            call_ids: None,
             staged: Vec::new(),
             seated: seat == Seat::Taken,
             running: Vec::new(),
@@ -274,7 +282,7 @@ impl Driver {
     }
 
     /// Reads what was said before from the journal. A pull does not wait for it.
-    async fn read_history(&mut self) -> Result<Vec<Arc<Message>>, JournalError> {
+    async fn read_history(&mut self) -> Result<History, JournalError> {
         let read =
             |driver: &Self| (driver.session.forgotten(), driver.live.runtime.journal.history(&driver.session.key));
         let (mut forgotten, mut reading) = read(self);
@@ -288,7 +296,7 @@ impl Driver {
             }
             self.commit().await?;
             if self.is_stopping() {
-                return Ok(Vec::new());
+                return Ok(History::new());
             }
         }
     }
@@ -311,6 +319,9 @@ impl Driver {
             {
                 panic!("the driver staged {event:?}: {error}");
             }
+        }
+        if let (Event::Message { message }, Some(ids)) = (&event, &mut self.call_ids) {
+            ids.take(message);
         }
         self.staged.push(event);
     }
@@ -432,7 +443,7 @@ impl Driver {
             News::CallPulled(call, request) => self.hear_call_pulled(call, request),
             News::Decided(call, approval) => self.hear_decided(call, approval),
             News::ToolEnded(ticket, done) => self.hear_tool_ended(ticket, *done),
-            News::HookEnded(ticket, end) => self.hook_end = Some((ticket, end)),
+            News::HookEnded(ticket, end) => self.hook_end = Some(Box::new((ticket, end))),
             News::Seated => self.seated = true,
             News::JournalFailed(error) => self.journal_failed = Some(error),
         }

@@ -7,13 +7,14 @@ use andon_core::answer::{AnswerEnd, assemble};
 use andon_core::closing::{Why, close_model, refuse, refuse_with};
 use andon_core::event::{Event, HookPoint, ModelEnd, Refusal};
 use andon_core::id::CallId;
-use andon_core::message::{Message, Part, Role, ToolCall};
+use andon_core::message::{Message, Role, ToolCall};
 use andon_core::outcome::{Failure, FailureKind, ModelStop};
 use andon_core::usage::{Awaited, Usage, Used};
 use jsonschema::Validator;
 use tokio::time::sleep;
 
 use super::Driver;
+use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
 use crate::fault::{Fault, planted};
@@ -58,7 +59,7 @@ impl Driver {
     }
 
     /// Asks the model. Not async, so that a run that waits for the answer does not keep the question.
-    fn begin_reading(&self, number: u32) -> Reading {
+    fn begin_reading(&mut self, number: u32) -> Reading {
         let started = self.live.now();
         let request = self.request(number);
         let metered = Metered::of(&*self.agent.model, &request);
@@ -83,13 +84,15 @@ impl Driver {
         Ok(())
     }
 
-    fn request(&self, number: u32) -> Request {
-        let own = self.progress().messages().iter();
+    fn request(&mut self, number: u32) -> Request {
+        let own = self.progress.iter().flat_map(|progress| progress.messages());
+        self.history.extend(own.skip(self.own_in_history).cloned());
+        self.own_in_history = self.progress().messages().len();
         Request {
             run: self.live.id.clone(),
             number,
             instructions: self.agent.instructions.clone(),
-            history: self.history.iter().chain(own).cloned().collect(),
+            history: self.history.clone(),
             tools: Arc::clone(&self.agent.specs),
             anchor: self.session.anchor(self.agent.id.0),
         }
@@ -102,15 +105,13 @@ impl Driver {
     /// Not cancel safe: dropping it loses the end of the call. Pull the cord instead, and await it.
     async fn read(&mut self, reading: &mut Reading) -> Result<Read, JournalError> {
         loop {
-            let (live, history, progress) = (&self.live, &self.history, &self.progress);
-            let own = progress.iter().flat_map(|progress| progress.messages());
-            let is_taken = |id: &CallId| calls_of(history.iter().chain(own.clone())).any(|call| call.id == *id);
+            let (live, mut ids) = (&self.live, LazyIds { known: &mut self.call_ids, history: &self.history });
             if planted(Fault::DeafWhileSilent) {
-                let read = std::future::poll_fn(|cx| reading.poll(cx, live, &is_taken)).await;
+                let read = std::future::poll_fn(|cx| reading.poll(cx, live, &mut ids)).await;
                 self.hear();
                 return Ok(read);
             }
-            let woke = self.watch.race(|cx| reading.poll(cx, live, &is_taken)).await;
+            let woke = self.watch.race(|cx| reading.poll(cx, live, &mut ids)).await;
             match woke {
                 Woke::Work(Read::Refused) | Woke::News => {}
                 Woke::Work(read) => return Ok(read),
@@ -239,7 +240,7 @@ impl Driver {
         self.stage(Event::usage(number, used));
         let first_piece_us = reading.first_piece_us();
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Answered { stop }, first_piece_us });
-        self.triage(&message, &reading.duplicates);
+        self.triage(&message, reading.duplicates());
         message
     }
 
@@ -342,13 +343,6 @@ impl Driver {
 }
 
 /// All tool calls in a conversation.
-fn calls_of<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> impl Iterator<Item = &'a ToolCall> {
-    messages.flat_map(|message| &message.parts).filter_map(|part| match part {
-        Part::ToolCall(call) => Some(call),
-        Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => None,
-    })
-}
-
 /// What is wrong with a call's arguments, for the model, if something is.
 fn wrong_arguments(call: &ToolCall, guard: &Validator) -> Option<String> {
     let length = call.arguments.len();

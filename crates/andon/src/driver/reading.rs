@@ -15,11 +15,13 @@ use andon_core::time::Stamp;
 use andon_core::usage::Usage;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::call_ids::{CallIds, LazyIds};
 use crate::cord::Cancel;
 use crate::limits::tokens_spent;
 use crate::live::{Live, Offer};
 use crate::metering::{Metered, Times};
 use crate::model::{Afterwards, Answer, ModelError};
+use crate::sync::HashSet;
 
 /// What ended the reading.
 pub(super) enum Read {
@@ -37,9 +39,8 @@ pub(super) struct Reading {
     answer: Option<Box<dyn Answer>>,
     /// A piece that has to wait for the disk.
     held: Option<Piece>,
-    heads: Vec<Arc<CallHead>>,
-    /// Calls whose id the model had used in this answer already.
-    pub(super) duplicates: Vec<CallId>,
+    /// The calls of the answer; nothing as long as there is none.
+    calls: Option<Box<Calls>>,
     /// What the provider has reported; nothing as long as that is nothing.
     usage: Option<Box<Usage>>,
     /// What makes the figures good, if the model has that.
@@ -54,6 +55,17 @@ pub(super) struct Reading {
     tokens: Option<(u64, u64)>,
     /// The tokens that are used, if they are too many and the answer goes on.
     over_budget: Option<u64>,
+}
+
+/// The calls of an answer, as far as it has come.
+#[derive(Default)]
+struct Calls {
+    heads: Vec<Arc<CallHead>>,
+    ids: HashSet<CallId>,
+    /// Those whose id the model had used in this answer already.
+    duplicates: Vec<CallId>,
+    /// One that has begun and waits for the disk.
+    waits: Option<Arc<CallHead>>,
 }
 
 /// Watches for a model that sends nothing.
@@ -92,8 +104,7 @@ impl Reading {
         Self {
             answer: Some(answer),
             held: None,
-            heads: Vec::new(),
-            duplicates: Vec::new(),
+            calls: None,
             usage: None,
             metered,
             afterwards: None,
@@ -139,12 +150,7 @@ impl Reading {
     }
 
     /// Takes pieces as long as they are ready, each through the gate.
-    pub(super) fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        live: &Arc<Live>,
-        is_taken: &impl Fn(&CallId) -> bool,
-    ) -> Poll<Read> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, live: &Arc<Live>, ids: &mut LazyIds<'_>) -> Poll<Read> {
         loop {
             let piece = match self.held.take() {
                 Some(piece) => piece,
@@ -154,7 +160,7 @@ impl Reading {
                 },
             };
             live.hit("driver: piece");
-            match self.take(piece, live, is_taken) {
+            match self.take(piece, live, ids) {
                 Taken::On => {}
                 Taken::Held => return Poll::Pending,
                 Taken::Over(read) => return Poll::Ready(read),
@@ -187,7 +193,7 @@ impl Reading {
         Poll::Ready(Read::Refused)
     }
 
-    fn take(&mut self, piece: Piece, live: &Arc<Live>, is_taken: &impl Fn(&CallId) -> bool) -> Taken {
+    fn take(&mut self, piece: Piece, live: &Arc<Live>, ids: &mut LazyIds<'_>) -> Taken {
         if let Some(used) = self.over_budget.take_if(|_| !matches!(piece, Piece::End(_) | Piece::Usage(_))) {
             let limit = self.tokens.map_or(0, |(limit, _)| limit);
             live.pull(tokens_spent(limit, used).at(live.now()));
@@ -203,14 +209,22 @@ impl Reading {
             Piece::Thinking(text) => live.offer(&Kind::Thinking, text),
             Piece::ThinkingEnd { signature } => live.offer_mark(What::ThinkingEnded { signature: signature.clone() }),
             Piece::Call { id, name } => {
-                let head = self.begin_call(id, name, live, is_taken);
-                live.offer_mark(What::Begins(Kind::ToolInput(head)))
+                let calls = self.calls.get_or_insert_default();
+                let head = calls.waits.take().unwrap_or_else(|| calls.begin(id, name, live, ids.get()));
+                let offer = live.offer_mark(What::Begins(Kind::ToolInput(Arc::clone(&head))));
+                match offer {
+                    Offer::Later => calls.waits = Some(head),
+                    Offer::Accepted { .. } | Offer::Refused => calls.heads.push(head),
+                }
+                offer
             }
-            Piece::CallInput { index, json } => match self.heads.get(*index) {
+            Piece::CallInput { index, json } => match self.head(*index) {
                 Some(head) => live.offer(&Kind::ToolInput(Arc::clone(head)), json),
                 None => return Taken::unknown_call(*index),
             },
-            Piece::CallEnd { index } if *index < self.heads.len() => live.offer_mark(What::CallEnded { index: *index }),
+            Piece::CallEnd { index } if self.head(*index).is_some() => {
+                live.offer_mark(What::CallEnded { index: *index })
+            }
             Piece::CallEnd { index } => return Taken::unknown_call(*index),
             Piece::Usage(usage) => {
                 self.report(**usage);
@@ -228,9 +242,6 @@ impl Reading {
         match offer {
             Offer::Refused => return Taken::Over(Read::Refused),
             Offer::Later => {
-                if let Piece::Call { .. } = piece {
-                    self.heads.pop();
-                }
                 self.held = Some(piece);
                 return Taken::Held;
             }
@@ -257,39 +268,32 @@ impl Reading {
         Taken::On
     }
 
+    fn head(&self, index: usize) -> Option<&Arc<CallHead>> {
+        self.calls.as_ref()?.heads.get(index)
+    }
+
+    /// Calls whose id the model had used in this answer already.
+    pub(super) fn duplicates(&self) -> &[CallId] {
+        self.calls.as_ref().map_or(&[], |calls| &calls.duplicates)
+    }
+}
+
+impl Calls {
     /// The beginning of a call, under an id that no other call of the session has.
-    fn begin_call(
-        &mut self,
-        id: &str,
-        name: &str,
-        live: &Arc<Live>,
-        is_taken: &impl Fn(&CallId) -> bool,
-    ) -> Arc<CallHead> {
-        let index = self.heads.len();
+    fn begin(&mut self, id: &str, name: &str, live: &Arc<Live>, earlier: &mut CallIds) -> Arc<CallHead> {
         let wanted = CallId::new(id).ok();
-        let in_this_answer = |id: &CallId| self.heads.iter().any(|head| head.id == *id);
-        let is_duplicate = wanted.as_ref().is_some_and(in_this_answer);
-        let free = |id: &CallId| !in_this_answer(id) && !is_taken(id);
-        let id = wanted.clone().filter(|id| free(id)).unwrap_or_else(|| {
+        let is_duplicate = wanted.as_ref().is_some_and(|id| self.ids.contains(id));
+        let is_free = |id: &CallId| !self.ids.contains(id) && !earlier.is_taken(id);
+        let id = wanted.clone().filter(is_free).unwrap_or_else(|| {
             let base = wanted.as_ref().map_or("call", CallId::as_str);
-            free_id(base, live, free)
+            earlier.free(base, |id| self.ids.contains(id)).unwrap_or_else(|| live.id_for_call())
         });
         if is_duplicate {
             self.duplicates.push(id.clone());
         }
-        let head = Arc::new(CallHead { index, id, name: name.to_owned() });
-        self.heads.push(Arc::clone(&head));
-        head
+        self.ids.insert(id.clone());
+        Arc::new(CallHead { index: self.heads.len(), id, name: name.to_owned() })
     }
-}
-
-/// An id like `base` that is free.
-fn free_id(base: &str, live: &Arc<Live>, free: impl Fn(&CallId) -> bool) -> CallId {
-    let short: String = base.chars().take(24).collect();
-    (2u64..)
-        .filter_map(|number| CallId::new(format!("{short}-{number}")).ok())
-        .find(free)
-        .unwrap_or_else(|| live.id_for_call())
 }
 
 /// What came of a piece.

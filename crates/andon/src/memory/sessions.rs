@@ -89,7 +89,7 @@ impl State {
         let runs = self.runs_of(session);
         let unsettled = |run: &&RunId| self.runs.get(*run).is_some_and(|run| !run.settled);
         if let Some(run) = runs.iter().find(unsettled) {
-            return Err(JournalError::SessionBusy { session: session.clone(), run: run.clone() });
+            return Err(JournalError::SessionBusy { session: Box::new(session.clone()), run: run.clone() });
         }
         for run in &runs {
             self.runs.remove(run);
@@ -100,7 +100,7 @@ impl State {
 
     fn put_session(&mut self, moved: Moved) -> Result<(), JournalError> {
         if self.sessions.contains_key(&moved.session) {
-            return Err(JournalError::SessionExists(moved.session));
+            return Err(JournalError::SessionExists(Box::new(moved.session)));
         }
         if let Some((run, _)) = moved.runs.iter().find(|(run, _)| self.runs.contains_key(run)) {
             return Err(JournalError::RunExists(run.clone()));

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use andon_core::cancel::Reason;
+use andon_core::history::History;
 use andon_core::message::{Cut, Message, ResultStatus, Role, ToolResult};
 
 /// The last prompt's words.
-pub(super) fn last_prompt(history: &[Arc<Message>]) -> Option<String> {
+pub(super) fn last_prompt(history: &History) -> Option<String> {
     history.iter().rev().find(|message| message.role == Role::User).map(|message| message.text())
 }
 
 /// The results that have come since the last prompt, each with its tool's name.
-pub(super) fn results_since_prompt(history: &[Arc<Message>]) -> Vec<(String, &ToolResult)> {
-    let (_, since) = split_at_last_prompt(history);
+pub(super) fn results_since_prompt(history: &History) -> Vec<(String, &ToolResult)> {
+    let since: Vec<&Arc<Message>> = since_prompt(history).collect();
     let name_of = |result: &ToolResult| {
         let calls = since.iter().flat_map(|message| message.calls());
         let name = calls.into_iter().find(|call| call.id == result.call).map(|call| call.name.clone());
@@ -22,9 +23,9 @@ pub(super) fn results_since_prompt(history: &[Arc<Message>]) -> Vec<(String, &To
 }
 
 /// What to say about the answer before the last prompt, if it did not come to its end.
-pub(super) fn stopped_before(history: &[Arc<Message>]) -> Option<String> {
-    let (before, _) = split_at_last_prompt(history);
-    let last = before.last()?;
+pub(super) fn stopped_before(history: &History) -> Option<String> {
+    let mut from_prompt = history.iter().rev().skip_while(|message| message.role != Role::User);
+    let last = from_prompt.nth(1)?;
     match last.role {
         Role::Assistant => last.cut.map(|cut| {
             let words = last.text().split_whitespace().count();
@@ -45,10 +46,10 @@ pub(super) fn stopped_before(history: &[Arc<Message>]) -> Option<String> {
     }
 }
 
-fn split_at_last_prompt(history: &[Arc<Message>]) -> (&[Arc<Message>], &[Arc<Message>]) {
-    let place = history.iter().rposition(|message| message.role == Role::User);
-    let (before, from) = history.split_at(place.unwrap_or(0));
-    (before, from.split_first().map_or(&[], |(_, since)| since))
+fn since_prompt(history: &History) -> impl Iterator<Item = &Arc<Message>> {
+    let since = history.iter().rev().take_while(|message| message.role != Role::User).count();
+    let since = if since == history.len() { 0 } else { since };
+    history.iter().skip(history.len() - since)
 }
 
 fn why(cut: Cut) -> &'static str {

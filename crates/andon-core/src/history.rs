@@ -1,0 +1,138 @@
+//! What was said, as a list that many hold at once: each model call has a copy of all that was said before it.
+//!
+//! A copy shares the messages in blocks, so it costs a few bytes for each block and not for each message, and whoever adds
+//! to one copies the last block at most.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::message::Message;
+
+/// How many messages a block has.
+const BLOCK: usize = 128;
+
+/// What was said, in its order. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct History {
+    /// All but the last are full.
+    blocks: Vec<Arc<Vec<Arc<Message>>>>,
+}
+
+impl History {
+    /// Nothing was said.
+    pub const fn new() -> Self {
+        Self { blocks: Vec::new() }
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The message at this place, from 0.
+    pub fn get(&self, place: usize) -> Option<&Arc<Message>> {
+        self.blocks.get(place / BLOCK)?.get(place % BLOCK)
+    }
+
+    /// The last message.
+    pub fn last(&self) -> Option<&Arc<Message>> {
+        self.blocks.last()?.last()
+    }
+
+    /// The messages, first to last.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> + Clone {
+        self.blocks.iter().flat_map(|block| block.iter())
+    }
+
+    /// Adds a message.
+    pub fn push(&mut self, message: Arc<Message>) {
+        match self.blocks.last_mut().filter(|last| last.len() < BLOCK) {
+            Some(last) => Arc::make_mut(last).push(message),
+            None => self.blocks.push(Arc::new(vec![message])),
+        }
+    }
+
+    /// The messages as a list of one's own.
+    pub fn to_vec(&self) -> Vec<Arc<Message>> {
+        self.iter().cloned().collect()
+    }
+}
+
+impl Extend<Arc<Message>> for History {
+    fn extend<T: IntoIterator<Item = Arc<Message>>>(&mut self, messages: T) {
+        messages.into_iter().for_each(|message| self.push(message));
+    }
+}
+
+impl FromIterator<Arc<Message>> for History {
+    fn from_iter<T: IntoIterator<Item = Arc<Message>>>(messages: T) -> Self {
+        let mut history = Self::new();
+        history.extend(messages);
+        history
+    }
+}
+
+impl From<Vec<Arc<Message>>> for History {
+    fn from(messages: Vec<Arc<Message>>) -> Self {
+        messages.into_iter().collect()
+    }
+}
+
+impl PartialEq for History {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for History {}
+
+impl<T: AsRef<[Arc<Message>]>> PartialEq<T> for History {
+    fn eq(&self, other: &T) -> bool {
+        let other = other.as_ref();
+        self.len() == other.len() && self.iter().eq(other)
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(from: usize, to: usize) -> Vec<Arc<Message>> {
+        (from..to).map(|number| Arc::new(Message::user(number.to_string()))).collect()
+    }
+
+    #[test]
+    fn a_history_is_the_list_of_what_was_added_at_every_length() {
+        for length in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
+            let (list, history) = (said(0, length), History::from(said(0, length)));
+            assert_eq!((history.len(), history.is_empty()), (length, length == 0));
+            assert_eq!(history, list);
+            assert_eq!(history.last(), list.last());
+            assert!(history.iter().rev().eq(list.iter().rev()));
+            assert!((0..=length).all(|place| history.get(place) == list.get(place)));
+        }
+    }
+
+    #[test]
+    fn what_is_added_to_a_copy_is_not_in_the_other() {
+        let before = History::from(said(0, BLOCK + 3));
+        let mut after = before.clone();
+        after.extend(said(BLOCK + 3, 2 * BLOCK + 1));
+        assert_eq!((before.len(), after.len()), (BLOCK + 3, 2 * BLOCK + 1));
+        assert_eq!(before, said(0, BLOCK + 3));
+        assert_eq!(after, said(0, 2 * BLOCK + 1));
+        // All but the last block are one and the same.
+        assert!(Arc::ptr_eq(&before.blocks[0], &after.blocks[0]));
+    }
+}

@@ -1,0 +1,62 @@
+//! The ids that calls of a session have, so that a new call gets one that no other has. A run may make thousands of calls, and
+//! a model may name all of them alike.
+
+use andon_core::history::History;
+use andon_core::id::CallId;
+use andon_core::message::Message;
+
+use crate::sync::{HashMap, HashSet};
+
+/// How much of an id stays if a number has to be added.
+const MAX_BASE: usize = 24;
+
+/// The ids that are taken.
+pub(super) struct CallIds {
+    taken: HashSet<CallId>,
+    /// The number that was last added to an id.
+    last: HashMap<String, u64>,
+}
+
+impl CallIds {
+    fn of(history: &History) -> Self {
+        Self { taken: history.iter().flat_map(|message| ids(message)).collect(), last: HashMap::default() }
+    }
+
+    /// The calls of an answer have joined the conversation.
+    pub(super) fn take(&mut self, answer: &Message) {
+        self.taken.extend(ids(answer));
+    }
+
+    pub(super) fn is_taken(&self, id: &CallId) -> bool {
+        self.taken.contains(id)
+    }
+
+    /// An id like `base` that is not taken, here or elsewhere. `None` if none can be made from it.
+    pub(super) fn free(&mut self, base: &str, is_taken_elsewhere: impl Fn(&CallId) -> bool) -> Option<CallId> {
+        let short: String = base.chars().take(MAX_BASE).collect();
+        let last = self.last.entry(short.clone()).or_insert(1);
+        loop {
+            *last += 1;
+            let id = CallId::new(format!("{short}-{last}")).ok()?;
+            if !self.taken.contains(&id) && !is_taken_elsewhere(&id) {
+                return Some(id);
+            }
+        }
+    }
+}
+
+/// The ids that are taken, to be looked up only if there is a call.
+pub(super) struct LazyIds<'a> {
+    pub(super) known: &'a mut Option<Box<CallIds>>,
+    pub(super) history: &'a History,
+}
+
+impl LazyIds<'_> {
+    pub(super) fn get(&mut self) -> &mut CallIds {
+        self.known.get_or_insert_with(|| Box::new(CallIds::of(self.history)))
+    }
+}
+
+fn ids(message: &Message) -> impl Iterator<Item = CallId> {
+    message.calls().map(|call| call.id.clone())
+}
