@@ -182,7 +182,7 @@ struct Driver {
     /// Model calls that failed one after the other.
     failed_attempts: u32,
     /// Streamed text could not be journaled: the run cannot go on.
-    journal_failed: Option<JournalError>,
+    journal_failed: Option<Box<JournalError>>,
 }
 
 impl Driver {
@@ -418,7 +418,7 @@ impl Driver {
 
     /// An error once streamed text could not be journaled.
     fn check_journal(&self) -> Result<(), JournalError> {
-        self.journal_failed.clone().map_or(Ok(()), Err)
+        self.journal_failed.as_deref().cloned().map_or(Ok(()), Err)
     }
 
     /// Takes in what has reached the run from outside.
@@ -445,7 +445,7 @@ impl Driver {
             News::ToolEnded(ticket, done) => self.hear_tool_ended(ticket, *done),
             News::HookEnded(ticket, end) => self.hook_end = Some(Box::new((ticket, end))),
             News::Seated => self.seated = true,
-            News::JournalFailed(error) => self.journal_failed = Some(error),
+            News::JournalFailed(error) => self.journal_failed = Some(Box::new(error)),
         }
     }
 

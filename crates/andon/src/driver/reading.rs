@@ -51,10 +51,7 @@ pub(super) struct Reading {
     started: Stamp,
     pub(super) first_piece: Option<Stamp>,
     silence: Option<Box<Silence>>,
-    /// How many tokens the run may use, and how many it had used before this call.
-    tokens: Option<(u64, u64)>,
-    /// The tokens that are used, if they are too many and the answer goes on.
-    over_budget: Option<u64>,
+    budget: Option<Box<Budget>>,
 }
 
 /// The calls of an answer, as far as it has come.
@@ -66,6 +63,14 @@ struct Calls {
     duplicates: Vec<CallId>,
     /// One that has begun and waits for the disk.
     waits: Option<Arc<CallHead>>,
+}
+
+/// How many tokens the run may use, and how many it had used before this call.
+struct Budget {
+    limit: u64,
+    used_before: u64,
+    /// The tokens that are used, if they are too many and the answer goes on.
+    over: Option<u64>,
 }
 
 /// Watches for a model that sends nothing.
@@ -112,8 +117,7 @@ impl Reading {
             started,
             first_piece: None,
             silence: limits.silence.map(|limit| Box::new(Silence::new(limit))),
-            tokens: limits.tokens.map(|limit| (limit, used_before)),
-            over_budget: None,
+            budget: limits.tokens.map(|limit| Box::new(Budget { limit, used_before, over: None })),
         }
     }
 
@@ -194,9 +198,10 @@ impl Reading {
     }
 
     fn take(&mut self, piece: Piece, live: &Arc<Live>, ids: &mut LazyIds<'_>) -> Taken {
-        if let Some(used) = self.over_budget.take_if(|_| !matches!(piece, Piece::End(_) | Piece::Usage(_))) {
-            let limit = self.tokens.map_or(0, |(limit, _)| limit);
-            live.pull(tokens_spent(limit, used).at(live.now()));
+        if let Some(budget) = &mut self.budget
+            && let Some(used) = budget.over.take_if(|_| !matches!(piece, Piece::End(_) | Piece::Usage(_)))
+        {
+            live.pull(tokens_spent(budget.limit, used).at(live.now()));
             return Taken::Over(Read::Refused);
         }
         let is_empty = matches!(&piece, Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } if text.is_empty());
@@ -257,12 +262,11 @@ impl Reading {
         }
         if matches!(piece, Piece::Usage(_)) {
             // An answer that is whole is whole: the stop is due only if more of it comes.
-            let used = |before: u64| before.saturating_add(self.usage().at_least());
-            self.over_budget = self
-                .tokens
-                .map(|(limit, before)| (limit, used(before)))
-                .filter(|(limit, used)| used > limit)
-                .map(|(_, used)| used);
+            let in_this_call = self.usage().at_least();
+            if let Some(budget) = &mut self.budget {
+                let used = budget.used_before.saturating_add(in_this_call);
+                budget.over = Some(used).filter(|used| *used > budget.limit);
+            }
         }
         live.hit("driver: piece accepted");
         Taken::On

@@ -4,7 +4,7 @@ use andon_core::digest::Digest;
 use andon_core::event::Approval;
 use andon_core::id::CallId;
 
-use super::{Inner, Live, News, WakeList};
+use super::{Inner, Live, News, Unstarted, WakeList};
 use crate::fault::{Fault, planted};
 
 /// Why an approval was not taken.
@@ -24,9 +24,8 @@ pub enum DecideError {
 impl Live {
     /// A turn's calls: those that wait for a person, and those that may start.
     pub(crate) fn open_calls(&self, asked: Vec<(CallId, Digest)>, ready: Vec<CallId>) {
-        let mut inner = self.inner.lock();
-        inner.approvals = asked;
-        inner.ready = ready.into();
+        let unstarted = Unstarted { approvals: asked, ready: ready.into() };
+        self.inner.lock().unstarted = Some(Box::new(unstarted));
     }
 
     /// A person's yes to exactly these arguments, or to those that the call has. Refused once the run was told to stop.
@@ -73,7 +72,7 @@ impl Live {
     ) -> Result<(), DecideError> {
         let mut inner = self.inner.lock();
         let place = inner.awaited(call)?;
-        let asked = inner.approvals.get(place).map(|(_, arguments)| *arguments);
+        let asked = inner.unstarted().approvals.get(place).map(|(_, arguments)| *arguments);
         if to.is_some_and(|to| Some(to) != asked) {
             return Err(DecideError::OtherArguments);
         }
@@ -86,8 +85,7 @@ impl Live {
     /// A call was refused: it can no longer be approved, nor cancelled alone.
     pub(crate) fn forget_call(&self, call: &CallId) {
         let mut inner = self.inner.lock();
-        inner.is_not_ready(call);
-        inner.approvals.retain(|(asked, _)| asked != call);
+        inner.unstarted().forget(call);
     }
 
     /// An id for a call that has none and for which none could be made.
@@ -100,30 +98,42 @@ impl Live {
     }
 }
 
-impl Inner {
-    /// Where the question about a call stands, if it is open and may still be answered.
-    fn awaited(&self, call: &CallId) -> Result<usize, DecideError> {
-        let is_over = self.orphaned || !self.stop.lets_the_turn_go_on();
-        if is_over && !planted(Fault::ApprovalAfterPull) {
-            return Err(DecideError::TooLate);
-        }
-        self.approvals.iter().position(|(open, _)| open == call).ok_or(DecideError::NotWaiting)
+impl Unstarted {
+    pub(super) fn has(&self, call: &CallId) -> bool {
+        self.approvals.iter().any(|(open, _)| open == call) || self.ready.contains(call)
     }
 
     /// A call has started, or never will.
-    pub(super) fn is_not_ready(&mut self, call: &CallId) {
+    pub(super) fn forget(&mut self, call: &CallId) {
         // Calls start in their order, so it is mostly the first.
         if let Some(place) = self.ready.iter().position(|ready| ready == call) {
             self.ready.remove(place);
         }
+        self.approvals.retain(|(asked, _)| asked != call);
+    }
+}
+
+impl Inner {
+    pub(super) fn unstarted(&mut self) -> &mut Unstarted {
+        self.unstarted.get_or_insert_default()
+    }
+
+    /// Where the question about a call stands, if it is open and may still be answered.
+    fn awaited(&mut self, call: &CallId) -> Result<usize, DecideError> {
+        let is_over = self.orphaned || !self.stop.lets_the_turn_go_on();
+        if is_over && !planted(Fault::ApprovalAfterPull) {
+            return Err(DecideError::TooLate);
+        }
+        let place = self.unstarted().approvals.iter().position(|(open, _)| open == call);
+        place.ok_or(DecideError::NotWaiting)
     }
 
     /// Closes the question at this place with an answer.
     fn resolve(&mut self, place: usize, approval: impl FnOnce(Digest) -> Approval) -> WakeList {
-        let (call, arguments) = self.approvals.swap_remove(place);
+        let (call, arguments) = self.unstarted().approvals.swap_remove(place);
         let approval = approval(arguments);
         if matches!(approval, Approval::Approved { .. }) {
-            self.ready.push_back(call.clone());
+            self.unstarted().ready.push_back(call.clone());
         }
         self.post(News::Decided(call, approval))
     }

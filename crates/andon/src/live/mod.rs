@@ -81,10 +81,9 @@ struct Inner {
     detached: Vec<Ticket>,
     next_ticket: u32,
     watchers: Vec<(u64, Waker)>,
-    /// Calls that wait for a person, and what a yes is bound to.
-    approvals: Vec<(CallId, Digest)>,
-    /// Calls that may start and have not.
-    ready: VecDeque<CallId>,
+    /// The turn's calls that have not started. Boxed, as all that a run which waits on its model need not have: it is to be
+    /// small.
+    unstarted: Option<Box<Unstarted>>,
     passed: Passed,
     /// Another process has called its model, so that nobody knows what passed there.
     taken_over: bool,
@@ -97,14 +96,30 @@ struct Inner {
     learning: u32,
     /// The driver is gone.
     orphaned: bool,
+    /// What is wrong with the journal.
+    trouble: Option<Box<Trouble>>,
+    /// The journal knows the run as unsettled, and no driver of this process runs it.
+    elsewhere: bool,
+}
+
+/// Calls of a turn that have not started.
+#[derive(Default)]
+struct Unstarted {
+    /// Those that wait for a person, and what a yes is bound to.
+    approvals: Vec<(CallId, Digest)>,
+    /// Those that may start.
+    ready: VecDeque<CallId>,
+}
+
+/// What is wrong with the journal, as far as this run has found out.
+#[derive(Default)]
+struct Trouble {
     /// A batch failed: none behind it may be written.
     unwritable: Option<JournalError>,
     /// The run's work is over and the journal does not take its end, for now.
     stalled: Option<JournalError>,
     /// The journal failed and the run could not be settled in it.
     broken: Option<JournalError>,
-    /// The journal knows the run as unsettled, and no driver of this process runs it.
-    elsewhere: bool,
 }
 
 /// A live run.
@@ -168,8 +183,7 @@ impl Live {
             detached: Vec::new(),
             next_ticket: 0,
             watchers: Vec::new(),
-            approvals: Vec::new(),
-            ready: VecDeque::new(),
+            unstarted: None,
             passed: Passed::default(),
             taken_over: false,
             outcome: None,
@@ -177,9 +191,7 @@ impl Live {
             addenda: Vec::new(),
             learning: 0,
             orphaned: false,
-            unwritable: None,
-            stalled: None,
-            broken: None,
+            trouble: None,
             elsewhere: false,
         };
         let told = (!runtime.observers.is_empty()).then(Box::default);
@@ -272,6 +284,32 @@ fn called_a_model(log: &Log) -> bool {
 }
 
 impl Inner {
+    /// Why a batch failed, so that none behind it may be written.
+    fn unwritable(&self) -> Option<&JournalError> {
+        self.trouble.as_ref()?.unwritable.as_ref()
+    }
+
+    /// Why the journal does not take the run's end, for now.
+    fn stalled(&self) -> Option<&JournalError> {
+        self.trouble.as_ref()?.stalled.as_ref()
+    }
+
+    /// Why the run could not be settled.
+    fn broken(&self) -> Option<&JournalError> {
+        self.trouble.as_ref()?.broken.as_ref()
+    }
+
+    fn trouble(&mut self) -> &mut Trouble {
+        self.trouble.get_or_insert_default()
+    }
+
+    /// The journal is well, or the run has been given up.
+    fn is_not_stalled(&mut self) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.stalled = None;
+        }
+    }
+
     fn post(&mut self, news: News) -> WakeList {
         self.inbox.push(news);
         WakeList { driver: self.driver.take(), ..WakeList::default() }

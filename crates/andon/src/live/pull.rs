@@ -48,13 +48,12 @@ impl Live {
         if let Stop::Sealed(ending) = &inner.stop {
             return (ReplyKind::TooLate { outcome: Arc::clone(ending) }, 0);
         }
-        let has_not_started = inner.approvals.iter().any(|(open, _)| open == call) || inner.ready.contains(call);
+        let has_not_started = inner.unstarted.as_ref().is_some_and(|unstarted| unstarted.has(call));
         let Some(ticket) = inner.tickets.iter_mut().find(|ticket| ticket.call.as_ref() == Some(call)) else {
             if !has_not_started {
                 return (ReplyKind::NotRunning, 0);
             }
-            inner.approvals.retain(|(open, _)| open != call);
-            inner.is_not_ready(call);
+            inner.unstarted().forget(call);
             inner.requests += 1;
             let number = inner.requests;
             let wake = inner.post(News::CallPulled(call.clone(), request));

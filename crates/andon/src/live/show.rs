@@ -211,7 +211,7 @@ impl Live {
     /// Ready when the run is on record, or never will be.
     pub(crate) fn poll_accepted(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
         let mut inner = self.inner.lock();
-        match &inner.broken {
+        match inner.broken() {
             _ if inner.log.seq() > 0 => Poll::Ready(Ok(())),
             Some(error) => Poll::Ready(Err(error.clone())),
             None => {
@@ -227,7 +227,7 @@ impl Live {
         if inner.recorded >= number || planted(Fault::RecordedAtOnce) {
             return Poll::Ready(Ok(()));
         }
-        if let Some(error) = inner.broken.as_ref().or(inner.stalled.as_ref()) {
+        if let Some(error) = inner.broken().or(inner.stalled()) {
             return Poll::Ready(Err(error.clone()));
         }
         if inner.log.is_closed() {
@@ -241,7 +241,7 @@ impl Live {
     /// Ready when the outcome is durable, or the journal does not take it.
     pub(crate) fn poll_settled(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<Arc<Outcome>, JournalError>> {
         let mut inner = self.inner.lock();
-        let error = inner.broken.as_ref().or(inner.stalled.as_ref());
+        let error = inner.broken().or(inner.stalled());
         match (error, &inner.outcome) {
             (Some(error), _) => Poll::Ready(Err(error.clone())),
             (None, Some(outcome)) => Poll::Ready(Ok(Arc::clone(outcome))),
@@ -255,13 +255,13 @@ impl Live {
     /// Whether the run was given up, and is on record without an end.
     pub(crate) fn is_left_open(&self) -> bool {
         let inner = self.inner.lock();
-        inner.broken.is_some() && inner.log.seq() > 0
+        inner.broken().is_some() && inner.log.seq() > 0
     }
 
     /// Why the journal does not take the run's end, or did not before the run was given up.
     pub(crate) fn stalled(&self) -> Option<JournalError> {
         let inner = self.inner.lock();
-        inner.stalled.clone().or_else(|| inner.broken.clone())
+        inner.stalled().or(inner.broken()).cloned()
     }
 }
 

@@ -92,7 +92,7 @@ impl Live {
         inner.next_ticket += 1;
         let number = inner.next_ticket;
         if let Some(call) = &call {
-            inner.is_not_ready(call);
+            inner.unstarted().forget(call);
         }
         inner.tickets.push(Ticket {
             number,

@@ -36,7 +36,7 @@ impl Live {
 
     fn hand_over(&self, entries: Vec<Entry>) -> Append {
         // What is behind a batch that failed would leave a gap.
-        if let Some(error) = self.inner.lock().unwritable.clone() {
+        if let Some(error) = self.inner.lock().unwritable().cloned() {
             return Append::ready(Err(error));
         }
         self.runtime.journal.append(Batch::new(self.id.clone(), self.epoch, entries))
@@ -57,7 +57,7 @@ impl Live {
         let mut inner = self.inner.lock();
         inner.publish(records);
         inner.settled = Some(settled);
-        inner.stalled = None;
+        inner.is_not_stalled();
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
         let wake = WakeList::readers(&mut inner.log);
@@ -70,7 +70,7 @@ impl Live {
     /// The journal does not take the run's end: whoever waits for a record is told why, and everybody else waits on.
     pub(crate) fn stall(&self, error: JournalError) {
         let mut inner = self.inner.lock();
-        let is_news = inner.stalled.replace(error.clone()).is_none();
+        let is_news = inner.trouble().stalled.replace(error.clone()).is_none();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
@@ -82,8 +82,8 @@ impl Live {
     /// The journal failed for good: the feed ends here, without a terminal event, and the outcome is known only in memory.
     pub(crate) fn break_off(&self, error: JournalError, outcome: Outcome) {
         let mut inner = self.inner.lock();
-        inner.stalled = None;
-        inner.broken = Some(error.clone());
+        inner.is_not_stalled();
+        inner.trouble().broken = Some(error.clone());
         inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
@@ -123,7 +123,7 @@ impl Live {
     /// Streamed text could not be journaled: nothing more of this run is, and the driver is told.
     pub(crate) fn flush_failed(&self, error: JournalError) {
         let mut inner = self.inner.lock();
-        inner.unwritable = Some(error.clone());
+        inner.trouble().unwritable = Some(error.clone());
         let wake = inner.post(News::JournalFailed(error));
         drop(inner);
         wake.wake();
