@@ -60,3 +60,8 @@ pub(crate) fn adk(words: &[&str]) -> Result<()> {
 pub(crate) fn models(words: &[&str]) -> Result<()> {
     bench("andon-models", "decode", words)
 }
+
+/// How many instructions the commonest things take, held against a file.
+pub(crate) fn instructions(words: &[&str]) -> Result<()> {
+    bench("andon-store", "instructions", words)
+}

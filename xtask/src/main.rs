@@ -45,6 +45,8 @@ Commands:
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
   bench models [WORD..]   how fast streams of models are decoded, as a table
   bench server [WORD..]   what a run costs over HTTP, and how soon it stops, as a table
+  bench instructions [--save]
+                          instructions of a piece, a pull, an append and a frame, held against a file; needs valgrind
   bench adk [WORD..]      ours and ADK's own server side by side, through ADK's own routes, as a table
   bench page [WORD..]     what the page costs in a browser: bytes, time of a core, frames from a press to its answer
   bench closing [WORD..]  how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
@@ -88,6 +90,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "adk", words @ ..] => bench::adk(words),
         ["bench", "page", words @ ..] => page::bench(words),
         ["bench", "closing", words @ ..] => bench::closing(words),
+        ["bench", "instructions", words @ ..] => bench::instructions(words),
         ["eval-usage", words @ ..] => eval::usage(words),
         ["bench", "models", words @ ..] => bench::models(words),
         ["fuzz", words @ ..] => fuzz::fuzz(words),
