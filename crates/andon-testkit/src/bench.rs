@@ -118,9 +118,12 @@ impl Form {
             }
             Self::Markdown => {
                 let verdict = if is_reached { "" } else { ": missed" };
-                let goal =
-                    if matches!(goal, Goal::None) { "–".to_owned() } else { format!("{} {unit}", goal.text()) };
-                println!("| {what} | {} {unit}{verdict} | {goal} |", few_digits(*reached));
+                let with_unit = |figure: String| format!("{figure} {unit}").trim_end().to_owned();
+                let goal = match goal {
+                    Goal::None => "–".to_owned(),
+                    Goal::AtMost(_) | Goal::AtLeast(_) => with_unit(goal.text()),
+                };
+                println!("| {what} | {}{verdict} | {goal} |", with_unit(few_digits(*reached)));
             }
         }
     }
@@ -129,7 +132,7 @@ impl Form {
 /// Three digits that mean something.
 fn few_digits(value: f64) -> String {
     match value {
-        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 100.0 || (value >= 1.0 && value.fract() == 0.0) => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),
         value => format!("{value:.2}"),
     }

@@ -30,7 +30,7 @@ mod provider_http1;
 mod provider_http2;
 
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -56,8 +56,10 @@ fn main() {
     }
     let behind = |word: &str| words.iter().position(|own| *own == word).and_then(|place| words.get(place + 1));
     let minutes: f64 = behind("--minutes").map_or(1.0, |minutes| minutes.parse().expect("a number of minutes"));
-    let file =
-        behind("--to").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("load.svg"), PathBuf::from);
+    // Benchmarks run in the folder of their package; a path is meant from that of the project.
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join("load.svg");
+    let file = behind("--to").map_or(own, |to| project.join(to));
     let plot = load(Duration::from_secs_f64(60.0 * minutes));
     std::fs::write(&file, plot.svg()).expect("a file that can be written");
     println!("{}", plot.summary());
