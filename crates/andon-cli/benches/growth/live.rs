@@ -26,12 +26,13 @@ pub(crate) fn live(length: Length) -> Table {
     let mut table = Table::new("live runs", costs);
     let program = Program::start();
     on_one_thread(async {
-        let mut connection = Connection::open(program.address).await;
         let mut ids = Vec::new();
         for many in length.steps([100, 1_000, 4_000, 50_000]) {
             // Each has a connection to the provider.
             let many = many.min(open_files().saturating_sub(2_000));
             ids.extend(hold(&program, many - ids.len()).await);
+            // The server closes one that has been idle for as long as starting them takes.
+            let mut connection = Connection::open(program.address).await;
             let mut costs = vec![stop_some(&mut connection, &mut ids).await];
             costs.push(alone(&mut connection).await);
             costs.push(asking(&mut connection, "/v1/runs?state=running&limit=20", TIMES).await);

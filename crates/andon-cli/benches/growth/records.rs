@@ -45,11 +45,12 @@ pub(crate) fn runs(length: Length) -> Table {
 fn fill(table: &mut Table, steps: &[usize], paths: &[&str], whose: fn(usize) -> String) {
     let program = Program::start();
     on_one_thread(async {
-        let mut connection = Connection::open(program.address).await;
         let mut done = 0;
         for many in steps {
             make(&program, many - done, whose).await;
             done = *many;
+            // The server closes one that has been idle for as long as filling takes.
+            let mut connection = Connection::open(program.address).await;
             let mut costs = Vec::new();
             for path in paths {
                 costs.push(asking(&mut connection, path, TIMES).await);
