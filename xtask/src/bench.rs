@@ -60,3 +60,18 @@ pub(crate) fn adk(words: &[&str]) -> Result<()> {
 pub(crate) fn models(words: &[&str]) -> Result<()> {
     bench("andon-models", "decode", words)
 }
+
+/// What costs more when there is more of it.
+pub(crate) fn growth(words: &[&str]) -> Result<()> {
+    bench("andon-cli", "growth", words)
+}
+
+/// A server under load for a while, as a plot.
+pub(crate) fn load(words: &[&str]) -> Result<()> {
+    bench("andon-cli", "load", words)
+}
+
+/// How many instructions the commonest things take, held against a file.
+pub(crate) fn instructions(words: &[&str]) -> Result<()> {
+    bench("andon-store", "instructions", words)
+}

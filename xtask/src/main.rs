@@ -44,7 +44,16 @@ Commands:
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
   bench models [WORD..]   how fast streams of models are decoded, as a table
-  bench server [WORD..]   what a run costs over HTTP, and how soon it stops, as a table
+  bench server [--long] [WORD..]
+                          what a run costs over HTTP, and how soon it stops, as a table; WORD `provider` is all with a provider
+                          in a process of its own, and --long has 100,000 runs where there are 20,000. This and the others
+                          take --markdown
+  bench growth [--long] [WORD..]
+                          what costs more when there is more of it: turns, pieces, calls, ids, results, sessions, runs, live
+  bench load [--minutes N] [--to FILE]
+                          the program under load for so long, a minute unless told: memory, threads and descriptors as an SVG
+  bench instructions [--save]
+                          instructions of a piece, a pull, an append and a frame, held against a file; needs valgrind
   bench adk [WORD..]      ours and ADK's own server side by side, through ADK's own routes, as a table
   bench page [WORD..]     what the page costs in a browser: bytes, time of a core, frames from a press to its answer
   bench closing [WORD..]  how soon a pull closes the connection: providers × phases × protocols, a thousand runs each
@@ -88,6 +97,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "adk", words @ ..] => bench::adk(words),
         ["bench", "page", words @ ..] => page::bench(words),
         ["bench", "closing", words @ ..] => bench::closing(words),
+        ["bench", "growth", words @ ..] => bench::growth(words),
+        ["bench", "load", words @ ..] => bench::load(words),
+        ["bench", "instructions", words @ ..] => bench::instructions(words),
         ["eval-usage", words @ ..] => eval::usage(words),
         ["bench", "models", words @ ..] => bench::models(words),
         ["fuzz", words @ ..] => fuzz::fuzz(words),

@@ -92,19 +92,66 @@ impl Goal {
     }
 }
 
+/// How a table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// For a terminal.
+    Columns,
+    /// For a page: what `--markdown` asks for.
+    Markdown,
+}
+
+impl Form {
+    fn print_head(self) {
+        match self {
+            Self::Columns => println!("{:<62} {:>12} {:<8} {:<18}", "figure", "reached", "unit", "goal"),
+            Self::Markdown => println!("| Figure | Reached | Goal |\n|---|---|---|"),
+        }
+    }
+
+    fn print(self, Line { what, reached, unit, goal }: &Line) {
+        let is_reached = goal.is_reached(*reached);
+        match self {
+            Self::Columns => {
+                let verdict = if is_reached { "" } else { "  MISSED" };
+                println!("{what:<62} {reached:>12.3} {unit:<8} {:<18}{verdict}", goal.text());
+            }
+            Self::Markdown => {
+                let verdict = if is_reached { "" } else { ": missed" };
+                let with_unit = |figure: String| format!("{figure} {unit}").trim_end().to_owned();
+                let goal = match goal {
+                    Goal::None => "–".to_owned(),
+                    Goal::AtMost(_) | Goal::AtLeast(_) => with_unit(goal.text()),
+                };
+                println!("| {what} | {}{verdict} | {goal} |", with_unit(few_digits(*reached)));
+            }
+        }
+    }
+}
+
+/// Three digits that mean something.
+fn few_digits(value: f64) -> String {
+    match value {
+        value if value >= 100.0 || (value >= 1.0 && value.fract() == 0.0) => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
 /// Measures the scenes that the command line names, or all of them, and prints the table.
 pub fn table(scenes: &[Scene]) {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
-    println!("{:<62} {:>12} {:<8} {:<18}", "figure", "reached", "unit", "goal");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let form = if words.iter().any(|word| word == "--markdown") { Form::Markdown } else { Form::Columns };
+    let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
+    form.print_head();
     let mut missed = 0;
     for scene in scenes {
         if !wanted.is_empty() && !wanted.iter().any(|word| scene.name.contains(word.as_str())) {
             continue;
         }
-        for Line { what, reached, unit, goal } in (scene.measure)() {
-            let verdict = if goal.is_reached(reached) { "" } else { "  MISSED" };
-            missed += usize::from(!goal.is_reached(reached));
-            println!("{what:<62} {reached:>12.3} {unit:<8} {:<18}{verdict}", goal.text());
+        for line in (scene.measure)() {
+            missed += usize::from(!line.goal.is_reached(line.reached));
+            form.print(&line);
         }
     }
     println!("{missed} goals missed");

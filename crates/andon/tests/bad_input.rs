@@ -208,6 +208,22 @@ async fn an_error_result_for_huge_bad_arguments_stays_small() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tool_result_of_fifty_megabytes_is_cut_and_the_model_is_told_how_much_is_missing() {
+    const WHOLE: usize = 50_000_000;
+    const KEPT: usize = 1 << 20;
+    let huge = FnTool::new("look", "Looks.", json!({"type": "object"}), |_| async { Ok("x".repeat(WHOLE).into()) });
+    let agent = agent(&ScriptedModel::new([calls(&[("x", "look")]), says("Done.")])).tool(huge).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    assert_eq!(settled(&agent, &run).await.text(), "Done.");
+    let history = agent.history().await.unwrap();
+    let told = result_of(&history, "x").to_text();
+    let notice = format!("[{} bytes of this result were cut: it is longer than is kept]", WHOLE - KEPT);
+    assert!(told.ends_with(&notice), "{}", told.chars().rev().take(100).collect::<String>());
+    assert!(told.len() < KEPT + 200, "{} bytes are kept", told.len());
+    assert_usable(&agent).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn empty_arguments_are_an_empty_object() {
     for arguments in ["", "  "] {
         let (_, outcome, _, log) = play(call("x", "look", arguments)).await;

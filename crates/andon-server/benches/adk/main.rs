@@ -24,6 +24,7 @@ mod leaving;
 #[path = "../server/models.rs"]
 mod models;
 mod observed;
+#[expect(dead_code, reason = "the other benchmark looks at more of a process")]
 #[path = "../server/process.rs"]
 mod process;
 mod streams;

@@ -18,3 +18,16 @@ pub(crate) const APPS: [(&str, Does); 6] = [
     ("drip", Does::Stream { pieces: PIECES, before: Before::Yield }),
     ("paced", Does::Stream { pieces: PACED, before: Before::Pause(Duration::from_millis(20)) }),
 ];
+
+/// Each app whose model asks the provider, and its prompt, which tells the provider what to do.
+pub(crate) const PROVIDED: [(&str, &str); 2] = [("asks", "pieces=1"), ("asks-held", "pieces=1 hold=1")];
+
+/// The prompt for an app.
+pub(crate) fn prompt(app: &str) -> &'static str {
+    PROVIDED.iter().find(|(name, _)| *name == app).map_or("Go.", |(_, prompt)| prompt)
+}
+
+/// Whether this app's model asks the provider.
+pub(crate) fn asks(app: &str) -> bool {
+    PROVIDED.iter().any(|(name, _)| *name == app)
+}

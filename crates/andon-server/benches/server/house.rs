@@ -12,17 +12,22 @@ use andon_store::SqliteJournal;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
-use crate::apps::APPS;
+use crate::apps::{APPS, PROVIDED};
 use crate::process::{Process, folder, on_one_thread};
+use crate::provider::{self, Provider};
 
 /// The word that makes this program the server; the folder of its database follows.
 pub(crate) const AS_SERVER: &str = "--as-server";
 
+/// The variable with the address of the provider.
+const PROVIDER: &str = "ANDON_BENCH_PROVIDER";
+
 /// How many runs, feeds and connections the server allows.
 const ROOM: usize = 40_000;
 
-/// Serves until the one who started this process is gone.
+/// Serves until it is told to end, or the one who started this process is gone.
 pub(crate) fn serve(folder: &Path) {
     let threads = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
     threads.block_on(async {
@@ -41,6 +46,14 @@ pub(crate) fn serve(folder: &Path) {
             let agent = Agent::builder().name(name).model(does).runtime(&runtime).build().expect("an agent");
             server.apps().put(agent, None);
         }
+        if let Ok(url) = std::env::var(PROVIDER) {
+            let model = provider::model(&url);
+            for (name, _) in PROVIDED {
+                let agent = Agent::builder().name(name).model(model.clone()).runtime(&runtime).build();
+                server.apps().put(agent.expect("an agent"), None);
+            }
+        }
+        let mut told_to_end = signal(SignalKind::terminate()).expect("signals");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let serving = server.serve(listener).expect("a server that serves");
         println!("{}", serving.address());
@@ -48,7 +61,8 @@ pub(crate) fn serve(folder: &Path) {
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
             std::process::exit(0);
         });
-        std::future::pending::<()>().await;
+        told_to_end.recv().await;
+        serving.shut_down().await;
     });
 }
 
@@ -65,9 +79,24 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn new() -> Self {
+        Self::start(None)
+    }
+
+    /// A server whose models ask a provider.
+    pub(crate) fn asking(provider: &Provider) -> Self {
+        Self::start(Some(provider))
+    }
+
+    fn start(provider: Option<&Provider>) -> Self {
         let folder = folder();
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        let (process, said) = Process::start(command.arg(AS_SERVER).arg(folder.path()));
+        command.arg(AS_SERVER).arg(folder.path());
+        if let Some(provider) = provider {
+            command.env(PROVIDER, provider.url());
+            // In place of the system's own certificates.
+            command.envs(provider.certificate().map(|certificate| ("SSL_CERT_FILE", certificate)));
+        }
+        let (process, said) = Process::start(&mut command);
         Self { process, folder, address: said.parse().expect("an address") }
     }
 

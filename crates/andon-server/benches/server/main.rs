@@ -1,7 +1,8 @@
 //! What a run costs over HTTP. `cargo xtask bench server` prints the table.
 //!
 //! The server is a process of its own, with two threads and a journal on disk: this program, started again. So its memory
-//! can be read, and its clients, which are all in one thread here, are no part of it.
+//! can be read, and its clients, which are all in one thread here, are no part of it. Where models ask a provider, that is
+//! one more such process.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot start has nothing to measure")]
 
@@ -14,16 +15,23 @@ mod client;
 mod house;
 mod models;
 mod process;
+mod provided;
+mod provider;
+mod provider_http1;
+mod provider_http2;
 mod reading;
 mod scenes;
 mod stops;
 mod streams;
 
+use std::path::Path;
+
 fn main() {
     process::raise_open_files();
     let words: Vec<String> = std::env::args().collect();
-    match words.iter().position(|word| word == house::AS_SERVER).and_then(|place| words.get(place + 1)) {
-        Some(folder) => house::serve(std::path::Path::new(folder)),
-        None => andon_testkit::bench::table(&scenes::ALL),
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [_, house::AS_SERVER, folder] => house::serve(Path::new(folder)),
+        [_, provider::AS_PROVIDER, folder @ ..] => provider::serve(folder.first().map(Path::new)),
+        _ => andon_testkit::bench::table(&scenes::ALL),
     }
 }

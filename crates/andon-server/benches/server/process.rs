@@ -2,8 +2,10 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use andon_testkit::bench::now;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
@@ -11,6 +13,11 @@ use tokio::runtime::Builder;
 pub(crate) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// How many open files a process may have.
+pub(crate) fn open_files() -> usize {
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
 /// A folder on the disk that the project is built on: the system's own may be in memory.
@@ -24,13 +31,13 @@ pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread().enable_all().build().expect("a thread").block_on(local.run_until(future))
 }
 
-/// A server, until this is dropped. It ends with its standard input, too.
+/// A process of this benchmark, until this is dropped. It ends with its standard input, too.
 pub(crate) struct Process {
     child: Child,
 }
 
 impl Process {
-    /// Starts a server, which says one line when it serves.
+    /// Starts a process, which says one line when it serves.
     pub(crate) fn start(command: &mut Command) -> (Self, String) {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a server");
         let mut said = String::new();
@@ -54,6 +61,28 @@ impl Process {
         // User and system time, in ticks of 10 ms.
         let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<f64>().ok()).expect("a number");
         (ticks(11) + ticks(12)) / 100.0
+    }
+}
+
+impl Process {
+    /// How many threads it has.
+    pub(crate) fn threads(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("its threads");
+        let line = status.lines().find_map(|line| line.strip_prefix("Threads:")).expect("its threads");
+        line.trim().parse().expect("a number")
+    }
+
+    /// How many open files it has, connections among them.
+    pub(crate) fn descriptors(&self) -> u64 {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its open files").count() as u64
+    }
+
+    /// Sends SIGTERM, and waits for the end; how long that took.
+    pub(crate) fn terminate(mut self) -> Duration {
+        let began = now();
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("a process that lives");
+        self.child.wait().expect("a process that ends");
+        began.elapsed()
     }
 }
 

@@ -4,22 +4,32 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use andon_testkit::bench::{Goal, Line, Scene, median, now, quantile};
+use memchr::memmem;
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::client::{Connection, get, with_body};
 use crate::house::House;
 use crate::process::{folder, on_one_thread};
-use crate::{reading, stops, streams};
+use crate::{apps, provided, reading, stops, streams};
 
-/// All of them.
-pub(crate) const ALL: [Scene; 6] = [
+/// All of them. Those whose names begin with `provider` ask one, over HTTP.
+pub(crate) const ALL: [Scene; 12] = [
     Scene { name: "disk", measure: disk },
     Scene { name: "live", measure: stops::live },
     Scene { name: "selector", measure: stops::selector },
     Scene { name: "cancel", measure: stops::cancel },
     Scene { name: "pieces", measure: streams::pieces },
     Scene { name: "trivial", measure: trivial },
+    Scene { name: "provider-runs", measure: provided::runs },
+    Scene { name: "provider-library", measure: provided::library },
+    Scene { name: "provider-many", measure: provided::many },
+    Scene { name: "provider-live", measure: provided::live },
+    Scene { name: "provider-cancel", measure: provided::cancel },
+    Scene { name: "provider-stop", measure: provided::stop },
 ];
+
+/// How a run's end tells that it completed.
+const COMPLETED: &[u8] = br#""kind":"completed""#;
 
 /// How many clients ask at one time where there are many.
 pub(crate) const CLIENTS: usize = 64;
@@ -57,11 +67,12 @@ pub(crate) async fn all<T: 'static>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
 /// Starts a run; the answer is the run, or its feed.
 pub(crate) fn create(app: &str, wants_feed: bool) -> Vec<u8> {
     let accept = if wants_feed { "text/event-stream" } else { "application/json" };
-    let body = format!(r#"{{"app":"{app}","input":"Go."}}"#);
+    let body = format!(r#"{{"app":"{app}","input":"{}"}}"#, apps::prompt(app));
     with_body("POST /v1/runs", accept, &body)
 }
 
-/// Starts runs, so many at a time, each with its feed on a connection of its own. `read` gets the first chunk, and goes on.
+/// Starts runs, so many at a time, each with its feed on a connection of its own. `read` gets the first chunk, or all of them
+/// until a provider has said something, and goes on.
 pub(crate) async fn with_feeds<T: 'static, F: Future<Output = T> + 'static>(
     house: &House,
     app: &str,
@@ -72,12 +83,15 @@ pub(crate) async fn with_feeds<T: 'static, F: Future<Output = T> + 'static>(
     while readers.len() < runs {
         let starting: Vec<_> = (readers.len()..runs.min(readers.len() + CLIENTS))
             .map(|_| {
-                let (address, request) = (house.address, create(app, true));
+                let (address, request, asks) = (house.address, create(app, true), apps::asks(app));
                 spawn_local(async move {
                     let mut connection = Connection::open(address).await;
                     connection.feed(&request).await;
-                    let first = connection.chunk().await.expect("a feed with something in it");
-                    (connection, first.to_vec())
+                    let mut first = connection.chunk().await.expect("a feed with something in it").to_vec();
+                    while asks && !reading::has(&first, "delta") {
+                        first.extend_from_slice(&connection.chunk().await.expect("an answer"));
+                    }
+                    (connection, first)
                 })
             })
             .collect();
@@ -93,15 +107,11 @@ fn trivial() -> Vec<Line> {
     let house = House::new();
     let at = house.address;
     let (by_feed, by_get, rate, cpu) = on_one_thread(async {
-        drop(rounds(at, 200, Way::Feed).await);
-        let mut fed = rounds(at, ALONE, Way::Feed).await;
-        let mut got = rounds(at, ALONE, Way::PostAndGet).await;
-        let (began, before) = (now(), house.process.cpu());
-        let clients = (0..CLIENTS).map(|_| spawn_local(rounds(at, MANY / CLIENTS, Way::Feed))).collect();
-        drop(all(clients).await);
-        let runs = (MANY / CLIENTS * CLIENTS) as f64;
-        let cpu = (house.process.cpu() - before) * 1e6 / runs;
-        (quantile(&mut fed, 0.5), quantile(&mut got, 0.5), runs / began.elapsed().as_secs_f64(), cpu)
+        drop(rounds(at, "hello", 200, Way::Feed).await);
+        let mut fed = rounds(at, "hello", ALONE, Way::Feed).await;
+        let mut got = rounds(at, "hello", ALONE, Way::PostAndGet).await;
+        let (rate, cpu) = by_many(&house, "hello", MANY).await;
+        (quantile(&mut fed, 0.5), quantile(&mut got, 0.5), rate, cpu)
     });
     let line = |what, reached, unit, goal| Line { what, reached, unit, goal };
     vec![
@@ -112,8 +122,17 @@ fn trivial() -> Vec<Line> {
     ]
 }
 
+/// Trivial runs of many clients: how many a second, and what each takes of the server's CPU time, in µs.
+pub(crate) async fn by_many(house: &House, app: &'static str, runs: usize) -> (f64, f64) {
+    let (began, before) = (now(), house.process.cpu());
+    let clients = (0..CLIENTS).map(|_| spawn_local(rounds(house.address, app, runs / CLIENTS, Way::Feed))).collect();
+    drop(all(clients).await);
+    let runs = (runs / CLIENTS * CLIENTS) as f64;
+    (runs / began.elapsed().as_secs_f64(), (house.process.cpu() - before) * 1e6 / runs)
+}
+
 #[derive(Clone, Copy)]
-enum Way {
+pub(crate) enum Way {
     /// The answer to the request is the feed.
     Feed,
     /// The run is created, and its feed is asked for.
@@ -121,9 +140,9 @@ enum Way {
 }
 
 /// Trivial runs, one after the other, and how long each took.
-async fn rounds(at: std::net::SocketAddr, runs: usize, way: Way) -> Vec<Duration> {
+pub(crate) async fn rounds(at: std::net::SocketAddr, app: &str, runs: usize, way: Way) -> Vec<Duration> {
     let mut connection = Connection::open(at).await;
-    let request = create("hello", matches!(way, Way::Feed));
+    let request = create(app, matches!(way, Way::Feed));
     let mut took = Vec::with_capacity(runs);
     for _ in 0..runs {
         let began = now();
@@ -136,11 +155,11 @@ async fn rounds(at: std::net::SocketAddr, runs: usize, way: Way) -> Vec<Duration
                 connection.feed(&get(&format!("/v1/runs/{run}/events"))).await;
             }
         }
-        let mut settled = false;
+        let mut completed = false;
         while let Some(chunk) = connection.chunk().await {
-            settled |= reading::has(&chunk, "run_settled");
+            completed |= reading::has(&chunk, "run_settled") && memmem::find(&chunk, COMPLETED).is_some();
         }
-        assert!(settled, "the feed tells the run's end");
+        assert!(completed, "the feed tells the run's end, and that it completed");
         took.push(began.elapsed());
     }
     took

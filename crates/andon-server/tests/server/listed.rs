@@ -1,8 +1,14 @@
 //! Which runs are listed.
 
+use std::sync::Arc;
+
+use andon_server::Options;
+use andon_store::SqliteJournal;
+use futures_util::future::join_all;
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::house::{agent, endless};
+use crate::house::{House, agent, endless};
 use crate::inside::Inside;
 
 /// The ids of the runs that a question finds.
@@ -32,4 +38,34 @@ async fn runs_are_found_by_words_and_by_when_they_were_accepted() {
     let (_, page) = inside.get("/v1/runs?text=my&limit=1").await;
     assert_eq!((&page["runs"][0]["run_id"], &page["next"]), (&two, &two));
     assert_eq!(found(&inside, &format!("text=my&before={}", two.as_str().unwrap())).await, [one]);
+}
+
+#[tokio::test]
+async fn a_list_that_is_asked_for_a_hundred_times_at_once_is_the_same_each_time_and_a_stop_is_taken_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Arc::new(SqliteJournal::open(folder.path().join("andon.db")).unwrap());
+    let shop = agent(std::iter::repeat_with(endless).take(30));
+    let house = House::build(journal, Options::default(), shop).await;
+    let mut runs = Vec::new();
+    for _ in 0..30 {
+        runs.push(house.start(json!({})).await);
+    }
+    let list = || house.get("/v1/sessions?limit=20");
+    let stop = format!("/v1/runs/{}/cancel", runs[0]);
+    let (lists, (status, stopped)) =
+        tokio::join!(join_all((0..100).map(|_| list())), house.post(&stop, json!({"wait": true})));
+    assert_eq!((status, &stopped["outcome"]["kind"]), (StatusCode::OK, &json!("cancelled")));
+    let names = |list: &Value| -> Vec<Value> {
+        list["sessions"].as_array().unwrap().iter().map(|session| session["session"].clone()).collect()
+    };
+    let mut orders: Vec<Vec<Value>> = Vec::new();
+    for (status, list) in &lists {
+        assert_eq!(*status, StatusCode::OK, "{list}");
+        assert_eq!(names(list).len(), 20);
+        if !orders.contains(&names(list)) {
+            orders.push(names(list));
+        }
+    }
+    // The stop is a use of its session, which comes first in the lists that are read after it.
+    assert!(orders.len() <= 2, "{orders:?}");
 }
