@@ -111,9 +111,10 @@ impl Pending {
 }
 
 impl Writer {
-    /// Writes them although nothing else is to be written (invariant 2). What cannot be written now is tried again.
-    pub(crate) fn keep_instants(&self) {
-        if self.instants.is_empty() {
+    /// Writes what nobody waits for, although nothing else is to be written (invariant 2): instants, and when sessions were used.
+    /// What cannot be written now is tried again.
+    pub(crate) fn keep_the_rest(&self) {
+        if self.instants.is_empty() && self.uses.is_empty() {
             return;
         }
         // Without patience: what comes next must not wait for it. Settings that cannot be changed stay as they are.
@@ -122,7 +123,7 @@ impl Writer {
             while !self.instants.is_empty() {
                 self.keep_some(store)?;
             }
-            Ok(())
+            self.keep_uses(store)
         });
         let _ = self.store.connection.busy_timeout(STALL);
     }
