@@ -7,8 +7,8 @@
 //!    nobody waits for the disk.
 //! 3. It stands before whatever else is in its transaction: a run that is deleted takes its instant with it.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use andon::core::id::RunId;
@@ -17,6 +17,7 @@ use andon::{Moved, RunInfo, Stored};
 use parking_lot::Mutex;
 
 use crate::transaction::Store;
+use crate::uses::HashMap;
 use crate::writer::{STALL, Writer};
 
 /// How many are written in one go at most: what comes meanwhile has to wait.

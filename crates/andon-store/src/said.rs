@@ -1,4 +1,4 @@
-//! All that a run has said, as one row: so a session that is not in memory reads messages and not facts.
+//! All that a run has said, as one text beside its last event: so a session that is not in memory reads messages and not facts.
 //!
 //! It is written when the run settles, from the same fold that a reader of its events would make. The form is the store's own:
 //! most of what is said is text, and text stands in it without a tag that a reader has to look ahead for.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use andon::core::message::{Cut, Message, Part, Role};
 use serde::{Deserialize, Serialize};
 
-/// How many bytes a row has at most. What is said is stored with its events, too, and this bounds what that takes. Who says more
+/// How many bytes it has at most. What is said is stored with its events, too, and this bounds what that takes. Who says more
 /// is read from its events: of that much text they are the smaller part of the work.
 const MOST: usize = 8 << 10;
 
@@ -39,7 +39,7 @@ enum ReadPart {
 /// What a run has said as text; nothing if it is too much.
 pub(crate) fn write(messages: &[Arc<Message>]) -> Option<String> {
     let messages: Vec<Written<'_>> = messages.iter().map(|message| written(message)).collect();
-    let mut bounded = Bounded(Vec::new());
+    let mut bounded = Bounded(Vec::with_capacity(256));
     serde_json::to_writer(&mut bounded, &messages).ok()?;
     String::from_utf8(bounded.0).ok()
 }
@@ -52,7 +52,7 @@ fn written(message: &Message) -> Written<'_> {
     Written(message.role, parts.collect(), message.cut)
 }
 
-/// What a run has said, from its row.
+/// What a run has said, from that text.
 pub(crate) fn read(text: &str) -> serde_json::Result<Vec<Arc<Message>>> {
     let messages: Vec<Read> = serde_json::from_str(text)?;
     let part = |part| match part {
@@ -66,7 +66,7 @@ pub(crate) fn read(text: &str) -> serde_json::Result<Vec<Arc<Message>>> {
     Ok(messages.into_iter().map(message).collect())
 }
 
-/// Takes no more than a row may have.
+/// Takes no more than it may have.
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_too_much_has_no_row() {
+    fn who_says_too_much_is_read_from_its_events() {
         let long = |bytes| [Arc::new(Message::user("x".repeat(bytes)))];
         assert!(write(&long(MOST - 100)).is_some());
         assert_eq!(write(&long(MOST)), None);

@@ -4,7 +4,6 @@
 //! nothing, or fails with the database: then the transaction is rolled back.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -19,7 +18,7 @@ use serde_json::Value;
 
 use crate::encode::{Begins, Encoded, Ends, Row, Told, int, json};
 use crate::fault::{Fault, Planted};
-use crate::uses::{Effect, SessionRow};
+use crate::uses::{Effect, HashMap, SessionRow};
 
 /// Why something was not done.
 #[derive(Debug)]
@@ -133,9 +132,13 @@ impl Store {
 
     /// Forgets what it believes about rows: after a rollback they may not be there.
     pub(crate) fn forget(&mut self) {
+        self.forget_rows();
+        self.effects.clear();
+    }
+
+    fn forget_rows(&mut self) {
         self.runs.clear();
         self.sessions.clear();
-        self.effects.clear();
     }
 
     /// What a transaction has done to sessions, once it is durable.
@@ -324,11 +327,13 @@ impl Store {
     fn insert(&self, id: i64, batch: &Encoded) -> Result<(), Failed> {
         let mut fact = self
             .connection
-            .prepare_cached("INSERT INTO events (run, seq, epoch, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+            .prepare_cached("INSERT INTO events (run, seq, epoch, kind, body, said) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+        let said = batch.ends.as_ref().and_then(|ends| ends.said.as_deref());
         for row in &batch.rows {
             match row {
                 Row::Fact { seq, kind, body } => {
-                    fact.execute(params![id, int(*seq), batch.epoch, kind, body])?;
+                    let said = said.filter(|_| *seq == batch.last);
+                    fact.execute(params![id, int(*seq), batch.epoch, kind, body, said])?;
                 }
                 Row::Lump { after, body } => {
                     let mut insert = self
@@ -337,10 +342,6 @@ impl Store {
                     insert.execute(params![id, int(*after), batch.epoch, body])?;
                 }
             }
-        }
-        if let Some(said) = batch.ends.as_ref().and_then(|ends| ends.said.as_ref()) {
-            let insert = "INSERT INTO said (run, body) VALUES (?1, ?2)";
-            self.connection.prepare_cached(insert)?.execute(params![id, said])?;
         }
         Ok(())
     }
@@ -587,7 +588,7 @@ impl Store {
             let run = RunId::new(run).map_err(|error| JournalError::Unreadable(error.to_string()))?;
             return Err(JournalError::SessionBusy { session: key.clone(), run }.into());
         }
-        for table in ["events", "lumps", "addenda", "cancel_requests", "said"] {
+        for table in ["events", "lumps", "addenda", "cancel_requests"] {
             let sql = format!("DELETE FROM {table} WHERE run IN (SELECT id FROM runs WHERE session = ?1)");
             self.connection.execute(&sql, [id])?;
         }
@@ -599,8 +600,7 @@ impl Store {
         self.connection.execute(&format!("UPDATE caught_up SET before_run = min(before_run, ({last}))"), [])?;
         let own = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4";
         self.connection.execute(own, params![key.tenant, key.app, key.user, key.session.as_str()])?;
-        self.runs.clear();
-        self.sessions.clear();
+        self.forget_rows();
         self.effects.push(Effect::Gone(id));
         Ok(true)
     }

@@ -9,13 +9,14 @@
 //! 3. What is lost with the process is found again: of a run from `caught_up.before_run` on it is not known whether the file
 //!    says that it used its session. A run before that has settled and was counted.
 
-use std::collections::HashMap;
-
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 
 use crate::transaction::Store;
 use crate::writer::Writer;
+
+/// A table with a quick hash. Nothing depends on its order.
+pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// How many may wait here. What is more is written with the commits that bring it.
 const MANY: usize = 4_096;
@@ -168,5 +169,116 @@ impl Writer {
         transaction.commit()?;
         self.uses.written(&uses);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use andon::core::event::{Accepted, Entry, Event, Record};
+    use andon::core::id::{RunId, SessionKey};
+    use andon::core::outcome::Ending;
+    use andon::core::time::{Stamp, Wall};
+    use andon::{Batch, Message};
+
+    use super::*;
+    use crate::encode::Encoded;
+    use crate::fault::Planted;
+    use crate::schema::MIGRATIONS;
+
+    fn store() -> Store {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let transaction = connection.transaction().unwrap();
+        MIGRATIONS.iter().for_each(|migrate| migrate(&transaction).unwrap());
+        transaction.commit().unwrap();
+        Store::new(connection, Planted::default()).unwrap()
+    }
+
+    fn entry(seq: u64, at: u64, event: Event) -> Entry {
+        let at = Stamp { wall: Wall(at), mono_us: at };
+        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq, epoch: 1, at, event }))
+    }
+
+    fn write(store: &mut Store, run: &str, entries: Vec<Entry>) {
+        let batch = Batch::new(RunId::new(run).unwrap(), 1, entries);
+        store.append(&Encoded::new(&batch).unwrap()).unwrap();
+    }
+
+    fn accepted(run: &str, at: u64) -> Entry {
+        let session = SessionKey::new("shop", "ada", "s").unwrap();
+        let accepted = Accepted::new(RunId::new(run).unwrap(), session, Arc::new(Message::user("Go.")));
+        entry(1, at, Event::RunAccepted { accepted: Arc::new(accepted) })
+    }
+
+    fn settled(at: u64) -> Entry {
+        entry(2, at, Event::RunSettled { outcome: Arc::new(Ending::Lost) })
+    }
+
+    fn left(store: &Store) -> Vec<i64> {
+        Uses::left(&store.connection).unwrap().pending().iter().map(|used| used.at).collect()
+    }
+
+    /// Writes all of them, as at rest.
+    fn rest(store: &mut Store, uses: &Uses) {
+        uses.apply(store.take_effects());
+        let pending = uses.pending();
+        store.write_uses(&pending).unwrap();
+        store.caught_up().unwrap();
+        uses.written(&pending);
+        assert!(uses.is_empty());
+    }
+
+    /// Checks P10: a crash before it is written loses nothing that a list tells.
+    #[test]
+    fn when_a_session_was_used_is_found_again_after_a_crash() {
+        let (mut store, uses) = (store(), Uses::default());
+        write(&mut store, "old", vec![accepted("old", 10)]);
+        write(&mut store, "one", vec![accepted("one", 20), settled(30)]);
+        assert_eq!(left(&store), [30]);
+        rest(&mut store, &uses);
+        assert!(left(&store).is_empty(), "the file says all");
+        // One that came before others that are written settles after them.
+        write(&mut store, "old", vec![settled(40)]);
+        assert_eq!(left(&store), [40]);
+        rest(&mut store, &uses);
+        write(&mut store, "two", vec![accepted("two", 50)]);
+        assert_eq!(left(&store), [50]);
+    }
+
+    /// Checks P10: the row of a run that is gone may be another's.
+    #[test]
+    fn a_run_in_the_row_of_one_that_was_deleted_is_found_after_a_crash() {
+        let (mut store, uses) = (store(), Uses::default());
+        write(&mut store, "one", vec![accepted("one", 20), settled(30)]);
+        rest(&mut store, &uses);
+        store.delete(&SessionKey::new("shop", "ada", "s").unwrap()).unwrap();
+        rest(&mut store, &uses);
+        write(&mut store, "two", vec![accepted("two", 50), settled(60)]);
+        assert_eq!(left(&store), [60]);
+    }
+
+    #[test]
+    fn too_many_are_written_with_the_commits_that_bring_them() {
+        let (store, uses) = (store(), Uses::default());
+        let row = |id| SessionRow { id, app_place: 1, user_place: 2 };
+        let all = i64::try_from(MANY).unwrap();
+        uses.apply((0..all).map(|id| Effect::Used(row(id), id)).collect());
+        assert_eq!(uses.too_many().len(), ROOM);
+        uses.apply((0..64).map(Effect::Gone).collect());
+        assert!(store.keep_some_uses(&uses).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_session_that_is_used_while_it_is_written_is_written_again() {
+        let uses = Uses::default();
+        let row = SessionRow { id: 1, app_place: 1, user_place: 2 };
+        uses.apply(vec![Effect::Used(row, 5)]);
+        let written = uses.pending();
+        uses.apply(vec![Effect::Used(row, 7), Effect::Used(row, 6)]);
+        uses.written(&written);
+        assert_eq!(uses.pending(), [Use { row, at: 7 }]);
+        uses.written(&[Use { row, at: 7 }]);
+        assert!(uses.is_empty());
     }
 }
