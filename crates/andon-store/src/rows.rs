@@ -91,10 +91,10 @@ pub(crate) fn unreadable(error: &impl ToString) -> JournalError {
 /// What was said in a session, by its runs that started and have settled.
 pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec<Arc<Message>>> {
     let Some(id) = session_id(connection, session)? else { return Ok(Vec::new()) };
-    // A run of which it stands what it has said has settled: its own row is not looked at.
+    // A run that has a row of what it has said has settled: its own row is not looked at.
     let mut query = connection.prepare_cached(
-        "SELECT end.said, CASE WHEN end.said IS NULL THEN runs.settled END, runs.id
-         FROM runs INDEXED BY runs_of_session LEFT JOIN events AS end ON end.run = runs.id AND end.kind = 'run_settled'
+        "SELECT said.body, CASE WHEN said.body IS NULL THEN runs.settled END, runs.id
+         FROM runs INDEXED BY runs_of_session LEFT JOIN said ON said.run = runs.id
          WHERE runs.session = ?1 AND runs.started IS NOT NULL ORDER BY runs.started",
     )?;
     let mut rows = query.query([id])?;
@@ -149,8 +149,7 @@ fn size(connection: &Connection, run: i64) -> Read<usize> {
 
 /// What a run that has settled has said.
 fn said(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
-    let sql = "SELECT said FROM events WHERE run = ?1 AND kind = 'run_settled' AND said IS NOT NULL";
-    let mut query = connection.prepare_cached(sql)?;
+    let mut query = connection.prepare_cached("SELECT body FROM said WHERE run = ?1")?;
     let mut rows = query.query([run])?;
     match rows.next()? {
         Some(row) => Ok(said::read(text(row, 0)?).map_err(|error| unreadable(&error))?),

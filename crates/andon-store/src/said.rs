@@ -1,4 +1,4 @@
-//! All that a run has said, as one text beside its last event: so a session that is not in memory reads messages and not facts.
+//! All that a run has said, as one row: so a session that is not in memory reads messages and not facts.
 //!
 //! It is written when the run settles, from the same fold that a reader of its events would make. The form is the store's own:
 //! most of what is said is text, and text stands in it without a tag that a reader has to look ahead for.

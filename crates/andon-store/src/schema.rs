@@ -146,9 +146,10 @@ fn fourth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 fn fifth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(FOR_LISTS)?;
     transaction.execute_batch(
-        "-- All that the run has said, beside its last event, which an index finds. A run without it is folded from its
-         -- events: it settled under an older version, its writer did not say, or it has said too much.
-         ALTER TABLE events ADD COLUMN said TEXT;",
+        "-- All that a run has said, once it has settled. Apart from the events, so that few pages hold a session's. A run
+         -- that has no row here is folded from its events: it settled under an older version, its writer did not say, or it
+         -- has said too much.
+         CREATE TABLE said (run INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
     )
 }
 

@@ -327,13 +327,11 @@ impl Store {
     fn insert(&self, id: i64, batch: &Encoded) -> Result<(), Failed> {
         let mut fact = self
             .connection
-            .prepare_cached("INSERT INTO events (run, seq, epoch, kind, body, said) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
-        let said = batch.ends.as_ref().and_then(|ends| ends.said.as_deref());
+            .prepare_cached("INSERT INTO events (run, seq, epoch, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
         for row in &batch.rows {
             match row {
                 Row::Fact { seq, kind, body } => {
-                    let said = said.filter(|_| *seq == batch.last);
-                    fact.execute(params![id, int(*seq), batch.epoch, kind, body, said])?;
+                    fact.execute(params![id, int(*seq), batch.epoch, kind, body])?;
                 }
                 Row::Lump { after, body } => {
                     let mut insert = self
@@ -342,6 +340,10 @@ impl Store {
                     insert.execute(params![id, int(*after), batch.epoch, body])?;
                 }
             }
+        }
+        if let Some(said) = batch.ends.as_ref().and_then(|ends| ends.said.as_ref()) {
+            let insert = "INSERT INTO said (run, body) VALUES (?1, ?2)";
+            self.connection.prepare_cached(insert)?.execute(params![id, said])?;
         }
         Ok(())
     }
@@ -588,7 +590,7 @@ impl Store {
             let run = RunId::new(run).map_err(|error| JournalError::Unreadable(error.to_string()))?;
             return Err(JournalError::SessionBusy { session: key.clone(), run }.into());
         }
-        for table in ["events", "lumps", "addenda", "cancel_requests"] {
+        for table in ["events", "lumps", "addenda", "cancel_requests", "said"] {
             let sql = format!("DELETE FROM {table} WHERE run IN (SELECT id FROM runs WHERE session = ?1)");
             self.connection.execute(&sql, [id])?;
         }
