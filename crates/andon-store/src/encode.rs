@@ -2,8 +2,10 @@
 
 use andon::core::event::{Changes, Entry, Epoch, Event, Seq};
 use andon::core::id::{RunId, SessionKey};
-use andon::{Batch, JournalError, title};
+use andon::{Batch, JournalError, State, title};
 use serde::Serialize;
+
+use crate::said;
 
 /// The kind of the last event.
 const RUN_SETTLED: &str = "run_settled";
@@ -22,7 +24,18 @@ pub(crate) struct Encoded {
     pub(crate) begins: Option<Begins>,
     pub(crate) starts: bool,
     pub(crate) ends: Option<Ends>,
+    /// Where the run stands behind it.
+    pub(crate) state: Told,
     pub(crate) rows: Vec<Row>,
+}
+
+/// What a batch says of the run's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// It has no facts, and changes nothing.
+    AsBefore,
+    /// Its number in the database; nothing if the writer did not say.
+    Is(Option<i64>),
 }
 
 /// A run that is new.
@@ -40,6 +53,8 @@ pub(crate) struct Begins {
 pub(crate) struct Ends {
     pub(crate) settled_at: i64,
     pub(crate) ending: String,
+    /// All that it has said, if its writer said so and it is not too much.
+    pub(crate) said: Option<String>,
 }
 
 #[derive(Debug)]
@@ -50,7 +65,7 @@ pub(crate) enum Row {
 
 impl Encoded {
     pub(crate) fn new(batch: &Batch) -> Result<Self, JournalError> {
-        let Batch { run, epoch, entries, takes_over } = batch;
+        let Batch { run, epoch, entries, takes_over, standing } = batch;
         let mut encoded = Self {
             run: run.clone(),
             epoch: *epoch,
@@ -60,11 +75,18 @@ impl Encoded {
             begins: None,
             starts: false,
             ends: None,
+            state: Told::AsBefore,
             rows: Vec::with_capacity(entries.len()),
         };
         encoded.last = encoded.after;
         for entry in entries {
             encoded.add(entry)?;
+        }
+        if entries.iter().any(|entry| entry.fact().is_some()) {
+            encoded.state = Told::Is(standing.as_ref().and_then(|standing| state_number(standing.state)));
+        }
+        if let Some(ends) = &mut encoded.ends {
+            ends.said = standing.as_ref().and_then(|standing| said::write(standing.said.as_ref()?));
         }
         Ok(encoded)
     }
@@ -98,7 +120,8 @@ impl Encoded {
                     }
                     Event::RunStarted => self.starts = true,
                     Event::RunSettled { outcome } => {
-                        self.ends = Some(Ends { settled_at: int(record.at.wall.0), ending: json(outcome)? });
+                        self.ends =
+                            Some(Ends { settled_at: int(record.at.wall.0), ending: json(outcome)?, said: None });
                     }
                     _ => {}
                 }
@@ -118,6 +141,17 @@ impl Encoded {
     /// How many facts and lumps it has.
     pub(crate) fn weight(&self) -> usize {
         self.rows.len()
+    }
+}
+
+/// A state as the database holds it. One that has settled is known by its end.
+pub(crate) fn state_number(state: State) -> Option<i64> {
+    match state {
+        State::Queued => Some(0),
+        State::Running => Some(1),
+        State::Waiting => Some(2),
+        State::Cancelling => Some(3),
+        State::Settled => None,
     }
 }
 

@@ -7,8 +7,8 @@
 //!    nobody waits for the disk.
 //! 3. It stands before whatever else is in its transaction: a run that is deleted takes its instant with it.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use andon::core::id::RunId;
@@ -17,6 +17,7 @@ use andon::{Moved, RunInfo, Stored};
 use parking_lot::Mutex;
 
 use crate::transaction::Store;
+use crate::uses::HashMap;
 use crate::writer::{STALL, Writer};
 
 /// How many are written in one go at most: what comes meanwhile has to wait.
@@ -111,9 +112,10 @@ impl Pending {
 }
 
 impl Writer {
-    /// Writes them although nothing else is to be written (invariant 2). What cannot be written now is tried again.
-    pub(crate) fn keep_instants(&self) {
-        if self.instants.is_empty() {
+    /// Writes what nobody waits for, although nothing else is to be written (invariant 2): instants, and when sessions were used.
+    /// What cannot be written now is tried again.
+    pub(crate) fn keep_the_rest(&self) {
+        if self.instants.is_empty() && self.uses.is_empty() {
             return;
         }
         // Without patience: what comes next must not wait for it. Settings that cannot be changed stay as they are.
@@ -122,7 +124,7 @@ impl Writer {
             while !self.instants.is_empty() {
                 self.keep_some(store)?;
             }
-            Ok(())
+            self.keep_uses(store)
         });
         let _ = self.store.connection.busy_timeout(STALL);
     }

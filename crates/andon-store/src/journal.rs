@@ -26,6 +26,7 @@ use crate::rows;
 use crate::sweeper::Sweeper;
 use crate::transaction::{Failed, Store};
 use crate::trouble::Trouble;
+use crate::uses::{Use, Uses};
 use crate::writer::{Job, Work, Writer};
 
 /// A journal in an SQLite database: embedded, durable, and one process's alone.
@@ -42,6 +43,7 @@ pub struct SqliteJournal {
 struct Writing {
     line: Arc<Line<Job>>,
     instants: Arc<Instants>,
+    uses: Arc<Uses>,
     trouble: Arc<Trouble>,
     thread: Option<JoinHandle<()>>,
     lock: Mutex<Lock>,
@@ -58,16 +60,18 @@ impl SqliteJournal {
         let Opened { path, writer, sweeper, readers, lock } = open::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
+        let uses = Uses::left(&store.connection).map_err(|error| failed(error.to_string()))?;
         let place = Place::new(&path).map_err(|error| failed(error.to_string()))?;
         let sweeper = Sweeper::start(sweeper).map_err(|error| failed(error.to_string()))?;
         let (line, instants) = (Arc::new(Line::new()), Arc::new(Instants::default()));
-        let trouble = Arc::new(Trouble::default());
+        let (trouble, uses) = (Arc::new(Trouble::default()), Arc::new(uses));
         let writer = Writer {
             store,
             place,
             sweeper,
             line: Arc::clone(&line),
             instants: Arc::clone(&instants),
+            uses: Arc::clone(&uses),
             rested: true,
             trouble: Arc::clone(&trouble),
             probe: options.probe.clone(),
@@ -78,7 +82,7 @@ impl SqliteJournal {
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
-        let writing = Writing { line, instants, trouble, thread, lock: Mutex::new(lock) };
+        let writing = Writing { line, instants, uses, trouble, thread, lock: Mutex::new(lock) };
         Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
 
@@ -143,6 +147,12 @@ impl SqliteJournal {
 
     pub(crate) fn readers(&self) -> &Readers {
         &self.readers
+    }
+
+    /// Which sessions were used later than the file says: asked for before the file is read. Who only reads the file finds
+    /// that there.
+    pub(crate) fn pending_uses(&self) -> Option<Vec<Use>> {
+        self.writing.as_ref().map(|writing| writing.uses.pending())
     }
 
     /// When runs settled, as far as that is not in the file: asked for before the file is read.

@@ -6,21 +6,17 @@ use andon::core::answer::Lump;
 use andon::core::event::{Entry, Record, Seq};
 use andon::core::id::{RunId, SessionId, SessionKey};
 use andon::core::message::Message;
-use andon::core::outcome::Ending;
 use andon::core::progress::{Progress, State};
 use andon::core::time::{Stamp, Wall};
-use andon::{
-    Earlier, Gathering, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap, Stored,
-};
-use rusqlite::types::Value as Bound;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use andon::{Earlier, Gathering, JournalError, Kept, Moved, StateMap, Stored};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::encode::int;
 use crate::reader::Unread;
+use crate::said;
 
-type Read<T> = Result<T, Unread>;
+pub(crate) type Read<T> = Result<T, Unread>;
 
 /// All that is stored of a run.
 pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> {
@@ -80,47 +76,37 @@ fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> R
     Ok(read)
 }
 
-fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Read<T> {
+pub(crate) fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Read<T> {
     serde_json::from_str(text(row, column)?).map_err(|error| unreadable(&error).into())
 }
 
-fn text<'a>(row: &'a Row<'_>, column: usize) -> Read<&'a str> {
+pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Read<&'a str> {
     row.get_ref(column)?.as_str().map_err(|error| unreadable(&error).into())
 }
 
-fn unreadable(error: &impl ToString) -> JournalError {
+pub(crate) fn unreadable(error: &impl ToString) -> JournalError {
     JournalError::Unreadable(error.to_string())
 }
 
 /// What was said in a session, by its runs that started and have settled.
 pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec<Arc<Message>>> {
     let Some(id) = session_id(connection, session)? else { return Ok(Vec::new()) };
+    // A run that has a row of what it has said has settled: its own row is not looked at.
     let mut query = connection.prepare_cached(
-        "SELECT events.run, events.body FROM runs JOIN events ON events.run = runs.id
-         WHERE runs.session = ?1 AND runs.settled = 1 AND runs.started IS NOT NULL
-         ORDER BY runs.started, events.seq",
+        "SELECT said.body, CASE WHEN said.body IS NULL THEN runs.settled END, runs.id
+         FROM runs INDEXED BY runs_of_session LEFT JOIN said ON said.run = runs.id
+         WHERE runs.session = ?1 AND runs.started IS NOT NULL ORDER BY runs.started",
     )?;
     let mut rows = query.query([id])?;
     let mut messages = Vec::new();
-    let mut current: Option<(i64, Vec<Entry>)> = None;
     while let Some(row) = rows.next()? {
-        let run: i64 = row.get(0)?;
-        let entry = Entry::Fact(record(row, 1)?);
-        match &mut current {
-            Some((same, entries)) if *same == run => entries.push(entry),
-            other => {
-                messages.extend(fold(other.replace((run, vec![entry])))?);
-            }
+        match (row.get_ref(0)?, row.get(1)?) {
+            (_, Some(false)) => {}
+            (_, Some(true)) => messages.extend(folded(connection, row.get(2)?)?),
+            (_, None) => messages.extend(said::read(text(row, 0)?).map_err(|error| unreadable(&error))?),
         }
     }
-    messages.extend(fold(current)?);
     Ok(messages)
-}
-
-fn fold(run: Option<(i64, Vec<Entry>)>) -> Read<Vec<Arc<Message>>> {
-    let Some((_, entries)) = run else { return Ok(Vec::new()) };
-    let progress = Progress::fold(&entries).map_err(|error| unreadable(&error))?;
-    Ok(progress.messages().to_vec())
 }
 
 /// What was said in a run's session before it, by runs that started and have settled, and which have not.
@@ -161,10 +147,21 @@ fn size(connection: &Connection, run: i64) -> Read<usize> {
     Ok(usize::try_from(bytes.unwrap_or_default()).unwrap_or(usize::MAX))
 }
 
-/// What a run has said.
+/// What a run that has settled has said.
 fn said(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
-    let entries = facts(connection, run)?.into_iter().map(Entry::Fact).collect();
-    fold(Some((run, entries)))
+    let mut query = connection.prepare_cached("SELECT body FROM said WHERE run = ?1")?;
+    let mut rows = query.query([run])?;
+    match rows.next()? {
+        Some(row) => Ok(said::read(text(row, 0)?).map_err(|error| unreadable(&error))?),
+        None => folded(connection, run),
+    }
+}
+
+/// What a run has said, folded from its events.
+fn folded(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
+    let entries: Vec<Entry> = facts(connection, run)?.into_iter().map(Entry::Fact).collect();
+    let progress = Progress::fold(&entries).map_err(|error| unreadable(&error))?;
+    Ok(progress.messages().to_vec())
 }
 
 /// The runs that have no outcome, in the order in which they came.
@@ -178,7 +175,7 @@ pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
     Ok(runs)
 }
 
-fn run_id(row: &Row<'_>, column: usize) -> Read<RunId> {
+pub(crate) fn run_id(row: &Row<'_>, column: usize) -> Read<RunId> {
     let text: String = row.get(column)?;
     RunId::new(text).map_err(|error| unreadable(&error).into())
 }
@@ -191,7 +188,7 @@ fn session_id(connection: &Connection, key: &SessionKey) -> Read<Option<i64>> {
 }
 
 /// A session's key in four columns.
-fn session_key(row: &Row<'_>, first: usize) -> Read<SessionKey> {
+pub(crate) fn session_key(row: &Row<'_>, first: usize) -> Read<SessionKey> {
     let text = |column: usize| row.get::<_, String>(first + column);
     let session = SessionId::new(text(3)?).map_err(|error| unreadable(&error))?;
     Ok(SessionKey { tenant: text(0)?.into(), app: text(1)?.into(), user: text(2)?.into(), session })
@@ -242,115 +239,19 @@ pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<
     Ok(kept)
 }
 
-fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {
+pub(crate) fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {
     Ok(Wall(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default()))
 }
 
 /// When a run's outcome was durable, in two columns.
-fn durable(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Stamp>> {
+pub(crate) fn durable(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Stamp>> {
     let at: Option<(i64, i64)> = row.get::<_, Option<i64>>(first)?.zip(row.get(first + 1)?);
     Ok(at.map(|(wall, mono)| Stamp { wall: Wall(wall.unsigned_abs()), mono_us: mono.unsigned_abs() }))
 }
 
-/// No limit is as many as there can be.
-fn limit(limit: Option<usize>) -> i64 {
-    limit.map_or(-1, |limit| int(limit as u64))
-}
-
-pub(crate) fn sessions(connection: &Connection, which: &SessionFilter) -> Read<Vec<SessionInfo>> {
-    let mut query = connection.prepare_cached(
-        "SELECT s.tenant, s.app, s.user, s.session, s.created_at,
-                max(s.updated_at, coalesce(max(coalesce(r.settled_at, r.accepted_at)), 0)) AS updated_at,
-                count(r.id),
-                (SELECT title FROM runs WHERE session = s.id ORDER BY started IS NULL, started, id LIMIT 1)
-         FROM sessions AS s LEFT JOIN runs AS r ON r.session = s.id
-         WHERE (?1 IS NULL OR s.tenant = ?1) AND (?2 IS NULL OR s.app = ?2) AND (?3 IS NULL OR s.user = ?3)
-         GROUP BY s.id ORDER BY updated_at DESC, s.tenant, s.app, s.user, s.session LIMIT ?4",
-    )?;
-    let mut rows = query.query(params![which.tenant, which.app, which.user, limit(which.limit)])?;
-    let mut sessions = Vec::new();
-    while let Some(row) = rows.next()? {
-        sessions.push(SessionInfo {
-            key: session_key(row, 0)?,
-            created_at: wall(row, 4)?,
-            updated_at: wall(row, 5)?,
-            runs: row.get::<_, i64>(6)?.unsigned_abs(),
-            title: row.get(7)?,
-        });
-    }
-    Ok(sessions)
-}
-
-pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunInfo>> {
-    let (sql, values) = runs_asked_for(which);
-    let mut query = connection.prepare_cached(&sql)?;
-    let mut rows = query.query(params_from_iter(values))?;
-    let most = which.limit.unwrap_or(usize::MAX);
-    let mut runs = Vec::new();
-    while let Some(row) = if runs.len() < most { rows.next()? } else { None } {
-        let (run, session, title) = (run_id(row, 5)?, session_key(row, 0)?, row.get::<_, String>(9)?);
-        // SQLite knows capitals of English alone.
-        if !which.finds([&title, run.as_str(), &session.user, session.session.as_str()]) {
-            continue;
-        }
-        let ended_at: Option<i64> = row.get(7)?;
-        let ending: Option<Ending> = if ended_at.is_some() { Some(parse(row, 8)?) } else { None };
-        let state = match ending {
-            Some(_) => State::Settled,
-            None => state_of(connection, row.get(4)?)?,
-        };
-        let (accepted_at, ended_at) = (wall(row, 6)?, ended_at.map(|at| Wall(at.unsigned_abs())));
-        let settled_at = durable(row, 10)?.map(|at| at.wall);
-        runs.push(RunInfo { run, session, state, accepted_at, ended_at, settled_at, ending, title });
-    }
-    Ok(runs)
-}
-
-/// The question for runs, the newest first, and its values.
-fn runs_asked_for(which: &RunFilter) -> (String, Vec<Bound>) {
-    // Only what is asked for stands in the question, so that an index can answer it.
-    let mut sql =
-        "SELECT s.tenant, s.app, s.user, s.session, r.id, r.run, r.accepted_at, r.settled_at, r.ending, r.title,
-                r.durable_at, r.durable_mono_us
-         FROM runs AS r JOIN sessions AS s ON s.id = r.session WHERE TRUE"
-            .to_owned();
-    match which.settled {
-        Some(true) => sql.push_str(" AND r.settled = 1"),
-        Some(false) => sql.push_str(" AND r.settled = 0"),
-        None => {}
-    }
-    let text = |value: &Option<String>| value.clone().map(Bound::Text);
-    let time = |value: Option<Wall>| value.map(|wall| Bound::Integer(int(wall.0)));
-    let conditions = [
-        (" AND s.tenant = ?", text(&which.tenant)),
-        (" AND s.app = ?", text(&which.app)),
-        (" AND s.user = ?", text(&which.user)),
-        (" AND s.session = ?", text(&which.session)),
-        (" AND r.accepted_at >= ?", time(which.since)),
-        (" AND r.accepted_at < ?", time(which.until)),
-        (
-            " AND r.id < (SELECT id FROM runs WHERE run = ?)",
-            which.before.as_ref().map(|run| Bound::Text(run.as_str().to_owned())),
-        ),
-    ];
-    let mut values = Vec::new();
-    for (condition, value) in conditions {
-        let Some(value) = value else { continue };
-        sql.push_str(condition);
-        values.push(value);
-    }
-    sql.push_str(" ORDER BY r.id DESC");
-    // Where words are looked for, how many rows that takes is not known before.
-    if which.text.is_none() {
-        sql.push_str(" LIMIT ");
-        sql.push_str(&limit(which.limit).to_string());
-    }
-    (sql, values)
-}
-
 /// The state of a run that has not settled, as its record tells it. One whose record makes no sense hides no other: all
 /// that is known of it is that it has not settled.
-fn state_of(connection: &Connection, run: i64) -> Read<State> {
+pub(crate) fn state_of(connection: &Connection, run: i64) -> Read<State> {
     match entries(connection, run) {
         Ok(entries) => Ok(Progress::fold(&entries).map_or(State::Running, |progress| progress.state())),
         Err(Unread::Journal(_)) => Ok(State::Running),

@@ -10,13 +10,13 @@ use rusqlite::{Connection, Transaction};
 pub(crate) const APPLICATION_ID: i32 = 0x416e_646e;
 
 /// The version of a file that this program writes.
-pub(crate) const VERSION: i32 = 4;
+pub(crate) const VERSION: i32 = 5;
 
 /// Makes a file of one version one of the next.
 type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// The first makes a version 1 of an empty file, the next a version 2 of that, and so on.
-pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth];
+pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth, fifth];
 
 const TABLES: &str = "
 CREATE TABLE sessions (
@@ -141,6 +141,61 @@ fn fourth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
          ALTER TABLE runs ADD COLUMN durable_mono_us INTEGER;",
     )
 }
+
+/// What lists look for and a cold session reads, each where it is found without a look at anything else.
+fn fifth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(FOR_LISTS)?;
+    transaction.execute_batch(
+        "-- All that a run has said, once it has settled. Apart from the events, so that few pages hold a session's. A run
+         -- that has no row here is folded from its events: it settled under an older version, its writer did not say, or it
+         -- has said too much.
+         CREATE TABLE said (run INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
+    )
+}
+
+/// A run belongs to a place of its app and to one of its user: small numbers, so that an index of them costs a run little. The
+/// indexes of runs stand in the order of `id`, in which runs are listed.
+const FOR_LISTS: &str = "
+-- Where sessions are: a user of an app of a tenant, and without a user the app itself.
+CREATE TABLE places (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    app TEXT NOT NULL,
+    user TEXT NOT NULL,
+    UNIQUE (tenant, app, user)
+) STRICT;
+CREATE INDEX places_of_user ON places (user);
+INSERT INTO places (tenant, app, user)
+    SELECT tenant, app, '' FROM sessions UNION SELECT tenant, app, user FROM sessions;
+
+ALTER TABLE sessions ADD COLUMN app_place INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN user_place INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET
+    app_place = (SELECT id FROM places AS p WHERE (p.tenant, p.app, p.user) = (sessions.tenant, sessions.app, '')),
+    user_place = (SELECT id FROM places AS p WHERE (p.tenant, p.app, p.user) = (sessions.tenant, sessions.app, sessions.user));
+UPDATE sessions SET updated_at = used.at
+    FROM (SELECT session, max(coalesce(settled_at, accepted_at)) AS at FROM runs GROUP BY session) AS used
+    WHERE used.session = sessions.id AND used.at > sessions.updated_at;
+CREATE INDEX sessions_of_app ON sessions (app_place, updated_at);
+CREATE INDEX sessions_of_user ON sessions (user_place, updated_at);
+CREATE INDEX sessions_of_name ON sessions (session);
+
+ALTER TABLE runs ADD COLUMN app_place INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN user_place INTEGER NOT NULL DEFAULT 0;
+-- As its last event left it, while it has not settled; nothing if its writer did not say.
+ALTER TABLE runs ADD COLUMN state INTEGER;
+UPDATE runs SET app_place = s.app_place, user_place = s.user_place FROM sessions AS s WHERE s.id = runs.session;
+CREATE INDEX runs_of_app ON runs (app_place);
+CREATE INDEX runs_of_user ON runs (user_place);
+DROP INDEX runs_of_session;
+CREATE INDEX runs_of_session ON runs (session, started);
+DROP INDEX unsettled_runs;
+CREATE INDEX open_runs ON runs (state, id, app_place, user_place) WHERE settled = 0;
+
+-- When a session was used is written a little later than what used it. What the runs before this one have used is written.
+CREATE TABLE caught_up (only INTEGER PRIMARY KEY CHECK (only = 1), before_run INTEGER NOT NULL) STRICT;
+INSERT INTO caught_up SELECT 1, coalesce(min(id) FILTER (WHERE settled = 0), coalesce(max(id), 0) + 1) FROM runs;
+";
 
 /// Test-only: takes away what keeps a run from having two ends.
 pub(crate) fn drop_one_terminal(connection: &Connection) -> rusqlite::Result<()> {

@@ -1,16 +1,16 @@
 //! What an SQLite database keeps of sessions.
 
-use andon::core::event::Entry;
 use andon::core::id::SessionKey;
+use andon::core::progress::Progress;
 use andon::core::time::Wall;
 use andon::{
-    Batch, BoxFuture, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, StateChange,
-    StateMap,
+    Batch, BoxFuture, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, Standing,
+    StateChange, StateMap,
 };
 
 use crate::encode::Encoded;
 use crate::journal::SqliteJournal;
-use crate::rows;
+use crate::{lists, rows};
 
 impl Sessions for SqliteJournal {
     fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>> {
@@ -50,12 +50,21 @@ impl Sessions for SqliteJournal {
     }
 
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
-        self.readers().ask(move |connection| rows::sessions(connection, &which))
+        let pending = self.pending_uses();
+        self.readers().ask(move |connection| lists::sessions(connection, &which, pending))
+    }
+
+    fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>> {
+        let pending = self.pending_uses();
+        self.readers().ask(move |connection| {
+            let listed = lists::sessions(connection, &which, pending)?;
+            lists::with_state(connection, listed)
+        })
     }
 
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
         let pending = self.pending();
-        self.readers().ask(move |connection| Ok(pending.add_to_list(rows::runs(connection, &which)?)))
+        self.readers().ask(move |connection| Ok(pending.add_to_list(lists::runs(connection, &which)?)))
     }
 
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
@@ -79,8 +88,10 @@ impl Sessions for SqliteJournal {
 
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
         let encoded = moved.runs.iter().map(|(run, stored)| {
-            let entries: Vec<Entry> = stored.entries.clone();
-            Encoded::new(&Batch::new(run.clone(), stored.epoch, entries))
+            let batch = Batch::new(run.clone(), stored.epoch, stored.entries.clone());
+            // One that makes no sense is taken as it is, and nobody says where it stands.
+            let standing = Progress::fold(&stored.entries).ok().as_ref().map(Standing::of);
+            Encoded::new(&Batch { standing, ..batch })
         });
         match encoded.collect::<Result<Vec<_>, _>>() {
             Ok(runs) => self.change(move |store| store.put(&moved, &runs), false),

@@ -4,7 +4,6 @@
 //! nothing, or fails with the database: then the transaction is rolled back.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -17,8 +16,9 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use crate::encode::{Begins, Encoded, Ends, Row, int, json};
+use crate::encode::{Begins, Encoded, Ends, Row, Told, int, json};
 use crate::fault::{Fault, Planted};
+use crate::uses::{Effect, HashMap, SessionRow};
 
 /// Why something was not done.
 #[derive(Debug)]
@@ -47,9 +47,11 @@ pub(crate) struct Store {
     /// This process, as the owner of the runs that it writes.
     owner: String,
     /// The rows of runs that have not settled.
-    runs: HashMap<RunId, i64>,
+    runs: HashMap<RunId, RunRow>,
     /// The rows of sessions that were used lately.
-    sessions: HashMap<SessionKey, i64>,
+    sessions: HashMap<SessionKey, SessionRow>,
+    /// What this transaction has done to sessions.
+    effects: Vec<Effect>,
     /// Runs of which a batch failed, and in which epoch: what comes behind it would leave a gap.
     failed: HashMap<RunId, Epoch>,
     /// The place of the next run that starts.
@@ -58,6 +60,15 @@ pub(crate) struct Store {
     /// Whether a commit waits for the disk. What must be durable is committed only if it does.
     syncs: Cell<bool>,
     planted: Planted,
+}
+
+/// A run's row.
+#[derive(Clone, Copy)]
+struct RunRow {
+    id: i64,
+    session: SessionRow,
+    /// Its state, as the row has it.
+    state: Option<i64>,
 }
 
 /// How many sessions are remembered.
@@ -74,8 +85,19 @@ impl Store {
             told.store(pages, Ordering::Relaxed);
             Ok(())
         }))?;
-        let (runs, sessions, failed) = Default::default();
-        Ok(Self { connection, owner, runs, sessions, failed, next_start, wal_pages, syncs: Cell::new(true), planted })
+        let (runs, sessions, effects, failed) = Default::default();
+        Ok(Self {
+            connection,
+            owner,
+            runs,
+            sessions,
+            effects,
+            failed,
+            next_start,
+            wal_pages,
+            syncs: Cell::new(true),
+            planted,
+        })
     }
 
     /// Lets commits return before they are on the disk.
@@ -110,8 +132,18 @@ impl Store {
 
     /// Forgets what it believes about rows: after a rollback they may not be there.
     pub(crate) fn forget(&mut self) {
+        self.forget_rows();
+        self.effects.clear();
+    }
+
+    fn forget_rows(&mut self) {
         self.runs.clear();
         self.sessions.clear();
+    }
+
+    /// What a transaction has done to sessions, once it is durable.
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
     }
 
     /// A batch of this run failed.
@@ -148,7 +180,7 @@ impl Store {
     }
 
     fn put_batch(&mut self, batch: &Encoded) -> Result<i64, Failed> {
-        let id = match &batch.begins {
+        let row = match &batch.begins {
             Some(begins) => self.begin(batch, begins)?,
             None => {
                 self.check_failed(batch)?;
@@ -158,13 +190,18 @@ impl Store {
         if !self.failed.is_empty() {
             self.failed.remove(&batch.run);
         }
-        self.insert(id, batch.epoch, &batch.rows)?;
-        if batch.ends.is_some() {
-            self.runs.remove(&batch.run);
-        } else if !self.runs.contains_key(&batch.run) {
-            self.runs.insert(batch.run.clone(), id);
+        self.insert(row.id, batch)?;
+        match &batch.ends {
+            Some(ends) => {
+                self.runs.remove(&batch.run);
+                self.effects.push(Effect::Used(row.session, ends.settled_at));
+            }
+            None => match self.runs.get_mut(&batch.run) {
+                Some(known) => *known = row,
+                None => drop(self.runs.insert(batch.run.clone(), row)),
+            },
         }
-        Ok(id)
+        Ok(row.id)
     }
 
     /// Refuses what comes behind a batch that failed.
@@ -179,18 +216,22 @@ impl Store {
     }
 
     /// A run's first batch.
-    fn begin(&mut self, batch: &Encoded, begins: &Begins) -> Result<i64, Failed> {
-        let known = self.sessions.contains_key(&begins.session) || self.known_session(&begins.session)?.is_some();
-        let session = self.session(&begins.session, begins.accepted_at)?;
+    fn begin(&mut self, batch: &Encoded, begins: &Begins) -> Result<RunRow, Failed> {
+        let (session, is_new) = self.session(&begins.session, begins.accepted_at)?;
         let started = batch.starts.then(|| self.next_start());
+        let state = match batch.state {
+            Told::AsBefore => None,
+            Told::Is(state) => state,
+        };
         let mut insert = self.connection.prepare_cached(
-            "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (run) DO NOTHING",
+            "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title,
+                               app_place, user_place, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (run) DO NOTHING",
         )?;
         let ends = batch.ends.as_ref();
         let changed = insert.execute(params![
             batch.run.as_str(),
-            session,
+            session.id,
             batch.epoch,
             self.owner,
             int(batch.last + 1),
@@ -200,21 +241,28 @@ impl Store {
             ends.map(|ends| ends.settled_at),
             ends.map(|ends| ends.ending.as_str()),
             begins.title,
+            session.app_place,
+            session.user_place,
+            state,
         ])?;
+        drop(insert);
         if changed == 0 {
-            if !known {
+            if is_new {
                 // A run that is refused begins no session.
-                self.connection.execute("DELETE FROM sessions WHERE id = ?1", [session])?;
+                self.remove_session(session)?;
                 self.sessions.remove(&begins.session);
             }
             return Err(JournalError::RunExists(batch.run.clone()).into());
         }
-        Ok(self.connection.last_insert_rowid())
+        if !is_new {
+            self.effects.push(Effect::Used(session, begins.accepted_at));
+        }
+        Ok(RunRow { id: self.connection.last_insert_rowid(), session, state })
     }
 
     /// A later batch: the run's own row is changed first, and only if epoch, seq and state are right.
-    fn go_on(&mut self, batch: &Encoded) -> Result<i64, Failed> {
-        let Some(id) = self.run(&batch.run)? else {
+    fn go_on(&mut self, batch: &Encoded) -> Result<RunRow, Failed> {
+        let Some(mut row) = self.run(&batch.run)? else {
             return Err(JournalError::Storage(format!("run {} is unknown", batch.run)).into());
         };
         // The run is ours, or older than we are; if we take it over, it is still whose it was.
@@ -223,34 +271,46 @@ impl Store {
             Some(owner) => (owner, owner),
             None => (0, batch.epoch),
         };
-        let started = batch.starts.then(|| self.next_start());
         let (last, after) = (int(batch.last + 1), int(batch.after + 1));
+        // Columns that an index has are written only when they change: the index would be written, too.
         let changed = match &batch.ends {
             None => {
                 let mut update = self.connection.prepare_cached(
-                    "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3)
-                     WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND epoch BETWEEN ?6 AND ?7",
+                    "UPDATE runs SET next_seq = ?1, epoch = ?2
+                     WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
                 )?;
-                update.execute(params![last, batch.epoch, started, id, after, oldest, newest])?
+                update.execute(params![last, batch.epoch, row.id, after, oldest, newest])?
             }
-            Some(Ends { settled_at, ending }) => {
+            Some(Ends { settled_at, ending, .. }) => {
                 let mut update = self.connection.prepare_cached(
-                    "UPDATE runs SET next_seq = ?1, epoch = ?2, started = coalesce(started, ?3),
-                            settled = 1, settled_at = ?8, ending = ?9
-                     WHERE id = ?4 AND settled = 0 AND next_seq = ?5 AND epoch BETWEEN ?6 AND ?7",
+                    "UPDATE runs SET next_seq = ?1, epoch = ?2, settled = 1, settled_at = ?7, ending = ?8
+                     WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
                 )?;
-                let row = params![last, batch.epoch, started, id, after, oldest, newest, settled_at, ending];
-                update.execute(row)?
+                update.execute(params![last, batch.epoch, row.id, after, oldest, newest, settled_at, ending])?
             }
         };
         if changed != 1 {
-            return Err(self.why_refused(id, batch)?.into());
+            return Err(self.why_refused(row.id, batch)?.into());
+        }
+        if batch.starts {
+            let started = "UPDATE runs SET started = ?2 WHERE id = ?1 AND started IS NULL";
+            let place = self.next_start();
+            self.connection.prepare_cached(started)?.execute(params![row.id, place])?;
+        }
+        match batch.state {
+            Told::Is(state) if state != row.state && batch.ends.is_none() => {
+                self.connection
+                    .prepare_cached("UPDATE runs SET state = ?2 WHERE id = ?1")?
+                    .execute(params![row.id, state])?;
+                row.state = state;
+            }
+            Told::Is(_) | Told::AsBefore => {}
         }
         if batch.takes_over.is_some() {
             let owned = "UPDATE runs SET owner = ?2 WHERE id = ?1";
-            self.connection.prepare_cached(owned)?.execute(params![id, self.owner])?;
+            self.connection.prepare_cached(owned)?.execute(params![row.id, self.owner])?;
         }
-        Ok(id)
+        Ok(row)
     }
 
     fn why_refused(&self, id: i64, batch: &Encoded) -> rusqlite::Result<JournalError> {
@@ -264,22 +324,26 @@ impl Store {
         Ok(JournalError::Storage(format!("run {run}: event {after} stands where {next} belongs")))
     }
 
-    fn insert(&self, id: i64, epoch: Epoch, rows: &[Row]) -> Result<(), Failed> {
-        for row in rows {
+    fn insert(&self, id: i64, batch: &Encoded) -> Result<(), Failed> {
+        let mut fact = self
+            .connection
+            .prepare_cached("INSERT INTO events (run, seq, epoch, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        for row in &batch.rows {
             match row {
                 Row::Fact { seq, kind, body } => {
-                    let mut insert = self.connection.prepare_cached(
-                        "INSERT INTO events (run, seq, epoch, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-                    )?;
-                    insert.execute(params![id, int(*seq), epoch, kind, body])?;
+                    fact.execute(params![id, int(*seq), batch.epoch, kind, body])?;
                 }
                 Row::Lump { after, body } => {
                     let mut insert = self
                         .connection
                         .prepare_cached("INSERT INTO lumps (run, after, epoch, body) VALUES (?1, ?2, ?3, ?4)")?;
-                    insert.execute(params![id, int(*after), epoch, body])?;
+                    insert.execute(params![id, int(*after), batch.epoch, body])?;
                 }
             }
+        }
+        if let Some(said) = batch.ends.as_ref().and_then(|ends| ends.said.as_ref()) {
+            let insert = "INSERT INTO said (run, body) VALUES (?1, ?2)";
+            self.connection.prepare_cached(insert)?.execute(params![id, said])?;
         }
         Ok(())
     }
@@ -291,42 +355,81 @@ impl Store {
     }
 
     /// A run's row.
-    fn run(&self, run: &RunId) -> rusqlite::Result<Option<i64>> {
-        if let Some(id) = self.runs.get(run) {
-            return Ok(Some(*id));
+    fn run(&self, run: &RunId) -> rusqlite::Result<Option<RunRow>> {
+        if let Some(row) = self.runs.get(run) {
+            return Ok(Some(*row));
         }
-        let mut query = self.connection.prepare_cached("SELECT id FROM runs WHERE run = ?1")?;
-        query.query_row([run.as_str()], |row| row.get(0)).optional()
+        let mut query = self
+            .connection
+            .prepare_cached("SELECT id, session, app_place, user_place, state FROM runs WHERE run = ?1")?;
+        let columns = |row: &rusqlite::Row<'_>| {
+            let session = SessionRow { id: row.get(1)?, app_place: row.get(2)?, user_place: row.get(3)? };
+            Ok(RunRow { id: row.get(0)?, session, state: row.get(4)? })
+        };
+        query.query_row([run.as_str()], columns).optional()
     }
 
-    /// A session's row, which is made if there is none.
-    fn session(&mut self, key: &SessionKey, at: i64) -> rusqlite::Result<i64> {
-        if let Some(id) = self.sessions.get(key) {
-            return Ok(*id);
+    /// A session's row, and whether it was made because there was none.
+    fn session(&mut self, key: &SessionKey, at: i64) -> rusqlite::Result<(SessionRow, bool)> {
+        if let Some(row) = self.sessions.get(key) {
+            return Ok((*row, false));
         }
-        let id = match self.known_session(key)? {
-            Some(id) => id,
-            None => {
-                let mut insert = self.connection.prepare_cached(
-                    "INSERT INTO sessions (tenant, app, user, session, created_at, updated_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-                )?;
-                insert.insert(params![key.tenant, key.app, key.user, key.session.as_str(), at])?
-            }
+        let known = self.known_session(key)?;
+        let row = match known {
+            Some(row) => row,
+            None => self.insert_session(key, at)?,
         };
         if self.sessions.len() >= SESSIONS {
             self.sessions.clear();
         }
-        self.sessions.insert(key.clone(), id);
-        Ok(id)
+        self.sessions.insert(key.clone(), row);
+        Ok((row, known.is_none()))
     }
 
-    fn known_session(&self, key: &SessionKey) -> rusqlite::Result<Option<i64>> {
-        let mut query = self
-            .connection
-            .prepare_cached("SELECT id FROM sessions WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4")?;
+    fn insert_session(&self, key: &SessionKey, at: i64) -> rusqlite::Result<SessionRow> {
+        let (app_place, user_place) = (self.place(key, "")?, self.place(key, &key.user)?);
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO sessions (tenant, app, user, session, created_at, updated_at, app_place, user_place)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
+        )?;
+        let row = params![key.tenant, key.app, key.user, key.session.as_str(), at, app_place, user_place];
+        Ok(SessionRow { id: insert.insert(row)?, app_place, user_place })
+    }
+
+    /// The place of a user or, without one, of an app. It is made if there is none.
+    fn place(&self, key: &SessionKey, user: &str) -> rusqlite::Result<i64> {
+        let query = "SELECT id FROM places WHERE tenant = ?1 AND app = ?2 AND user = ?3";
+        let place = params![key.tenant, key.app, user];
+        match self.connection.prepare_cached(query)?.query_row(place, |row| row.get(0)).optional()? {
+            Some(id) => Ok(id),
+            None => {
+                let insert = "INSERT INTO places (tenant, app, user) VALUES (?1, ?2, ?3)";
+                self.connection.prepare_cached(insert)?.insert(place)
+            }
+        }
+    }
+
+    /// Removes a session's row, and its places if no other is there: of a name nothing remains.
+    fn remove_session(&self, row: SessionRow) -> rusqlite::Result<()> {
+        self.connection.execute("DELETE FROM sessions WHERE id = ?1", [row.id])?;
+        for (place, column) in [(row.user_place, "user_place"), (row.app_place, "app_place")] {
+            let sql =
+                format!("DELETE FROM places WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE {column} = ?1)");
+            self.connection.execute(&sql, [place])?;
+        }
+        Ok(())
+    }
+
+    fn known_session(&self, key: &SessionKey) -> rusqlite::Result<Option<SessionRow>> {
+        let mut query = self.connection.prepare_cached(
+            "SELECT id, app_place, user_place FROM sessions
+             WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4",
+        )?;
         let key = params![key.tenant, key.app, key.user, key.session.as_str()];
-        query.query_row(key, |row| row.get(0)).optional()
+        let columns = |row: &rusqlite::Row<'_>| {
+            Ok(SessionRow { id: row.get(0)?, app_place: row.get(1)?, user_place: row.get(2)? })
+        };
+        query.query_row(key, columns).optional()
     }
 
     pub(crate) fn claim(&mut self, run: &RunId, from: Epoch) -> Result<Option<Epoch>, Failed> {
@@ -342,7 +445,7 @@ impl Store {
     }
 
     pub(crate) fn request_cancel(&mut self, run: &RunId, request: &CancelRequest) -> Result<Requested, Failed> {
-        let Some(id) = self.run(run)? else { return Ok(Requested::Unknown) };
+        let Some(RunRow { id, .. }) = self.run(run)? else { return Ok(Requested::Unknown) };
         let body = json(request)?;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO cancel_requests (run, number, body)
@@ -366,7 +469,7 @@ impl Store {
     }
 
     pub(crate) fn append_addendum(&mut self, run: &RunId, at: Stamp, what: &Learnt) -> Result<(), Failed> {
-        let Some(id) = self.run(run)? else {
+        let Some(RunRow { id, .. }) = self.run(run)? else {
             return Err(JournalError::Storage(format!("run {run} is unknown")).into());
         };
         let next = "SELECT coalesce(max(number), 0) + 1 FROM addenda WHERE run = ?1";
@@ -411,7 +514,7 @@ impl Store {
     }
 
     pub(crate) fn change_state(&mut self, key: &SessionKey, at: Wall, change: &StateChange) -> Result<(), Failed> {
-        let id = self.session(key, int(at.0))?;
+        let (row, _) = self.session(key, int(at.0))?;
         for (name, value) in change {
             match value {
                 Some(value) => self.set(key, name, value, Existing::Replaced)?,
@@ -419,7 +522,7 @@ impl Store {
             }
         }
         let touched = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1";
-        self.connection.prepare_cached(touched)?.execute(params![id, int(at.0)])?;
+        self.connection.prepare_cached(touched)?.execute(params![row.id, int(at.0)])?;
         Ok(())
     }
 
@@ -430,9 +533,9 @@ impl Store {
         things: &[Kept],
         change: &StateChange,
     ) -> Result<bool, Failed> {
-        let Some(id) = self.known_session(key)? else { return Ok(false) };
+        let Some(row) = self.known_session(key)? else { return Ok(false) };
         self.change_state(key, at, change)?;
-        self.insert_kept(id, things)?;
+        self.insert_kept(row.id, things)?;
         Ok(true)
     }
 
@@ -448,9 +551,9 @@ impl Store {
     }
 
     pub(crate) fn discard_with(&mut self, key: &SessionKey, kind: &str, name: &str) -> Result<bool, Failed> {
-        let Some(id) = self.known_session(key)? else { return Ok(false) };
+        let Some(row) = self.known_session(key)? else { return Ok(false) };
         let sql = "DELETE FROM kept WHERE session = ?1 AND kind = ?2 AND name = ?3";
-        Ok(self.connection.prepare_cached(sql)?.execute(params![id, kind, name])? > 0)
+        Ok(self.connection.prepare_cached(sql)?.execute(params![row.id, kind, name])? > 0)
     }
 
     fn set(&self, key: &SessionKey, name: &str, value: &Value, existing: Existing) -> Result<(), Failed> {
@@ -479,32 +582,39 @@ impl Store {
 
     /// Removes a session with all that is its own.
     pub(crate) fn delete(&mut self, key: &SessionKey) -> Result<bool, Failed> {
-        let Some(id) = self.known_session(key)? else { return Ok(false) };
+        let Some(row) = self.known_session(key)? else { return Ok(false) };
+        let id = row.id;
         let unsettled = "SELECT run FROM runs WHERE session = ?1 AND settled = 0 LIMIT 1";
         let unsettled: Option<String> = self.connection.query_row(unsettled, [id], |row| row.get(0)).optional()?;
         if let Some(run) = unsettled {
             let run = RunId::new(run).map_err(|error| JournalError::Unreadable(error.to_string()))?;
             return Err(JournalError::SessionBusy { session: Box::new(key.clone()), run }.into());
         }
-        for table in ["events", "lumps", "addenda", "cancel_requests"] {
+        for table in ["events", "lumps", "addenda", "cancel_requests", "said"] {
             let sql = format!("DELETE FROM {table} WHERE run IN (SELECT id FROM runs WHERE session = ?1)");
             self.connection.execute(&sql, [id])?;
         }
         self.connection.execute("DELETE FROM runs WHERE session = ?1", [id])?;
         self.connection.execute("DELETE FROM kept WHERE session = ?1", [id])?;
-        self.connection.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
+        self.remove_session(row)?;
+        // The rows that are free now may be a later run's, which nobody has counted.
+        let last = "SELECT coalesce(max(id), 0) + 1 FROM runs";
+        self.connection.execute(&format!("UPDATE caught_up SET before_run = min(before_run, ({last}))"), [])?;
         let own = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4";
         self.connection.execute(own, params![key.tenant, key.app, key.user, key.session.as_str()])?;
-        self.forget();
+        self.forget_rows();
+        self.effects.push(Effect::Gone(id));
         Ok(true)
     }
 
     /// Puts a session from another store in. What is refused in the middle takes back what was put before it.
     pub(crate) fn put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), Failed> {
         self.connection.execute_batch("SAVEPOINT put")?;
+        let effects = self.effects.clone();
         let result = self.try_put(moved, runs);
         if result.is_err() {
             self.forget();
+            self.effects = effects;
             self.connection.execute_batch("ROLLBACK TO put")?;
         }
         self.connection.execute_batch("RELEASE put")?;
@@ -516,8 +626,8 @@ impl Store {
         if self.known_session(key)?.is_some() {
             return Err(JournalError::SessionExists(Box::new(key.clone())).into());
         }
-        let id = self.session(key, int(moved.created_at.0))?;
-        self.insert_kept(id, &moved.kept)?;
+        let (row, _) = self.session(key, int(moved.created_at.0))?;
+        self.insert_kept(row.id, &moved.kept)?;
         for (name, value) in &moved.state {
             self.set(key, name, value, Existing::Kept)?;
         }

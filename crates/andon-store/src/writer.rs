@@ -16,6 +16,7 @@ use crate::place::Place;
 use crate::sweeper::Sweeper;
 use crate::transaction::{Failed, Store};
 use crate::trouble::Trouble;
+use crate::uses::Uses;
 
 /// How many facts one commit carries at most: more would make the first of them wait for the last.
 const MOST: usize = 256;
@@ -141,6 +142,7 @@ pub(crate) struct Writer {
     pub(crate) sweeper: Sweeper,
     pub(crate) line: Arc<Line<Job>>,
     pub(crate) instants: Arc<Instants>,
+    pub(crate) uses: Arc<Uses>,
     /// There was nothing to do for a while.
     pub(crate) rested: bool,
     pub(crate) trouble: Arc<Trouble>,
@@ -169,7 +171,7 @@ impl Writer {
                 }
                 Taken::Nothing => {
                     self.rested = true;
-                    if in_trouble { self.look_again() } else { self.keep_instants() }
+                    if in_trouble { self.look_again() } else { self.keep_the_rest() }
                 }
                 Taken::Closed => break,
             }
@@ -177,7 +179,7 @@ impl Writer {
                 self.erase(Duration::ZERO);
             }
         }
-        self.keep_instants();
+        self.keep_the_rest();
         self.sweeper.close();
         self.checkpoint("TRUNCATE");
     }
@@ -185,7 +187,7 @@ impl Writer {
     /// How long to wait for jobs: behind a commit the instants of the runs that it has settled are about to come.
     fn patience(&self) -> Option<Duration> {
         let in_trouble = self.trouble.get().map(|_| LOOK_AGAIN);
-        let is_left = self.erasing || !self.instants.is_empty();
+        let is_left = self.erasing || !self.instants.is_empty() || !self.uses.is_empty();
         match self.rested {
             false if in_trouble.is_none() => Some(REST),
             _ => is_left.then_some(AGAIN).or(in_trouble),
@@ -291,6 +293,7 @@ impl Writer {
         let is_full = jobs.iter().map(Job::weight).sum::<usize>() >= MOST / 2;
         let instants = if with_instants { self.instants.beside(is_full) } else { Vec::new() };
         self.store.keep_settled(&instants)?;
+        let uses = self.store.keep_some_uses(&self.uses)?;
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {
             match job.work(&mut self.store) {
@@ -310,6 +313,8 @@ impl Writer {
         self.hit("store: before commit");
         self.execute("COMMIT")?;
         self.instants.written(&instants);
+        self.uses.written(&uses);
+        self.uses.apply(self.store.take_effects());
         self.hit("store: after commit");
         Ok(results)
     }

@@ -20,7 +20,7 @@ use andon::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolE
 use andon::core::id::{CallId, RunId, SessionKey};
 use andon::core::progress::Progress;
 use andon::core::usage::{Figure, Usage, Used};
-use andon::{JournalError, Observer, Runtime, Seen, SeenLater, State};
+use andon::{JournalError, Observer, Runtime, Seen, SeenLater, Tally};
 use metrics::{Counter, Gauge, Histogram};
 use parking_lot::Mutex;
 
@@ -70,26 +70,14 @@ impl Figures {
 
     /// All figures, as Prometheus reads them.
     pub fn render(&self, runtime: &Runtime) -> String {
-        let mut states =
-            [(State::Queued, "queued", 0_u32), (State::Running, "running", 0), (State::Waiting, "waiting", 0)];
-        let (mut cancelling, mut stalled) = (0_u32, 0_u32);
-        for run in runtime.in_progress() {
-            let state = run.state();
-            stalled += u32::from(run.stalled().is_some());
-            match states.iter_mut().find(|(of, ..)| *of == state) {
-                Some((.., count)) => *count += 1,
-                None if state == State::Cancelling => cancelling += 1,
-                // It has settled meanwhile.
-                None => {}
-            }
+        let Tally { queued, running, waiting, cancelling, stalled } = runtime.tally();
+        let states = [("queued", queued), ("running", running), ("waiting", waiting), ("cancelling", cancelling)];
+        for (word, count) in states {
+            self.recorder.gauge("andon_runs", &[("state", word)]).set(count as f64);
         }
-        for (_, word, count) in states {
-            self.recorder.gauge("andon_runs", &[("state", word)]).set(f64::from(count));
-        }
-        self.recorder.gauge("andon_runs", &[("state", "cancelling")]).set(f64::from(cancelling));
-        let all = states.iter().map(|(.., count)| count).sum::<u32>() + cancelling;
-        self.recorder.gauge("andon_runs_in_progress", &[]).set(f64::from(all));
-        self.recorder.gauge("andon_runs_stalled", &[]).set(f64::from(stalled));
+        let all = queued + running + waiting + cancelling;
+        self.recorder.gauge("andon_runs_in_progress", &[]).set(all as f64);
+        self.recorder.gauge("andon_runs_stalled", &[]).set(stalled as f64);
         let is_failing = runtime.journal_trouble().is_some();
         self.recorder.gauge("andon_journal_failing", &[]).set(f64::from(u8::from(is_failing)));
         self.recorder.counter("andon_observer_panics_total", &[]).absolute(runtime.observer_panics());

@@ -13,6 +13,7 @@ use andon_core::cancel::CancelRequest;
 use andon_core::event::{Addendum, Entry, Epoch, Event, Learnt, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
+use andon_core::progress::{Phase, Progress, State};
 use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 use tokio::sync::oneshot;
@@ -161,17 +162,47 @@ pub struct Batch {
     pub entries: Vec<Entry>,
     /// Who takes a run over says whose it was: if it is somebody else's by now, nothing is written.
     pub takes_over: Option<Epoch>,
+    /// Where the run stands behind its entries, if the writer says so. A journal that is not told folds the run when
+    /// it is asked.
+    pub standing: Option<Standing>,
+}
+
+/// Where a run stands, as folding its events tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub state: State,
+    /// What it is doing.
+    pub phase: Phase,
+    /// All that it has said, once it has settled.
+    pub said: Option<Vec<Arc<Message>>>,
+}
+
+impl Standing {
+    /// Where a run stands that has come this far.
+    pub fn of(progress: &Progress) -> Self {
+        let state = progress.state();
+        let said = (state == State::Settled).then(|| progress.messages().to_vec());
+        Self { state, phase: progress.phase(), said }
+    }
 }
 
 impl Batch {
     /// What the owner of a run appends.
     pub fn new(run: RunId, epoch: Epoch, entries: Vec<Entry>) -> Self {
-        Self { run, epoch, entries, takes_over: None }
+        Self { run, epoch, entries, takes_over: None, standing: None }
     }
 
     /// What makes its writer the owner of a run that was last owned by `epoch`.
     pub fn taking_over(run: RunId, epoch: Epoch, entries: Vec<Entry>) -> Self {
-        Self { run, epoch: epoch.saturating_add(1), entries, takes_over: Some(epoch) }
+        Self { run, epoch: epoch.saturating_add(1), entries, takes_over: Some(epoch), standing: None }
+    }
+
+    /// Says where the run stands behind the entries. Text that streams moves nothing, so a batch of lumps alone need not say.
+    #[must_use]
+    pub fn standing(mut self, standing: Standing) -> Self {
+        self.standing = Some(standing);
+        self
     }
 }
 

@@ -152,7 +152,7 @@ impl State {
     }
 
     fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {
-        let Batch { run, epoch, entries, takes_over } = batch;
+        let Batch { run, epoch, entries, takes_over, .. } = batch;
         if entries.is_empty() {
             return Ok(());
         }

@@ -125,7 +125,7 @@ impl Orphan {
         if progress.ending().is_none() {
             self.unwritten = self.what_is_left(&progress, unseen.len())?;
             let records = number(&self.live.runtime, &mut progress, epoch, self.unwritten.clone())?;
-            append(&*self.live.runtime.journal, &self.live.id, epoch, &records).await?;
+            append(&*self.live.runtime.journal, &self.live.id, epoch, &records, &progress).await?;
             unseen.extend(records);
         }
         // Of an end that the driver wrote this is when we have seen that it is there.

@@ -17,7 +17,7 @@ use andon_core::progress::{FoldError, Progress, State};
 use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 
-use crate::journal::{Append, Batch, Journal, JournalError, Stored};
+use crate::journal::{Append, Batch, Journal, JournalError, Standing, Stored};
 use crate::live::Live;
 use crate::presence;
 use crate::resume::{self, Resumed};
@@ -358,7 +358,7 @@ fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalErr
     });
     events.push(Event::RunSettled { outcome: Arc::clone(&ending) });
     records.extend(number(runtime, &mut progress, epoch, events)?);
-    let batch = Batch::taking_over(run.clone(), stored.epoch, entries(&records));
+    let batch = Batch::taking_over(run.clone(), stored.epoch, entries(&records)).standing(Standing::of(&progress));
     let append = runtime.journal.append(batch);
     let news = (!runtime.observers.is_empty()).then(|| {
         let (session, past) = (progress.accepted().session.clone(), stored.facts().cloned().collect());
@@ -398,8 +398,9 @@ pub(crate) async fn append(
     run: &RunId,
     epoch: Epoch,
     records: &[Arc<Record>],
+    progress: &Progress,
 ) -> Result<(), JournalError> {
-    journal.append(Batch::new(run.clone(), epoch, entries(records))).await
+    journal.append(Batch::new(run.clone(), epoch, entries(records)).standing(Standing::of(progress))).await
 }
 
 fn entries(records: &[Arc<Record>]) -> Vec<Entry> {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use andon_core::id::RunId;
+use andon_core::progress::State as RunState;
 
 use crate::cord::Cancel;
 use crate::live::Live;
@@ -33,6 +34,21 @@ struct State {
     /// How many each user has.
     by_user: HashMap<User, usize>,
     armed: BTreeMap<AgentId, Cancel>,
+}
+
+/// How many runs in progress stand where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// They wait for their session.
+    pub queued: usize,
+    /// They are being worked on.
+    pub running: usize,
+    /// They wait for a person.
+    pub waiting: usize,
+    /// They were told to stop and are coming to rest.
+    pub cancelling: usize,
+    /// The journal does not take their end. Each of them is among the others, too.
+    pub stalled: usize,
 }
 
 /// A tenant and a user of it.
@@ -113,6 +129,30 @@ impl Registry {
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
         let state = self.state.lock();
         state.runs.values().filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live)).collect()
+    }
+
+    /// How many runs stand where. No run is locked for it.
+    pub(crate) fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        for entry in self.state.lock().runs.values().filter(|entry| entry.admitted) {
+            match entry.live.stands.get() {
+                Some((RunState::Queued, _)) => tally.queued += 1,
+                Some((RunState::Running, _)) => tally.running += 1,
+                Some((RunState::Waiting, _)) => tally.waiting += 1,
+                Some((RunState::Cancelling, _)) => tally.cancelling += 1,
+                // It is about to be taken out.
+                Some((RunState::Settled, _)) | None => {}
+            }
+            tally.stalled += usize::from(entry.live.stands.is_stalled());
+        }
+        tally
+    }
+
+    /// The first run over which the journal has stalled.
+    pub(crate) fn first_stalled(&self) -> Option<Arc<Live>> {
+        let state = self.state.lock();
+        let mut admitted = state.runs.values().filter(|entry| entry.admitted);
+        admitted.find(|entry| entry.live.stands.is_stalled()).map(|entry| Arc::clone(&entry.live))
     }
 
     /// An agent's runs in progress; with none, arms the agent (invariant 2).

@@ -73,7 +73,7 @@ impl Resuming {
         }
         let Some(left) = find_left(&self.runtime, &self.live.id).await? else { return Ok(Resumed::Over) };
         let Left { stored, progress, .. } = left;
-        self.live.take_up(Log::from_entries(&stored.entries));
+        self.live.take_up(Log::from_entries(&stored.entries), &progress);
         let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
         self.live.open_calls(waiting.map(|call| (call.call.id.clone(), call.call.digest())).collect(), Vec::new());
         let accepted = Arc::clone(progress.accepted());

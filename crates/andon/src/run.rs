@@ -9,7 +9,7 @@ use andon_core::digest::Digest;
 use andon_core::event::{Event, Record, Seq};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
-use andon_core::progress::{Progress, State};
+use andon_core::progress::{Phase, Progress, State};
 use andon_core::receipt::Receipt;
 
 use crate::cord::{Cancel, Cord, Reader, Reply};
@@ -135,10 +135,31 @@ impl Run {
 
     /// The run's state, as its durable events tell it. A pull shows here as soon as it is delivered.
     pub fn state(&self) -> State {
-        match self.try_outcome() {
-            Some(_) => State::Settled,
-            None => self.progress().map_or(State::Queued, |progress| progress.state()),
+        match (self.live.stands.get(), self.try_outcome()) {
+            (Some((state, _)), _) => state,
+            (None, Some(_)) => State::Settled,
+            (None, None) => self.progress().map_or(State::Queued, |progress| progress.state()),
         }
+    }
+
+    /// What the run is doing, as its durable events tell it; nothing once it has settled.
+    pub fn phase(&self) -> Option<Phase> {
+        match (self.live.stands.get(), self.try_outcome()) {
+            (Some((_, phase)), _) => phase,
+            (None, Some(_)) => None,
+            (None, None) => self.progress().map(|progress| progress.phase()),
+        }
+    }
+
+    /// Its first durable event and its last, which may be the same; nothing before it is on record.
+    pub fn first_and_last(&self) -> Option<(Arc<Record>, Arc<Record>)> {
+        self.live.with_log(|log| log.facts().first().cloned().zip(log.facts().last().cloned()))
+    }
+
+    /// Whether a call of it may wait for a person: of a run that this process does not drive only its
+    /// [events](Self::progress) say so.
+    pub fn may_await_approval(&self) -> bool {
+        self.live.stands.get().is_none() || self.live.awaits_approval()
     }
 
     /// How far the run has come, as its durable events tell it; nothing before it is on record.

@@ -31,7 +31,7 @@ use crate::observe::{Observer, Observers};
 use crate::presence::{self, Presence};
 use crate::probe::{Probe, Probes};
 use crate::recovery::{self, Recovered};
-use crate::registry::Registry;
+use crate::registry::{Registry, Tally};
 use crate::run::Run;
 use crate::session::SessionCore;
 use crate::sessions::{Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
@@ -129,6 +129,11 @@ impl Runtime {
         self.core.registry.count(tenant, user)
     }
 
+    /// How many runs in progress stand where.
+    pub fn tally(&self) -> Tally {
+        self.core.registry.tally()
+    }
+
     /// Runs that a dead process left waiting and that wait for an agent of their name to be there.
     pub fn parked(&self) -> Vec<RunId> {
         self.core.parked.lock().iter().cloned().collect()
@@ -142,7 +147,7 @@ impl Runtime {
     /// Why the journal does not take writes, if it does not: as it says itself, or as the first run says that has
     /// [stalled](Run::stalled) over it.
     pub fn journal_trouble(&self) -> Option<JournalError> {
-        let stalled = || self.core.registry.all().iter().find_map(|live| live.stalled());
+        let stalled = || self.core.registry.first_stalled().and_then(|live| live.stalled());
         self.core.journal.trouble().or_else(stalled)
     }
 
@@ -298,6 +303,14 @@ impl Runtime {
     /// The sessions on record, the one that was last used first.
     pub async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, JournalError> {
         self.core.journal.sessions().list(which).await
+    }
+
+    /// As [`list_sessions`](Self::list_sessions), each with its [state](Self::state).
+    pub async fn list_sessions_with_state(
+        &self,
+        which: SessionFilter,
+    ) -> Result<Vec<(SessionInfo, StateMap)>, JournalError> {
+        self.core.journal.sessions().list_with_state(which).await
     }
 
     /// The runs on record, the newest first.

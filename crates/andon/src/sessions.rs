@@ -53,6 +53,9 @@ pub trait Sessions: Send + Sync {
     /// Sessions, the one that was last used first.
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>>;
 
+    /// As [`list`](Self::list), each with its [state](Self::state).
+    fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>>;
+
     /// Runs, the newest first.
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>>;
 
@@ -109,8 +112,12 @@ pub struct RunFilter {
     pub user: Option<String>,
     /// Of sessions of this id.
     pub session: Option<String>,
+    /// This one alone.
+    pub run: Option<RunId>,
     /// Only those that have settled, or only those that have not.
     pub settled: Option<bool>,
+    /// Only those in this state.
+    pub state: Option<State>,
     /// With these words in its title, its id, its user or its session, in capitals or not.
     pub text: Option<String>,
     /// Accepted at this time or later.

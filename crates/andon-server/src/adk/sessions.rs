@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use andon::core::time::Stamp;
-use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionKey, StateChange, StateMap};
+use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionInfo, SessionKey, StateChange, StateMap};
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
@@ -197,16 +197,14 @@ async fn list(
     let filter =
         SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
     let reading = core.answers.place().await?;
-    let mut views = Vec::new();
-    for info in core.runtime.list_sessions(filter).await?.into_iter().rev() {
-        if OF_EVALUATIONS.iter().any(|prefix| info.key.session.as_str().starts_with(prefix)) {
-            continue;
-        }
-        // One that was deleted meanwhile has no state, and is gone.
-        if let Some(state) = core.runtime.state(&info.key).await? {
-            views.push(view(&info.key, state, Vec::new(), seconds(info.updated_at)));
-        }
-    }
+    let listed = core.runtime.list_sessions_with_state(filter).await?;
+    let is_shown = |info: &SessionInfo| {
+        let name = info.key.session.as_str();
+        !OF_EVALUATIONS.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let shown = listed.into_iter().rev().filter(|(info, _)| is_shown(info));
+    let views: Vec<_> =
+        shown.map(|(info, state)| view(&info.key, state, Vec::new(), seconds(info.updated_at))).collect();
     reading.answer(|| views).await
 }
 

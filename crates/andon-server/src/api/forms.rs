@@ -98,36 +98,38 @@ impl RunView {
         }
     }
 
-    /// A run as its durable events tell it; nothing before it is on record.
+    /// A run as its durable events tell it; nothing before it is on record. They are not folded, unless a person is asked.
     pub(crate) fn of(run: &Run) -> Option<Self> {
-        let progress = run.progress()?;
-        let records = run.records();
+        let (first, last) = run.first_and_last()?;
+        let Event::RunAccepted { accepted } = &first.event else { return None };
         let SessionKey { app, user, session, .. } = run.session().clone();
         let outcome = run.try_outcome();
-        let end = records.last().filter(|last| matches!(last.event, Event::RunSettled { .. }));
-        let ended_at = end.map(|end| end.at.wall);
+        let is_end = matches!(last.event, Event::RunSettled { .. });
         let settled_at = outcome.as_ref().and_then(|outcome| outcome.receipt.settled_at);
         Some(Self {
             run_id: run.id().clone(),
             app,
             user,
             session: session.to_string(),
-            state: if outcome.is_some() { State::Settled } else { progress.state() },
-            phase: outcome.is_none().then(|| progress.phase()),
+            state: if outcome.is_some() { State::Settled } else { run.state() },
+            phase: if outcome.is_some() { None } else { run.phase() },
             outcome: outcome.map(|outcome| (*outcome.ending).clone()),
-            accepted_at: records.first()?.at.wall,
-            ended_at,
+            accepted_at: first.at.wall,
+            ended_at: is_end.then_some(last.at.wall),
             settled_at,
             stalled: run.stalled().map(|why| why.to_string()),
-            title: title(&progress.accepted().input),
-            approvals: awaited(&progress),
+            title: title(&accepted.input),
+            approvals: awaited(run),
         })
     }
 }
 
-fn awaited(progress: &andon::core::progress::Progress) -> Vec<AwaitedApproval> {
+/// The calls that wait for a person.
+fn awaited(run: &Run) -> Vec<AwaitedApproval> {
     use andon::core::progress::CallState;
-    let waiting = progress.calls().iter().filter(|open| open.state == CallState::AwaitingApproval);
+    let progress = if run.may_await_approval() { run.progress() } else { None };
+    let calls = progress.iter().flat_map(|progress| progress.calls());
+    let waiting = calls.filter(|open| open.state == CallState::AwaitingApproval);
     let told = waiting.map(|open| AwaitedApproval {
         call: open.call.id.clone(),
         tool: open.call.name.clone(),

@@ -2,7 +2,7 @@
 
 use crate::json::Json;
 use andon::core::time::Wall;
-use andon::{Run, RunFilter, RunId, State as RunState};
+use andon::{Run, RunFilter, RunId};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -98,7 +98,9 @@ pub(crate) async fn list(
         app: which.app,
         user,
         session: which.session,
+        run: None,
         settled: which.settled.or(is_settled),
+        state: which.state.map(Into::into),
         text: which.text.filter(|text| !text.is_empty()),
         since: which.since,
         until: which.until,
@@ -106,10 +108,8 @@ pub(crate) async fn list(
         // One more, to know whether there are more.
         limit: Some(limit + 1),
     };
-    let mut runs = match which.state.filter(|state| *state != StateForm::Settled) {
-        Some(state) => open(&core, filter, state.into(), limit + 1).await?,
-        None => core.runtime.list_runs(filter).await?.into_iter().map(RunView::of_info).collect(),
-    };
+    let listed = core.runtime.list_runs(filter).await?;
+    let mut runs: Vec<RunView> = listed.into_iter().map(RunView::of_info).collect();
     for view in &mut runs {
         let run = core.runtime.find_in_progress(&view.run_id);
         view.stalled = run.and_then(|run| run.stalled()).map(|why| why.to_string());
@@ -118,24 +118,6 @@ pub(crate) async fn list(
     runs.truncate(limit);
     let next = runs.last().filter(|_| has_more).map(|last| last.run_id.to_string());
     Ok(Json(RunPage { runs, next }))
-}
-
-/// Runs that have not settled and stand somewhere.
-async fn open(core: &Shared, filter: RunFilter, state: RunState, limit: usize) -> Result<Vec<RunView>, Problem> {
-    // The store tells each one's state, and how many of them stand there is not known before: more and more are looked at.
-    let (mut found, mut before, mut some) = (Vec::new(), filter.before.clone(), limit);
-    loop {
-        let which = RunFilter { before, limit: Some(some), ..filter.clone() };
-        let looked_at = core.runtime.list_runs(which).await?;
-        let is_last = looked_at.len() < some;
-        before = looked_at.last().map(|last| last.run.clone());
-        found.extend(looked_at.into_iter().filter(|run| run.state == state).map(RunView::of_info));
-        if is_last || found.len() >= limit {
-            found.truncate(limit);
-            return Ok(found);
-        }
-        some = some.saturating_mul(2);
-    }
 }
 
 /// One run.
@@ -152,6 +134,20 @@ pub(crate) async fn one(
     principal: Principal,
     Path(run): Path<String>,
 ) -> Result<Json<RunView>, Problem> {
+    let id = id(&run)?;
+    if let Some(run) = reached_in_progress(&core, &principal, &id) {
+        return RunView::of(&run).map(Json).ok_or_else(unknown);
+    }
+    for id in names(&principal, &id) {
+        let alone = RunFilter { run: Some(id), limit: Some(1), ..RunFilter::default() };
+        let info = core.runtime.list_runs(alone).await?.pop().filter(|info| principal.reaches(&info.session));
+        match info {
+            // Of one that has settled nothing else is told than its row says, however long its record is.
+            Some(info) if info.ending.is_some() => return Ok(Json(RunView::of_info(info))),
+            Some(_) => break,
+            None => {}
+        }
+    }
     let run = find(&core, &principal, &run).await?;
     RunView::of(&run).map(Json).ok_or_else(unknown)
 }

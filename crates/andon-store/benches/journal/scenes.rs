@@ -8,10 +8,11 @@ use andon::{Agent, Cancel, Cursor, FnTool, Journal, Run, Runtime};
 use andon_testkit::bench::{Goal, Line, Scene, median, now, quantile};
 use serde_json::json;
 
+use crate::lists;
 use crate::world::{Database, Says, Written, folder, on_one_thread, on_two_threads};
 
 /// All of them.
-pub(crate) const ALL: [Scene; 7] = [
+pub(crate) const ALL: [Scene; 9] = [
     Scene { name: "disk", measure: disk },
     Scene { name: "facts", measure: facts },
     Scene { name: "runs", measure: trivial_runs },
@@ -19,6 +20,8 @@ pub(crate) const ALL: [Scene; 7] = [
     Scene { name: "recovery", measure: recovery },
     Scene { name: "feed", measure: feed },
     Scene { name: "storm", measure: storm },
+    Scene { name: "lists", measure: lists::lists },
+    Scene { name: "cold", measure: lists::cold },
 ];
 
 /// What the disk can do: a page is written and made durable, one after the other.

@@ -16,6 +16,7 @@
 mod delete;
 mod ending;
 mod feed;
+mod folding;
 mod history;
 mod kept;
 mod lists;
@@ -183,6 +184,9 @@ cases! {
         a_value_is_kept_in_place_of_the_one_before,
         kinds_do_not_see_each_other,
         what_is_discarded_is_gone_for_ever,
+    ],
+    folding: [
+        what_is_told_of_runs_is_what_folding_them_tells,
     ],
     random: [
         owners_that_write_at_random_leave_what_a_simple_model_says,

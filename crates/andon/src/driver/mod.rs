@@ -46,8 +46,8 @@ use crate::aside::{AsideEnd, panic_text};
 use crate::cord::Cancel;
 use crate::fault::{Fault, planted};
 use crate::hook::Decision;
-use crate::journal::JournalError;
-use crate::live::{Appended, Live, News};
+use crate::journal::{JournalError, Standing};
+use crate::live::{Appended, Fresh, Live, News};
 use crate::orphan::{self, Gone, Orphan};
 use crate::runtime::RuntimeCore;
 use crate::session::{Seat, SessionCore};
@@ -343,21 +343,21 @@ impl Driver {
     async fn commit(&mut self) -> Result<(), JournalError> {
         match self.begin_commit() {
             Some(appended) => {
-                let (records, result) = self.until_durable(appended).await;
-                self.finish_commit(records, result)
+                let (fresh, result) = self.until_durable(appended).await;
+                self.finish_commit(fresh, result)
             }
             None => Ok(()),
         }
     }
 
     /// Waits until a batch is durable.
-    async fn until_durable(&mut self, appended: Appended) -> (Vec<Arc<Record>>, Result<(), JournalError>) {
-        let Appended { mut append, records } = appended;
+    async fn until_durable(&mut self, appended: Appended) -> (Fresh, Result<(), JournalError>) {
+        let Appended { mut append, fresh } = appended;
         let result = match append.now() {
             Some(result) => result,
             None => self.watch.wait_for_disk(&mut append).await,
         };
-        (records, result)
+        (fresh, result)
     }
 
     fn begin_commit(&mut self) -> Option<Appended> {
@@ -366,23 +366,21 @@ impl Driver {
         }
         self.live.hit("driver: before append");
         let records = self.number_staged();
+        let standing = Standing::of(self.progress());
         if planted(Fault::ShownBeforeDurable) {
-            self.live.publish(records.clone());
+            let fresh = Fresh { records: records.clone(), state: standing.state, phase: standing.phase };
+            self.live.publish(fresh.clone());
             self.live.hit("driver: shown");
-            let Appended { append, .. } = self.live.append(records);
-            return Some(Appended { append, records: Vec::new() });
+            let Appended { append, .. } = self.live.append(records, standing);
+            return Some(Appended { append, fresh: Fresh { records: Vec::new(), ..fresh } });
         }
-        Some(self.live.append(records))
+        Some(self.live.append(records, standing))
     }
 
-    fn finish_commit(
-        &mut self,
-        records: Vec<Arc<Record>>,
-        result: Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
-        self.check_written(&records, result)?;
+    fn finish_commit(&mut self, fresh: Fresh, result: Result<(), JournalError>) -> Result<(), JournalError> {
+        self.check_written(&fresh.records, result)?;
         self.live.hit("driver: durable");
-        self.live.publish(records);
+        self.live.publish(fresh);
         self.live.hit("driver: shown");
         Ok(())
     }

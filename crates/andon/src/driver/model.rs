@@ -128,7 +128,7 @@ impl Driver {
     /// Journals what was heard while the answer is open. If the cord is pulled meanwhile, the connection is closed at
     /// once and not when the disk is ready.
     async fn commit_beside(&mut self, reading: &mut Reading) -> Result<(), JournalError> {
-        let Some(Appended { mut append, records }) = self.begin_commit() else { return Ok(()) };
+        let Some(Appended { mut append, fresh }) = self.begin_commit() else { return Ok(()) };
         let result = loop {
             let woke = self.watch.race(|cx| std::pin::Pin::new(&mut append).poll(cx)).await;
             match woke {
@@ -139,7 +139,7 @@ impl Driver {
                 reading.close();
             }
         };
-        self.finish_commit(records, result)
+        self.finish_commit(fresh, result)
     }
 
     /// The reading is over: closes the connection and stages what came of it.

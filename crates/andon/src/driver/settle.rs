@@ -12,6 +12,7 @@ use super::Driver;
 use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
+use crate::live::Fresh;
 use crate::recovery::{conclude, outcome_of};
 
 /// How long to wait for a task to drop its work once its grace is over. One that takes longer does not yield.
@@ -92,7 +93,7 @@ impl Driver {
             self.session.leave(&self.live, self.progress().messages());
         }
         let Some(appended) = self.begin_commit() else { return Ok(()) };
-        let (records, result) = self.until_durable(appended).await;
+        let (Fresh { records, .. }, result) = self.until_durable(appended).await;
         self.check_written(&records, result)?;
         let settled = self.live.now();
         self.live.hit("driver: settled on disk");

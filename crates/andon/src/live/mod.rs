@@ -19,6 +19,7 @@ mod calls;
 mod gate;
 mod pull;
 mod show;
+mod stands;
 mod tell;
 mod tickets;
 mod write;
@@ -32,6 +33,7 @@ use andon_core::digest::Digest;
 use andon_core::event::{Addendum, Approval, Epoch, Event, Record};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
+use andon_core::progress::Progress;
 use andon_core::time::Stamp;
 
 use crate::aside::{AsideEnd, ToolDone};
@@ -44,9 +46,10 @@ pub use calls::DecideError;
 pub(crate) use gate::Offer;
 pub use gate::Passed;
 pub(crate) use show::Learning;
+pub(crate) use stands::Stands;
 use tickets::Ticket;
 pub(crate) use tickets::{Closed, Manners, Order};
-pub(crate) use write::Appended;
+pub(crate) use write::{Appended, Fresh};
 
 /// What reaches the driver from outside.
 pub(crate) enum News {
@@ -130,6 +133,8 @@ pub(crate) struct Live {
     pub(crate) epoch: Epoch,
     /// How hard the cord was pulled: 0 not at all. Only a hint that saves taking the lock.
     level: AtomicU8,
+    /// Where it stands, as its durable events tell.
+    pub(crate) stands: Stands,
     keys: AtomicU64,
     /// Held while a batch is handed to the journal, so that facts and lumps stand in order. Never held by a pull.
     writer: Mutex<()>,
@@ -201,6 +206,7 @@ impl Live {
             runtime,
             epoch,
             level: AtomicU8::new(0),
+            stands: Stands::queued(),
             keys: AtomicU64::new(0),
             writer: Mutex::new(()),
             told,
@@ -209,7 +215,7 @@ impl Live {
     }
 
     /// Takes up what the journal tells of a run that a dead process left waiting.
-    pub(crate) fn take_up(&self, log: Log) {
+    pub(crate) fn take_up(&self, log: Log, progress: &Progress) {
         // The process that wrote them had observers of its own.
         self.count_as_told(log.facts());
         let mut inner = self.inner.lock();
@@ -217,6 +223,7 @@ impl Live {
         let waiting = WakeList::readers(&mut inner.log);
         inner.taken_over = called_a_model(&log);
         inner.log = log;
+        self.stands.set(progress.state(), progress.phase());
         drop(inner);
         waiting.wake();
     }
@@ -230,7 +237,7 @@ impl Live {
         outcome: Option<Outcome>,
         addenda: Vec<Addendum>,
     ) -> Self {
-        let live = Self::new(id, session, runtime, 0);
+        let live = Self { stands: Stands::unknown(), ..Self::new(id, session, runtime, 0) };
         {
             let mut inner = live.inner.lock();
             match &outcome {

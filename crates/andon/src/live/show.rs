@@ -258,6 +258,11 @@ impl Live {
         inner.broken().is_some() && inner.log.seq() > 0
     }
 
+    /// Whether a call of it waits for a person.
+    pub(crate) fn awaits_approval(&self) -> bool {
+        self.inner.lock().unstarted.as_ref().is_some_and(|unstarted| !unstarted.approvals.is_empty())
+    }
+
     /// Why the journal does not take the run's end, or did not before the run was given up.
     pub(crate) fn stalled(&self) -> Option<JournalError> {
         let inner = self.inner.lock();

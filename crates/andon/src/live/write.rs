@@ -6,46 +6,57 @@ use andon_core::answer::Lump;
 use andon_core::cancel::{Force, Stop};
 use andon_core::event::{Entry, Record};
 use andon_core::outcome::Outcome;
+use andon_core::progress::{Phase, State};
 use andon_core::time::Stamp;
 
 use super::pull::level;
 use super::{Inner, Live, News, WakeList};
-use crate::journal::{Append, Batch, JournalError};
+use crate::journal::{Append, Batch, JournalError, Standing};
 use crate::log::{Flush, Log};
 use crate::sync::Ordering;
 
 /// A batch that was handed to the journal.
 pub(crate) struct Appended {
     pub(crate) append: Append,
+    pub(crate) fresh: Fresh,
+}
+
+/// Facts that are not shown yet, and where the run stands behind them.
+#[derive(Clone)]
+pub(crate) struct Fresh {
     pub(crate) records: Vec<Arc<Record>>,
+    pub(crate) state: State,
+    pub(crate) phase: Phase,
 }
 
 impl Live {
     /// Hands a batch to the journal, behind the text that streams.
     ///
     /// A journal's code is foreign code: the run's own lock is not held (invariant 3).
-    pub(crate) fn append(&self, records: Vec<Arc<Record>>) -> Appended {
+    pub(crate) fn append(&self, records: Vec<Arc<Record>>, standing: Standing) -> Appended {
+        let (state, phase) = (standing.state, standing.phase);
         let now = self.now();
         let _in_order = self.writer.lock();
         let flush = self.inner.lock().log.begin_batch(now);
         let lump = flush.map(|flush| Entry::Lump(Arc::new(flush.lump)));
         let facts = records.iter().map(|record| Entry::Fact(Arc::clone(record)));
-        let append = self.hand_over(lump.into_iter().chain(facts).collect());
-        Appended { append, records }
+        let append = self.hand_over(lump.into_iter().chain(facts).collect(), Some(standing));
+        Appended { append, fresh: Fresh { records, state, phase } }
     }
 
-    fn hand_over(&self, entries: Vec<Entry>) -> Append {
+    fn hand_over(&self, entries: Vec<Entry>, standing: Option<Standing>) -> Append {
         // What is behind a batch that failed would leave a gap.
         if let Some(error) = self.inner.lock().unwritable().cloned() {
             return Append::ready(Err(error));
         }
-        self.runtime.journal.append(Batch::new(self.id.clone(), self.epoch, entries))
+        self.runtime.journal.append(Batch { standing, ..Batch::new(self.id.clone(), self.epoch, entries) })
     }
 
     /// Shows facts that are durable.
-    pub(crate) fn publish(&self, records: Vec<Arc<Record>>) {
+    pub(crate) fn publish(&self, fresh: Fresh) {
         let mut inner = self.inner.lock();
-        inner.publish(records);
+        inner.publish(fresh.records);
+        self.stands.set(fresh.state, fresh.phase);
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
@@ -60,6 +71,7 @@ impl Live {
         inner.is_not_stalled();
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
+        self.stands.settle();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         self.runtime.presence.over(&self.id);
@@ -71,6 +83,7 @@ impl Live {
     pub(crate) fn stall(&self, error: JournalError) {
         let mut inner = self.inner.lock();
         let is_news = inner.trouble().stalled.replace(error.clone()).is_none();
+        self.stands.stall();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
         wake.wake();
@@ -88,6 +101,10 @@ impl Live {
         inner.outcome = Some(Arc::new(outcome));
         inner.log.close();
         let is_on_record = inner.log.seq() > 0;
+        if !is_on_record {
+            self.stands.settle();
+        }
+        self.stands.stall();
         self.level.store(level(Force::Now), Ordering::Release);
         inner.let_all_go();
         inner.tickets.clear();
@@ -116,7 +133,7 @@ impl Live {
         let now = self.now();
         let _in_order = self.writer.lock();
         let flush = self.inner.lock().log.take_flush(now)?;
-        let append = self.hand_over(vec![Entry::Lump(Arc::new(flush.lump.clone()))]);
+        let append = self.hand_over(vec![Entry::Lump(Arc::new(flush.lump.clone()))], None);
         Some((flush, append))
     }
 

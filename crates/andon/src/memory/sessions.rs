@@ -85,6 +85,19 @@ impl State {
         }
     }
 
+    fn list(&self, which: &SessionFilter) -> Vec<SessionInfo> {
+        let wanted = |key: &SessionKey| {
+            matches(which.tenant.as_ref(), &key.tenant)
+                && matches(which.app.as_ref(), &key.app)
+                && matches(which.user.as_ref(), &key.user)
+        };
+        let all = self.sessions.iter().filter(|(key, _)| wanted(key));
+        let mut sessions: Vec<SessionInfo> = all.map(|(key, session)| self.info(key, session)).collect();
+        sessions.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
+        sessions.truncate(which.limit.unwrap_or(usize::MAX));
+        sessions
+    }
+
     fn delete(&mut self, session: &SessionKey) -> Result<bool, JournalError> {
         let runs = self.runs_of(session);
         let unsettled = |run: &&RunId| self.runs.get(*run).is_some_and(|run| !run.settled);
@@ -226,17 +239,17 @@ impl Sessions for MemoryJournal {
     }
 
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
+        Box::pin(ready(Ok(self.state.lock().list(&which))))
+    }
+
+    fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>> {
         let state = self.state.lock();
-        let wanted = |key: &SessionKey| {
-            matches(which.tenant.as_ref(), &key.tenant)
-                && matches(which.app.as_ref(), &key.app)
-                && matches(which.user.as_ref(), &key.user)
+        let with_state = |info: SessionInfo| {
+            let own = state.state_of(&info.key).unwrap_or_default();
+            (info, own)
         };
-        let all = state.sessions.iter().filter(|(key, _)| wanted(key));
-        let mut sessions: Vec<SessionInfo> = all.map(|(key, session)| state.info(key, session)).collect();
-        sessions.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
-        sessions.truncate(which.limit.unwrap_or(usize::MAX));
-        Box::pin(ready(Ok(sessions)))
+        let listed = state.list(&which).into_iter().map(with_state).collect();
+        Box::pin(ready(Ok(listed)))
     }
 
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
@@ -246,7 +259,9 @@ impl Sessions for MemoryJournal {
                 && matches(which.app.as_ref(), &info.session.app)
                 && matches(which.user.as_ref(), &info.session.user)
                 && matches(which.session.as_ref(), info.session.session.as_str())
+                && which.run.as_ref().is_none_or(|run| *run == info.run)
                 && which.settled.is_none_or(|settled| settled == info.ending.is_some())
+                && which.state.is_none_or(|state| state == info.state)
                 && which.since.is_none_or(|since| info.accepted_at >= since)
                 && which.until.is_none_or(|until| info.accepted_at < until)
                 && which.finds([&info.title, info.run.as_str(), &info.session.user, info.session.session.as_str()])

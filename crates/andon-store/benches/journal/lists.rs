@@ -1,0 +1,148 @@
+//! What lists and a cold session cost, with much on record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon::core::event::{Accepted, Entry, Event, ModelEnd, Record};
+use andon::core::id::{RunId, SessionKey};
+use andon::core::message::{Message, Part, Role};
+use andon::core::outcome::{Ending, ModelStop};
+use andon::core::progress::Progress;
+use andon::core::time::{Stamp, Wall};
+use andon::{Batch, Journal, RunFilter, SessionFilter, Standing, State};
+use andon_testkit::bench::{Goal, Line, now, quantile};
+
+use crate::world::{Database, on_one_thread};
+
+const SETTLED: usize = 100_000;
+const OPEN: usize = 50_000;
+const TURNS: usize = 5_000;
+
+/// A run of one turn, as its driver would hand it over.
+fn turn(number: usize, session: SessionKey, settles: bool) -> Batch {
+    let run = RunId::new(format!("run-{number}")).expect("an id");
+    let input = Arc::new(Message::user(format!("What about {number}? Tell me in a few words.")));
+    let accepted = Arc::new(Accepted::new(run.clone(), session, input));
+    let mut progress = Progress::new(Arc::clone(&accepted));
+    let text = format!("There is little to say about {number}, and this is it.");
+    let message = Message { role: Role::Assistant, parts: vec![Part::Text { text }], cut: None };
+    let stop = ModelStop::EndTurn;
+    let mut events = vec![Event::RunStarted, Event::ModelStarted { call: 1, model: "bench".into() }];
+    if settles {
+        events.extend([
+            Event::Message { message: Arc::new(message) },
+            Event::ModelFinished { call: 1, end: ModelEnd::Answered { stop }, first_piece_us: Some(4) },
+            Event::RunSettled { outcome: Arc::new(Ending::Completed { stop }) },
+        ]);
+    }
+    for event in &events {
+        progress.apply(event).expect("it can happen");
+    }
+    let wall = Wall(1_000_000 + number as u64);
+    let record = |(place, event)| {
+        let at = Stamp { wall, mono_us: 0 };
+        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq: place as u64 + 1, epoch: 1, at, event }))
+    };
+    let entries = [Event::RunAccepted { accepted }].into_iter().chain(events).enumerate().map(record).collect();
+    Batch::new(run, 1, entries).standing(Standing::of(&progress))
+}
+
+async fn write(journal: &dyn Journal, batches: impl Iterator<Item = Batch>) {
+    for append in batches.map(|batch| journal.append(batch)).collect::<Vec<_>>() {
+        append.await.expect("a durable run");
+    }
+}
+
+/// The slowest in a hundred of many answers, in milliseconds.
+async fn p99<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> f64 {
+    quantile(&mut times(ask).await, 0.99).as_secs_f64() * 1e3
+}
+
+async fn p50<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> f64 {
+    quantile(&mut times(ask).await, 0.5).as_secs_f64() * 1e3
+}
+
+async fn times<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> Vec<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..101 {
+        let began = now();
+        ask().await;
+        times.push(began.elapsed());
+    }
+    times
+}
+
+/// Four apps, a thousand users, twenty thousand sessions; one app and one user were there long ago and have few runs.
+fn somewhere(number: usize) -> SessionKey {
+    let (app, user, session) = match number {
+        0..100 => ("rare".to_owned(), "rare".to_owned(), number % 10),
+        _ => (format!("app-{}", number % 4), format!("user-{}", number % 1_000), number % 20_000),
+    };
+    SessionKey::new(&app, &user, format!("session-{session}")).expect("a key")
+}
+
+/// Lists of twenty, with 100,000 runs on record and 50,000 that have not settled.
+pub(crate) fn lists() -> Vec<Line> {
+    let database = Database::new();
+    let journal = Arc::clone(&database.journal);
+    on_one_thread(async {
+        write(&*journal, (0..SETTLED).map(|number| turn(number, somewhere(number), true))).await;
+        write(&*journal, (SETTLED..SETTLED + OPEN).map(|number| turn(number, somewhere(number), false))).await;
+        let some = |text: &str| Some(text.to_owned());
+        let of = || SessionFilter { limit: Some(20), ..SessionFilter::default() };
+        let which = || RunFilter { limit: Some(21), ..RunFilter::default() };
+        let sessions = [
+            ("sessions, 20 of all", of()),
+            ("sessions, 20 of an app", SessionFilter { app: some("app-1"), ..of() }),
+            ("sessions, those of an app that was used long ago", SessionFilter { app: some("rare"), ..of() }),
+            ("sessions, 20 of a user", SessionFilter { user: some("user-1"), ..of() }),
+            ("sessions, those of a user who was here long ago", SessionFilter { user: some("rare"), ..of() }),
+        ];
+        let runs = [
+            ("runs, 20 of all", which()),
+            ("runs, 20 that are running", RunFilter { state: Some(State::Running), ..which() }),
+            ("runs, those that wait, of which there are none", RunFilter { state: Some(State::Waiting), ..which() }),
+            ("runs, 20 that have settled", RunFilter { settled: Some(true), ..which() }),
+            ("runs, 20 of an app", RunFilter { app: some("app-1"), ..which() }),
+            ("runs, 20 of an app that was used long ago", RunFilter { app: some("rare"), ..which() }),
+            ("runs, 20 of a user", RunFilter { user: some("user-1"), ..which() }),
+            ("runs, 20 of a user who was here long ago", RunFilter { user: some("rare"), ..which() }),
+            (
+                "runs, those of that user that are running: none",
+                RunFilter { user: some("rare"), state: Some(State::Running), ..which() },
+            ),
+            ("runs, 20 of a session", RunFilter { session: some("session-7"), ..which() }),
+        ];
+        let mut lines = Vec::new();
+        let line = |what, reached| Line { what, reached, unit: "ms", goal: Goal::AtMost(5.0) };
+        for (what, which) in sessions {
+            let reached = p99(|| journal.sessions().list(which.clone())).await;
+            lines.push(line(what, reached));
+        }
+        for (what, which) in runs {
+            let reached = p99(|| journal.sessions().runs(which.clone())).await;
+            lines.push(line(what, reached));
+        }
+        lines
+    })
+}
+
+/// A session of 5,000 turns, read by the next process.
+pub(crate) fn cold() -> Vec<Line> {
+    let database = Database::new();
+    let key = || SessionKey::new("bench", "local", "long").expect("a key");
+    on_one_thread(write(&*database.journal, (0..TURNS).map(|number| turn(number, key(), true))));
+    let database = database.reopen();
+    let journal = &database.journal;
+    on_one_thread(async {
+        let began = now();
+        assert_eq!(journal.history(&key()).await.expect("a history").len(), 2 * TURNS);
+        let first = began.elapsed().as_secs_f64() * 1e3;
+        let again = p50(|| journal.history(&key())).await;
+        let line = |what, reached| Line { what, reached, unit: "ms", goal: Goal::AtMost(10.0) };
+        vec![
+            line("a session of 5,000 turns, read for the first time", first),
+            line("a session of 5,000 turns, read again, p50", again),
+        ]
+    })
+}

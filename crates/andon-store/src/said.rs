@@ -1,0 +1,120 @@
+//! All that a run has said, as one row: so a session that is not in memory reads messages and not facts.
+//!
+//! It is written when the run settles, from the same fold that a reader of its events would make. The form is the store's own:
+//! most of what is said is text, and text stands in it without a tag that a reader has to look ahead for.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use andon::core::message::{Cut, Message, Part, Role};
+use serde::{Deserialize, Serialize};
+
+/// How many bytes it has at most. What is said is stored with its events, too, and this bounds what that takes. Who says more
+/// is read from its events: of that much text they are the smaller part of the work.
+const MOST: usize = 8 << 10;
+
+/// Who speaks, what is said, and why it stops there.
+#[derive(Serialize)]
+struct Written<'a>(Role, Vec<WrittenPart<'a>>, Option<Cut>);
+
+#[derive(Serialize)]
+enum WrittenPart<'a> {
+    #[serde(rename = "t")]
+    Text(&'a str),
+    #[serde(rename = "p")]
+    Other(&'a Part),
+}
+
+#[derive(Deserialize)]
+struct Read(Role, Vec<ReadPart>, Option<Cut>);
+
+#[derive(Deserialize)]
+enum ReadPart {
+    #[serde(rename = "t")]
+    Text(String),
+    #[serde(rename = "p")]
+    Other(Part),
+}
+
+/// What a run has said as text; nothing if it is too much.
+pub(crate) fn write(messages: &[Arc<Message>]) -> Option<String> {
+    let messages: Vec<Written<'_>> = messages.iter().map(|message| written(message)).collect();
+    let mut bounded = Bounded(Vec::with_capacity(256));
+    serde_json::to_writer(&mut bounded, &messages).ok()?;
+    String::from_utf8(bounded.0).ok()
+}
+
+fn written(message: &Message) -> Written<'_> {
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text { text } => WrittenPart::Text(text),
+        other => WrittenPart::Other(other),
+    });
+    Written(message.role, parts.collect(), message.cut)
+}
+
+/// What a run has said, from that text.
+pub(crate) fn read(text: &str) -> serde_json::Result<Vec<Arc<Message>>> {
+    let messages: Vec<Read> = serde_json::from_str(text)?;
+    let part = |part| match part {
+        ReadPart::Text(text) => Part::Text { text },
+        ReadPart::Other(part) => part,
+    };
+    let message = |Read(role, parts, cut)| {
+        let parts = parts.into_iter().map(part).collect();
+        Arc::new(Message { role, parts, cut })
+    };
+    Ok(messages.into_iter().map(message).collect())
+}
+
+/// Takes no more than it may have.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use andon::core::cancel::Reason;
+    use andon::core::id::CallId;
+    use andon::core::message::{ResultStatus, Signature, ToolCall, ToolResult};
+
+    use super::*;
+
+    fn message(role: Role, parts: Vec<Part>, cut: Option<Cut>) -> Arc<Message> {
+        Arc::new(Message { role, parts, cut })
+    }
+
+    #[test]
+    fn what_was_said_is_read_as_it_was_written() {
+        let id = CallId::new("c").unwrap();
+        let call = ToolCall { id: id.clone(), name: "look".to_owned(), arguments: "{\"a\": 1.50}".to_owned() };
+        let thought = Part::Thinking { text: "hm".to_owned(), signature: Some(Signature::new("us", "seal")) };
+        let said = [
+            message(Role::User, vec![Part::Text { text: "ä \"b\"\n🙂".to_owned() }], None),
+            message(Role::Assistant, vec![thought, Part::ToolCall(call)], None),
+            message(Role::Tool, vec![Part::ToolResult(ToolResult::text(id, ResultStatus::Cut, "x"))], None),
+            message(Role::Assistant, Vec::new(), Some(Cut::Cancelled(Reason::Requested))),
+            message(Role::Assistant, Vec::new(), Some(Cut::Lost)),
+        ];
+        assert_eq!(read(&write(&said).unwrap()).unwrap(), said);
+        assert_eq!(read(&write(&[]).unwrap()).unwrap(), []);
+    }
+
+    #[test]
+    fn who_says_too_much_is_read_from_its_events() {
+        let long = |bytes| [Arc::new(Message::user("x".repeat(bytes)))];
+        assert!(write(&long(MOST - 100)).is_some());
+        assert_eq!(write(&long(MOST)), None);
+    }
+}

@@ -1,0 +1,284 @@
+//! When sessions were last used: on its way into the file, a little later than what used them.
+//!
+//! Every run uses its session twice, and a session that is used again and again is written once for all of it.
+//!
+//! # Invariants
+//!
+//! 1. What used a session was durable before it is here, and it is here before whoever waits for it is told.
+//! 2. Every list adds what is here to what the file says.
+//! 3. What is lost with the process is found again: of a run from `caught_up.before_run` on it is not known whether the file
+//!    says that it used its session. A run before that has settled and was counted.
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, params};
+
+use crate::transaction::Store;
+use crate::writer::Writer;
+
+/// A table with a quick hash. Nothing depends on its order.
+pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
+/// How many may wait here. What is more is written with the commits that bring it.
+const MANY: usize = 4_096;
+
+/// With how many more such a commit makes room, so that not every one has to.
+const ROOM: usize = 64;
+
+/// A session's row, and where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionRow {
+    pub(crate) id: i64,
+    pub(crate) app_place: i64,
+    pub(crate) user_place: i64,
+}
+
+/// What a transaction has done to a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Effect {
+    /// It was used at this time.
+    Used(SessionRow, i64),
+    /// It is gone, and another may get its row.
+    Gone(i64),
+}
+
+/// A session that was used later than the file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) row: SessionRow,
+    pub(crate) at: i64,
+}
+
+/// Uses that do not stand in the file yet.
+#[derive(Debug, Default)]
+pub(crate) struct Uses(Mutex<HashMap<i64, Use>>);
+
+impl Uses {
+    /// Those that an earlier process may have left unwritten (invariant 3).
+    pub(crate) fn left(connection: &Connection) -> rusqlite::Result<Self> {
+        let uses = unwritten(connection)?.into_iter().map(|used| (used.row.id, used));
+        Ok(Self(Mutex::new(uses.collect())))
+    }
+
+    /// What a commit has done.
+    pub(crate) fn apply(&self, effects: Vec<Effect>) {
+        if effects.is_empty() {
+            return;
+        }
+        let mut uses = self.0.lock();
+        for effect in effects {
+            match effect {
+                Effect::Used(row, at) => {
+                    let known = uses.entry(row.id).or_insert(Use { row, at });
+                    known.at = known.at.max(at);
+                }
+                Effect::Gone(id) => drop(uses.remove(&id)),
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
+    /// What the file does not say. A read asks before it looks there, so that nothing falls between.
+    pub(crate) fn pending(&self) -> Vec<Use> {
+        self.0.lock().values().copied().collect()
+    }
+
+    /// Those that a commit has to take along.
+    fn too_many(&self) -> Vec<Use> {
+        let uses = self.0.lock();
+        let over = uses.len().checked_sub(MANY).map_or(0, |over| over + ROOM);
+        uses.values().take(over).copied().collect()
+    }
+
+    /// These stand in the file.
+    pub(crate) fn written(&self, written: &[Use]) {
+        if written.is_empty() {
+            return;
+        }
+        let mut uses = self.0.lock();
+        for used in written {
+            // One that was used again meanwhile is to be written again.
+            if uses.get(&used.row.id) == Some(used) {
+                uses.remove(&used.row.id);
+            }
+        }
+    }
+}
+
+/// Sessions that were used later than the file says, as their runs tell.
+pub(crate) fn unwritten(connection: &Connection) -> rusqlite::Result<Vec<Use>> {
+    let mut query = connection.prepare_cached(
+        "SELECT s.id, s.app_place, s.user_place, used.at
+         FROM (SELECT session, max(coalesce(settled_at, accepted_at)) AS at FROM runs
+               WHERE id >= (SELECT before_run FROM caught_up) GROUP BY session) AS used
+         CROSS JOIN sessions AS s ON s.id = used.session WHERE used.at > s.updated_at",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let session = SessionRow { id: row.get(0)?, app_place: row.get(1)?, user_place: row.get(2)? };
+        Ok(Use { row: session, at: row.get(3)? })
+    };
+    query.query_map([], read)?.collect()
+}
+
+impl Store {
+    /// Writes those that are too many, within a transaction.
+    pub(crate) fn keep_some_uses(&self, uses: &Uses) -> rusqlite::Result<Vec<Use>> {
+        let some = uses.too_many();
+        self.write_uses(&some)?;
+        Ok(some)
+    }
+
+    fn write_uses(&self, uses: &[Use]) -> rusqlite::Result<()> {
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let sql = "UPDATE sessions SET updated_at = ?2 WHERE id = ?1 AND updated_at < ?2";
+        let mut update = self.connection.prepare_cached(sql)?;
+        for used in uses {
+            update.execute(params![used.row.id, used.at])?;
+        }
+        Ok(())
+    }
+
+    /// The file says all: runs that have settled need not be looked at again.
+    fn caught_up(&self) -> rusqlite::Result<()> {
+        let mut before: i64 =
+            self.connection.query_row("SELECT coalesce(max(id), 0) + 1 FROM runs", [], |row| row.get(0))?;
+        let mut query = self.connection.prepare_cached("SELECT min(id) FROM runs WHERE settled = 0 AND state IS ?1")?;
+        for state in [None, Some(0), Some(1), Some(2), Some(3)] {
+            let first: Option<i64> = query.query_row([state], |row| row.get(0))?;
+            before = before.min(first.unwrap_or(before));
+        }
+        self.connection.prepare_cached("UPDATE caught_up SET before_run = ?1")?.execute([before]).map(drop)
+    }
+}
+
+impl Writer {
+    /// Writes all of them, when there is nothing else to do.
+    pub(crate) fn keep_uses(&self, store: &Store) -> rusqlite::Result<()> {
+        let uses = self.uses.pending();
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let transaction = store.connection.unchecked_transaction()?;
+        store.write_uses(&uses)?;
+        // Only this thread adds any: these are all there are.
+        store.caught_up()?;
+        transaction.commit()?;
+        self.uses.written(&uses);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use andon::core::event::{Accepted, Entry, Event, Record};
+    use andon::core::id::{RunId, SessionKey};
+    use andon::core::outcome::Ending;
+    use andon::core::time::{Stamp, Wall};
+    use andon::{Batch, Message};
+
+    use super::*;
+    use crate::encode::Encoded;
+    use crate::fault::Planted;
+    use crate::schema::MIGRATIONS;
+
+    fn store() -> Store {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let transaction = connection.transaction().unwrap();
+        MIGRATIONS.iter().for_each(|migrate| migrate(&transaction).unwrap());
+        transaction.commit().unwrap();
+        Store::new(connection, Planted::default()).unwrap()
+    }
+
+    fn entry(seq: u64, at: u64, event: Event) -> Entry {
+        let at = Stamp { wall: Wall(at), mono_us: at };
+        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq, epoch: 1, at, event }))
+    }
+
+    fn write(store: &mut Store, run: &str, entries: Vec<Entry>) {
+        let batch = Batch::new(RunId::new(run).unwrap(), 1, entries);
+        store.append(&Encoded::new(&batch).unwrap()).unwrap();
+    }
+
+    fn accepted(run: &str, at: u64) -> Entry {
+        let session = SessionKey::new("shop", "ada", "s").unwrap();
+        let accepted = Accepted::new(RunId::new(run).unwrap(), session, Arc::new(Message::user("Go.")));
+        entry(1, at, Event::RunAccepted { accepted: Arc::new(accepted) })
+    }
+
+    fn settled(at: u64) -> Entry {
+        entry(2, at, Event::RunSettled { outcome: Arc::new(Ending::Lost) })
+    }
+
+    fn left(store: &Store) -> Vec<i64> {
+        Uses::left(&store.connection).unwrap().pending().iter().map(|used| used.at).collect()
+    }
+
+    /// Writes all of them, as at rest.
+    fn rest(store: &mut Store, uses: &Uses) {
+        uses.apply(store.take_effects());
+        let pending = uses.pending();
+        store.write_uses(&pending).unwrap();
+        store.caught_up().unwrap();
+        uses.written(&pending);
+        assert!(uses.is_empty());
+    }
+
+    /// Checks P10: a crash before it is written loses nothing that a list tells.
+    #[test]
+    fn when_a_session_was_used_is_found_again_after_a_crash() {
+        let (mut store, uses) = (store(), Uses::default());
+        write(&mut store, "old", vec![accepted("old", 10)]);
+        write(&mut store, "one", vec![accepted("one", 20), settled(30)]);
+        assert_eq!(left(&store), [30]);
+        rest(&mut store, &uses);
+        assert!(left(&store).is_empty(), "the file says all");
+        // One that came before others that are written settles after them.
+        write(&mut store, "old", vec![settled(40)]);
+        assert_eq!(left(&store), [40]);
+        rest(&mut store, &uses);
+        write(&mut store, "two", vec![accepted("two", 50)]);
+        assert_eq!(left(&store), [50]);
+    }
+
+    /// Checks P10: the row of a run that is gone may be another's.
+    #[test]
+    fn a_run_in_the_row_of_one_that_was_deleted_is_found_after_a_crash() {
+        let (mut store, uses) = (store(), Uses::default());
+        write(&mut store, "one", vec![accepted("one", 20), settled(30)]);
+        rest(&mut store, &uses);
+        store.delete(&SessionKey::new("shop", "ada", "s").unwrap()).unwrap();
+        rest(&mut store, &uses);
+        write(&mut store, "two", vec![accepted("two", 50), settled(60)]);
+        assert_eq!(left(&store), [60]);
+    }
+
+    #[test]
+    fn too_many_are_written_with_the_commits_that_bring_them() {
+        let (store, uses) = (store(), Uses::default());
+        let row = |id| SessionRow { id, app_place: 1, user_place: 2 };
+        let all = i64::try_from(MANY).unwrap();
+        uses.apply((0..all).map(|id| Effect::Used(row(id), id)).collect());
+        assert_eq!(uses.too_many().len(), ROOM);
+        uses.apply((0..64).map(Effect::Gone).collect());
+        assert!(store.keep_some_uses(&uses).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_session_that_is_used_while_it_is_written_is_written_again() {
+        let uses = Uses::default();
+        let row = SessionRow { id: 1, app_place: 1, user_place: 2 };
+        uses.apply(vec![Effect::Used(row, 5)]);
+        let written = uses.pending();
+        uses.apply(vec![Effect::Used(row, 7), Effect::Used(row, 6)]);
+        uses.written(&written);
+        assert_eq!(uses.pending(), [Use { row, at: 7 }]);
+        uses.written(&[Use { row, at: 7 }]);
+        assert!(uses.is_empty());
+    }
+}

@@ -1,0 +1,278 @@
+//! What a journal tells of runs without folding them, beside what folding them tells.
+//!
+//! Runs come to anything that a run can come to, at random. Their writers say where they stand, or do not; they change hands;
+//! their sessions move and are deleted.
+
+use std::sync::Arc;
+
+use andon::core::cancel::Reason;
+use andon::core::closing::refuse;
+use andon::core::event::{Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Refusal, ToolEnd};
+use andon::core::message::{Cut, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon::core::outcome::{Ending, Failure, FailureKind};
+use andon::core::progress::Progress;
+use andon::core::time::Wall;
+use andon::{Batch, ModelStop, RunFilter, RunId, SessionFilter, SessionKey, Standing, State};
+
+use super::random::Dice;
+use super::story::{Story, call, request, session, stamp};
+use super::subject::Subject;
+
+/// The seeds that are tried.
+const SEEDS: std::ops::Range<u64> = 1..9;
+
+/// How many events are tried with each.
+const STEPS: usize = 600;
+
+/// A run that is being told, and how far it has come.
+struct Told {
+    story: Story,
+    progress: Progress,
+    /// What is not handed over yet.
+    batch: Vec<Entry>,
+    seq: u64,
+    used_at: Wall,
+}
+
+impl Told {
+    fn new(number: usize, session: &SessionKey, wall: u64) -> Self {
+        let mut story = Story::within(&format!("run {number}"), session).at(wall);
+        let first = story.accepted();
+        let Some(Event::RunAccepted { accepted }) = first.fact().map(|fact| fact.event.clone()) else {
+            unreachable!("a story begins with run_accepted")
+        };
+        let (seq, used_at) = (story.seq, Wall(story.wall));
+        Self { story, progress: Progress::new(accepted), batch: vec![first], seq, used_at }
+    }
+
+    /// Tells an event, if it can happen here.
+    fn tell(&mut self, event: Event) -> bool {
+        if self.progress.apply(&event).is_err() {
+            return false;
+        }
+        let is_end = matches!(event, Event::RunSettled { .. });
+        self.batch.push(self.story.fact(event));
+        if is_end {
+            self.used_at = Wall(self.story.wall);
+        }
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        self.progress.state() == State::Settled
+    }
+}
+
+/// All runs, those that have settled, too.
+struct World {
+    dice: Dice,
+    runs: Vec<Told>,
+    /// Those that started, in that order.
+    started: Vec<RunId>,
+    count: usize,
+}
+
+pub(super) async fn what_is_told_of_runs_is_what_folding_them_tells(subject: Subject) {
+    let mut subject = subject;
+    for seed in SEEDS {
+        let mut world = World { dice: Dice::new(seed), runs: Vec::new(), started: Vec::new(), count: 0 };
+        for _ in 0..STEPS {
+            world.step(&subject).await;
+        }
+        world.hand_over_all(&subject).await;
+        world.check(&subject, &format!("seed {seed}")).await;
+        subject = subject.opened_again();
+        world.check(&subject, &format!("seed {seed}, opened again")).await;
+        world.move_sessions(&subject).await;
+        world.check(&subject, &format!("seed {seed}, moved")).await;
+        world.empty(&subject).await;
+    }
+}
+
+impl World {
+    async fn step(&mut self, subject: &Subject) {
+        let open: Vec<usize> = (0..self.runs.len()).filter(|place| !self.runs[*place].is_over()).collect();
+        if open.len() < 4 {
+            self.count += 1;
+            let place = session(["a", "b", "c"][self.dice.roll(3) as usize]);
+            let wall = 1_000 + self.dice.roll(50) * 100;
+            self.runs.push(Told::new(self.count, &place, wall));
+            return;
+        }
+        let place = open[self.dice.roll(open.len() as u64) as usize];
+        let event = any_event(&mut self.dice, &self.runs[place].progress);
+        self.runs[place].tell(event);
+        if self.dice.roll(3) == 0 {
+            self.hand_over(subject, place).await;
+        }
+    }
+
+    /// Hands over what was told of a run. Some writers say where it stands, some do not, and some take the run over first.
+    async fn hand_over(&mut self, subject: &Subject, place: usize) {
+        let told = &mut self.runs[place];
+        let entries = std::mem::take(&mut told.batch);
+        if entries.is_empty() {
+            return;
+        }
+        if entries.iter().filter_map(Entry::fact).any(|fact| matches!(fact.event, Event::RunStarted)) {
+            self.started.push(told.story.run().clone());
+        }
+        let (run, epoch, begins) = (told.story.run().clone(), told.story.epoch, told.seq == 1);
+        told.seq = 0;
+        let batch = if !begins && self.dice.roll(6) == 0 {
+            told.story.epoch += 1;
+            Batch::taking_over(run, epoch, entries)
+        } else {
+            Batch::new(run, epoch, entries)
+        };
+        let batch = match self.dice.roll(3) {
+            0 => batch,
+            _ => batch.standing(Standing::of(&told.progress)),
+        };
+        subject.journal().append(batch).await.unwrap();
+    }
+
+    async fn hand_over_all(&mut self, subject: &Subject) {
+        for place in 0..self.runs.len() {
+            self.hand_over(subject, place).await;
+        }
+    }
+
+    /// A run as its stored events tell it.
+    async fn folded(&self, subject: &Subject, run: &RunId) -> Progress {
+        let stored = subject.journal().read(run).await.unwrap().unwrap();
+        Progress::fold(&stored.entries).unwrap()
+    }
+
+    async fn check(&self, subject: &Subject, place: &str) {
+        for key in ["a", "b", "c"].map(session) {
+            let mut said = Vec::new();
+            for run in &self.started {
+                let progress = self.folded(subject, run).await;
+                if progress.accepted().session == key && progress.ending().is_some() {
+                    said.extend(progress.messages().to_vec());
+                }
+            }
+            assert_eq!(subject.journal().history(&key).await.unwrap(), said, "{place}, {key}");
+            self.check_use(subject, &key, place).await;
+        }
+        self.check_states(subject, place).await;
+    }
+
+    async fn check_states(&self, subject: &Subject, place: &str) {
+        let states = [State::Queued, State::Running, State::Waiting, State::Cancelling, State::Settled];
+        for state in states {
+            let mut expected = Vec::new();
+            for told in self.runs.iter().rev() {
+                let run = told.story.run();
+                if self.folded(subject, run).await.state() == state {
+                    expected.push(run.clone());
+                }
+            }
+            let which = RunFilter { state: Some(state), ..RunFilter::default() };
+            let mut listed = subject.journal().sessions().runs(which).await.unwrap();
+            assert!(listed.iter().all(|info| info.state == state), "{place}, {state:?}");
+            // Runs that were moved came again, session by session.
+            listed.sort_by_key(|info| expected.iter().position(|run| *run == info.run));
+            let listed: Vec<_> = listed.into_iter().map(|info| info.run).collect();
+            assert_eq!(listed, expected, "{place}, {state:?}");
+        }
+    }
+
+    async fn check_use(&self, subject: &Subject, key: &SessionKey, place: &str) {
+        let of_session = self.runs.iter().filter(|told| told.story.key() == key);
+        let (count, last) = of_session.fold((0, None), |(count, last), told| (count + 1, last.max(Some(told.used_at))));
+        let listed = subject.journal().sessions().list(SessionFilter::default()).await.unwrap();
+        let listed = listed.into_iter().find(|info| info.key == *key);
+        let (runs, used) = listed.map(|info| (info.runs, info.updated_at)).unzip();
+        assert_eq!((runs.unwrap_or_default(), used), (count, last), "{place}, {key}");
+    }
+
+    /// Ends all runs, and takes each session out and puts it in again.
+    async fn move_sessions(&mut self, subject: &Subject) {
+        for place in 0..self.runs.len() {
+            while !self.runs[place].is_over() {
+                let event = any_event(&mut self.dice, &self.runs[place].progress);
+                self.runs[place].tell(event);
+            }
+        }
+        self.hand_over_all(subject).await;
+        let sessions = subject.journal().sessions();
+        for key in ["a", "b", "c"].map(session) {
+            let Some(moved) = sessions.take_copy(&key).await.unwrap() else { continue };
+            assert_eq!(sessions.delete(&key).await, Ok(true));
+            assert_eq!(subject.journal().history(&key).await, Ok(Vec::new()), "it is gone");
+            sessions.put(moved).await.unwrap();
+        }
+    }
+
+    async fn empty(&self, subject: &Subject) {
+        for key in ["a", "b", "c"].map(session) {
+            subject.journal().sessions().delete(&key).await.unwrap();
+        }
+    }
+}
+
+/// Anything that can happen to a run, whether it can happen here or not.
+fn any_event(dice: &mut Dice, progress: &Progress) -> Event {
+    let number = progress.model_calls();
+    let open = progress.calls();
+    let id = match open.len() {
+        0 => call("none"),
+        count => open[dice.roll(count as u64) as usize].call.id.clone(),
+    };
+    match dice.roll(22) {
+        0 | 1 => Event::RunStarted,
+        2 => Event::HookStarted { point: HookPoint::BeforeModel },
+        3 => Event::HookFinished { point: HookPoint::BeforeModel, end: HookEnd::Continued },
+        4 | 5 => Event::ModelStarted { call: number + 1, model: "told".into() },
+        6 | 7 => Event::Message { message: Arc::new(any_answer(dice, number)) },
+        8..=10 => Event::ModelFinished { call: number, end: any_end(dice), first_piece_us: None },
+        11 => Event::BackoffStarted { delay_ms: 5 },
+        12 => Event::BackoffFinished,
+        13 => Event::ApprovalRequested { call: id, arguments: None },
+        14 => Event::ApprovalResolved { call: id, verdict: Box::new(Approval::Approved { by: None, arguments: None }) },
+        15 | 16 => Event::ToolStarted { call: id, effect: Effect::ReadOnly, effect_id: None },
+        17 => {
+            let result = Arc::new(ToolResult::text(id.clone(), ResultStatus::Ok, "Done."));
+            Event::ToolFinished { call: id, end: ToolEnd::Finished, result, remains: None, state: None }
+        }
+        18 => refuse(id, Refusal::DeniedByPerson),
+        19 if dice.roll(4) == 0 => {
+            Event::CancelRequested { request: Arc::new(request("stop")), delivered_at: stamp(8) }
+        }
+        20 => Event::RunQuieted,
+        _ => Event::RunSettled { outcome: Arc::new(any_ending(dice)) },
+    }
+}
+
+fn any_answer(dice: &mut Dice, number: u32) -> Message {
+    let mut parts = vec![Part::Text { text: ["", "Yes.", "ä 🙂 \"\n"][dice.roll(3) as usize].to_owned() }];
+    if dice.roll(3) == 0 {
+        parts.push(Part::Thinking { text: "Hm.".to_owned(), signature: None });
+    }
+    for place in 0..dice.roll(3) {
+        let id = call(&format!("{number}.{place}"));
+        parts.push(Part::ToolCall(ToolCall { id, name: "look".to_owned(), arguments: "{\"at\": 1.0}".to_owned() }));
+    }
+    let cuts = [None, Some(Cut::Cancelled(Reason::Requested)), Some(Cut::Broken), Some(Cut::Lost)];
+    Message { role: Role::Assistant, parts, cut: cuts[dice.roll(4) as usize] }
+}
+
+fn any_end(dice: &mut Dice) -> ModelEnd {
+    let failure = Failure { error: FailureKind::Internal, message: "It broke.".to_owned() };
+    match dice.roll(6) {
+        0 => ModelEnd::Cut,
+        1 => ModelEnd::Lost,
+        2 => ModelEnd::Failed { failure: Box::new(failure) },
+        _ => ModelEnd::Answered { stop: ModelStop::EndTurn },
+    }
+}
+
+fn any_ending(dice: &mut Dice) -> Ending {
+    match dice.roll(3) {
+        0 => Ending::Lost,
+        1 => Ending::Cancelled { reason: Reason::Requested },
+        _ => Ending::Completed { stop: ModelStop::EndTurn },
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a live run stands: one byte that anybody may read without the run's lock.
+//!
+//! So figures and lists of many runs fold nothing and hold up nobody. It is written under the run's lock, with the facts
+//! that it tells of.
+
+use andon_core::progress::{Phase, State};
+
+use crate::sync::{AtomicU8, Ordering};
+
+/// Where a live run stands.
+#[derive(Debug)]
+pub(crate) struct Stands(AtomicU8);
+
+/// The journal does not take its end, or did not before it was given up.
+const STALLED: u8 = 0x80;
+/// Nobody has said: its events have to be folded.
+const UNKNOWN: u8 = 0x7f;
+const SETTLED: u8 = 0x7e;
+
+const STATES: [State; 4] = [State::Queued, State::Running, State::Waiting, State::Cancelling];
+const PHASES: [Phase; 7] =
+    [Phase::Queued, Phase::Hook, Phase::Model, Phase::Backoff, Phase::Tools, Phase::Waiting, Phase::Between];
+
+fn place<T: PartialEq>(all: &[T], one: &T) -> Option<u8> {
+    u8::try_from(all.iter().position(|other| other == one)?).ok()
+}
+
+impl Stands {
+    pub(crate) fn queued() -> Self {
+        Self(AtomicU8::new(0))
+    }
+
+    pub(crate) fn unknown() -> Self {
+        Self(AtomicU8::new(UNKNOWN))
+    }
+
+    /// Its durable events tell this. Nothing is said of an end before the run is closed.
+    pub(crate) fn set(&self, state: State, phase: Phase) {
+        if let (Some(state), Some(phase)) = (place(&STATES, &state), place(&PHASES, &phase)) {
+            self.0.store(state << 4 | phase, Ordering::Release);
+        }
+    }
+
+    /// It has settled.
+    pub(crate) fn settle(&self) {
+        self.0.store(SETTLED, Ordering::Release);
+    }
+
+    /// The journal does not take its end.
+    pub(crate) fn stall(&self) {
+        self.0.fetch_or(STALLED, Ordering::AcqRel);
+    }
+
+    /// Its state and, while it has not settled, what it is doing; nothing if its events have to be folded.
+    pub(crate) fn get(&self) -> Option<(State, Option<Phase>)> {
+        match self.0.load(Ordering::Acquire) & !STALLED {
+            UNKNOWN => None,
+            SETTLED => Some((State::Settled, None)),
+            byte => {
+                let state = STATES.get(usize::from(byte >> 4)).copied()?;
+                Some((state, PHASES.get(usize::from(byte & 0xf)).copied()))
+            }
+        }
+    }
+
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.0.load(Ordering::Acquire) & STALLED != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_is_read_until_the_run_has_settled() {
+        let stands = Stands::queued();
+        assert_eq!(stands.get(), Some((State::Queued, Some(Phase::Queued))));
+        for state in STATES {
+            for phase in PHASES {
+                stands.set(state, phase);
+                assert_eq!((stands.get(), stands.is_stalled()), (Some((state, Some(phase))), false));
+            }
+        }
+        stands.set(State::Settled, Phase::Between);
+        assert_eq!(stands.get(), Some((State::Cancelling, Some(Phase::Between))), "it is not closed yet");
+        stands.stall();
+        assert_eq!((stands.get(), stands.is_stalled()), (Some((State::Cancelling, Some(Phase::Between))), true));
+        stands.settle();
+        assert_eq!((stands.get(), stands.is_stalled()), (Some((State::Settled, None)), false));
+        assert_eq!(Stands::unknown().get(), None);
+    }
+}
