@@ -60,3 +60,33 @@ impl LazyIds<'_> {
 fn ids(message: &Message) -> impl Iterator<Item = CallId> {
     message.calls().map(|call| call.id.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use andon_core::message::{Part, Role, ToolCall};
+
+    use super::*;
+
+    fn answer(ids: &[&str]) -> Message {
+        let call = |id: &&str| {
+            let id = CallId::new(*id).unwrap();
+            Part::ToolCall(ToolCall { id, name: "tool".to_owned(), arguments: String::new() })
+        };
+        Message { role: Role::Assistant, parts: ids.iter().map(call).collect(), cut: None }
+    }
+
+    #[test]
+    fn a_new_id_is_none_of_the_conversation_and_none_of_the_answer_in_progress() {
+        let history = History::from(vec![Arc::new(answer(&["c", "c-2", "d"]))]);
+        let mut known = None;
+        let mut lazy = LazyIds { known: &mut known, history: &history };
+        let ids = lazy.get();
+        ids.take(&answer(&["c-3"]));
+        assert!(["c", "c-2", "c-3", "d"].iter().all(|id| ids.is_taken(&CallId::new(*id).unwrap())));
+        let mut free = |base: &str| ids.free(base, |id| id.as_str() == "c-4").unwrap().to_string();
+        assert_eq!([free("c"), free("c"), free("d")], ["c-5", "c-6", "d-2"]);
+        assert_eq!(free(&"é".repeat(100)), format!("{}-2", "é".repeat(MAX_BASE)));
+    }
+}
