@@ -20,7 +20,10 @@ use crate::transaction::Store;
 use crate::uses::HashMap;
 use crate::writer::{STALL, Writer};
 
-/// How many are written in one go at most: what comes meanwhile has to wait.
+/// How many are written in one go: what comes meanwhile has to wait.
+const SOME: usize = 64;
+
+/// How many are written in one go if there are [too many](MANY).
 const MOST: usize = 1_024;
 
 /// How many may wait for a commit that has room for them.
@@ -62,8 +65,12 @@ impl Instants {
 
     /// Those that are written with a commit. One that is full carries none: whoever waits for it did not ask for them.
     pub(crate) fn beside(&self, is_full: bool) -> Vec<(RunId, Stamp)> {
-        let is_to_wait = is_full && self.0.lock().order.len() < MANY;
-        if is_to_wait { Vec::new() } else { self.first(MOST) }
+        let are_many = self.0.lock().order.len() >= MANY;
+        match is_full {
+            _ if are_many => self.first(MOST),
+            true => Vec::new(),
+            false => self.first(SOME),
+        }
     }
 
     /// As many of them, the oldest first.
@@ -121,16 +128,20 @@ impl Writer {
         // Without patience: what comes next must not wait for it. Settings that cannot be changed stay as they are.
         let _ = self.store.connection.busy_timeout(Duration::ZERO);
         let _ = without_sync(&self.store, |store| {
-            while !self.instants.is_empty() {
+            // As long as nobody waits: there will be another rest.
+            while self.line.is_empty() && !self.instants.is_empty() {
                 self.keep_some(store)?;
             }
-            self.keep_uses(store)
+            while self.line.is_empty() && !self.uses.is_empty() {
+                self.keep_some_uses(store)?;
+            }
+            Ok(())
         });
         let _ = self.store.connection.busy_timeout(STALL);
     }
 
     fn keep_some(&self, store: &Store) -> rusqlite::Result<()> {
-        let instants = self.instants.first(MOST);
+        let instants = self.instants.first(SOME);
         let transaction = store.connection.unchecked_transaction()?;
         store.keep_settled(&instants)?;
         transaction.commit()?;

@@ -111,6 +111,11 @@ impl<T> Line<T> {
         }
     }
 
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.lock().jobs.is_empty()
+    }
+
     /// Whether it takes no more jobs.
     pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().closed

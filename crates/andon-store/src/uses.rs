@@ -21,7 +21,8 @@ pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::
 /// How many may wait here. What is more is written with the commits that bring it.
 const MANY: usize = 4_096;
 
-/// With how many more such a commit makes room, so that not every one has to.
+/// With how many more such a commit makes room, so that not every one has to. As many are written in one go when there is
+/// nothing else to do.
 const ROOM: usize = 64;
 
 /// A session's row, and where it is.
@@ -85,6 +86,12 @@ impl Uses {
         self.0.lock().values().copied().collect()
     }
 
+    /// Some of them, and whether these are all there are.
+    fn some(&self) -> (Vec<Use>, bool) {
+        let uses = self.0.lock();
+        (uses.values().take(ROOM).copied().collect(), uses.len() <= ROOM)
+    }
+
     /// Those that a commit has to take along.
     fn too_many(&self) -> Vec<Use> {
         let uses = self.0.lock();
@@ -124,7 +131,7 @@ pub(crate) fn unwritten(connection: &Connection) -> rusqlite::Result<Vec<Use>> {
 
 impl Store {
     /// Writes those that are too many, within a transaction.
-    pub(crate) fn keep_some_uses(&self, uses: &Uses) -> rusqlite::Result<Vec<Use>> {
+    pub(crate) fn keep_too_many(&self, uses: &Uses) -> rusqlite::Result<Vec<Use>> {
         let some = uses.too_many();
         self.write_uses(&some)?;
         Ok(some)
@@ -156,16 +163,15 @@ impl Store {
 }
 
 impl Writer {
-    /// Writes all of them, when there is nothing else to do.
-    pub(crate) fn keep_uses(&self, store: &Store) -> rusqlite::Result<()> {
-        let uses = self.uses.pending();
-        if uses.is_empty() {
-            return Ok(());
-        }
+    /// Writes some of them, when there is nothing else to do.
+    pub(crate) fn keep_some_uses(&self, store: &Store) -> rusqlite::Result<()> {
+        let (uses, are_all) = self.uses.some();
         let transaction = store.connection.unchecked_transaction()?;
         store.write_uses(&uses)?;
-        // Only this thread adds any: these are all there are.
-        store.caught_up()?;
+        if are_all {
+            // Only this thread adds any.
+            store.caught_up()?;
+        }
         transaction.commit()?;
         self.uses.written(&uses);
         Ok(())
@@ -266,7 +272,7 @@ mod tests {
         uses.apply((0..all).map(|id| Effect::Used(row(id), id)).collect());
         assert_eq!(uses.too_many().len(), ROOM);
         uses.apply((0..64).map(Effect::Gone).collect());
-        assert!(store.keep_some_uses(&uses).unwrap().is_empty());
+        assert!(store.keep_too_many(&uses).unwrap().is_empty());
     }
 
     #[test]

@@ -293,7 +293,7 @@ impl Writer {
         let is_full = jobs.iter().map(Job::weight).sum::<usize>() >= MOST / 2;
         let instants = if with_instants { self.instants.beside(is_full) } else { Vec::new() };
         self.store.keep_settled(&instants)?;
-        let uses = self.store.keep_some_uses(&self.uses)?;
+        let uses = self.store.keep_too_many(&self.uses)?;
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {
             match job.work(&mut self.store) {
