@@ -21,9 +21,11 @@ pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::
 /// How many may wait here. What is more is written with the commits that bring it.
 const MANY: usize = 4_096;
 
-/// With how many more such a commit makes room, so that not every one has to. As many are written in one go when there is
-/// nothing else to do.
-const ROOM: usize = 64;
+/// With how many more such a commit makes room, so that not every one has to. Few: somebody waits for it.
+const ROOM: usize = 8;
+
+/// How many are written in one go when there is nothing else to do.
+const SOME: usize = 64;
 
 /// A session's row, and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +91,7 @@ impl Uses {
     /// Some of them, and whether these are all there are.
     fn some(&self) -> (Vec<Use>, bool) {
         let uses = self.0.lock();
-        (uses.values().take(ROOM).copied().collect(), uses.len() <= ROOM)
+        (uses.values().take(SOME).copied().collect(), uses.len() <= SOME)
     }
 
     /// Those that a commit has to take along.
