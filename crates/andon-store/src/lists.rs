@@ -19,7 +19,7 @@ use rusqlite::types::Value as Bound;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::encode::{int, state_number};
-use crate::rows::{Read, durable, parse, run_id, session_key, state_of, wall};
+use crate::rows::{Read, durable, parse, run_id, session_key, state_of, text, wall};
 use crate::uses::{self, Use};
 
 /// Where to look for what a list shows.
@@ -94,11 +94,17 @@ pub(crate) fn sessions(
     keep_latest(&mut used, most);
     let mut listed = Vec::with_capacity(used.len());
     for (id, at) in used {
-        listed.extend(session_info(connection, id, at)?);
+        // What waits to be written was asked for before the file was read: its row may be another's by now.
+        listed.extend(session_info(connection, id, at)?.filter(|info| is_asked_for(which, &info.key)));
     }
     listed.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
     listed.truncate(most);
     Ok(listed)
+}
+
+fn is_asked_for(which: &SessionFilter, key: &SessionKey) -> bool {
+    let is = |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|asked| asked == found);
+    is(&which.tenant, &key.tenant) && is(&which.app, &key.app) && is(&which.user, &key.user)
 }
 
 /// The sessions of these places that were used last, as the file says, and when.
@@ -200,11 +206,18 @@ fn state_at(connection: &Connection, [tenant, app, user, session]: [&str; 4]) ->
 struct Stream {
     from: &'static str,
     condition: String,
+    /// The value of the first parameter of the condition, if it has one.
+    of: Option<i64>,
 }
 
 impl Stream {
     fn new(from: &'static str, condition: impl Into<String>) -> Self {
-        Self { from, condition: condition.into() }
+        Self { from, condition: condition.into(), of: None }
+    }
+
+    /// One whose condition asks for this number: many have the same words, and are prepared once.
+    fn of(from: &'static str, condition: impl Into<String>, number: i64) -> Self {
+        Self { of: Some(number), ..Self::new(from, condition) }
     }
 }
 
@@ -253,7 +266,7 @@ fn streams(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> {
         return Ok(vec![stream]);
     }
     let from = if which.user.is_some() { OF_USER } else { OF_APP };
-    let of = |place: &i64| Stream::new(from, format!("r.{} = {place}", places.column()));
+    let of = |place: &i64| Stream::of(from, format!("r.{} = ?", places.column()), *place);
     Ok(places.all().iter().map(of).collect())
 }
 
@@ -285,11 +298,8 @@ fn of_sessions(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> 
     let whose = params![which.session, which.tenant, which.app, which.user];
     let sessions: Vec<i64> = query.query_map(whose, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     // A session's runs stand in the order in which they started, so those that came last are looked for there first.
-    let of = |id: &i64| {
-        let condition = format!("r.id IN (SELECT id FROM runs INDEXED BY runs_of_session WHERE session = {id})");
-        Stream::new(ALL, condition)
-    };
-    Ok(sessions.iter().map(of).collect())
+    let condition = "r.id IN (SELECT id FROM runs INDEXED BY runs_of_session WHERE session = ?)";
+    Ok(sessions.iter().map(|id| Stream::of(ALL, condition, *id)).collect())
 }
 
 /// The runs of a stream that are asked for, down to a row.
@@ -300,10 +310,12 @@ fn runs_of(connection: &Connection, which: &RunFilter, stream: &Stream, floor: i
     let most = which.limit.unwrap_or(usize::MAX);
     let mut runs = Vec::new();
     while let Some(row) = if runs.len() < most { rows.next()? } else { None } {
+        // SQLite knows capitals of English alone: it is asked here, before anything else is made of the row.
+        if !which.finds([text(row, 9)?, text(row, 5)?, text(row, 2)?, text(row, 3)?]) {
+            continue;
+        }
         let info = run_info(connection, row)?;
-        // SQLite knows capitals of English alone.
-        let texts = [&*info.title, info.run.as_str(), &*info.session.user, info.session.session.as_str()];
-        if which.finds(texts) && which.state.is_none_or(|state| state == info.state) {
+        if which.state.is_none_or(|state| state == info.state) {
             runs.push((row.get(4)?, info));
         }
     }
@@ -338,7 +350,7 @@ fn runs_asked_for(which: &RunFilter, stream: &Stream, floor: i64) -> (String, Ve
     let columns =
         "SELECT s.tenant, s.app, s.user, s.session, r.id, r.run, r.accepted_at, r.settled_at, r.ending, r.title,
                 r.durable_at, r.durable_mono_us, r.state";
-    let Stream { from, condition } = stream;
+    let Stream { from, condition, of } = stream;
     let mut sql = format!("{columns} FROM {from} CROSS JOIN sessions AS s ON s.id = r.session WHERE {condition}");
     match which.settled.or(which.state.map(|state| state == State::Settled)) {
         Some(true) => sql.push_str(" AND r.settled = 1"),
@@ -346,20 +358,20 @@ fn runs_asked_for(which: &RunFilter, stream: &Stream, floor: i64) -> (String, Ve
         None => {}
     }
     let time = |value: Option<Wall>| value.map(|wall| Bound::Integer(int(wall.0)));
-    let text = |text: &str| Bound::Text(text.to_owned());
+    let words = |text: &str| Bound::Text(text.to_owned());
     let alone = which.run.as_ref();
     let conditions = [
-        (" AND r.run = ?", alone.map(|run| text(run.as_str()))),
-        (" AND s.tenant = ?", alone.and(which.tenant.as_deref()).map(text)),
-        (" AND s.app = ?", alone.and(which.app.as_deref()).map(text)),
-        (" AND s.user = ?", alone.and(which.user.as_deref()).map(text)),
-        (" AND s.session = ?", alone.and(which.session.as_deref()).map(text)),
+        (" AND r.run = ?", alone.map(|run| words(run.as_str()))),
+        (" AND s.tenant = ?", alone.and(which.tenant.as_deref()).map(words)),
+        (" AND s.app = ?", alone.and(which.app.as_deref()).map(words)),
+        (" AND s.user = ?", alone.and(which.user.as_deref()).map(words)),
+        (" AND s.session = ?", alone.and(which.session.as_deref()).map(words)),
         (" AND r.accepted_at >= ?", time(which.since)),
         (" AND r.accepted_at < ?", time(which.until)),
-        (" AND r.id < (SELECT id FROM runs WHERE run = ?)", which.before.as_ref().map(|run| text(run.as_str()))),
+        (" AND r.id < (SELECT id FROM runs WHERE run = ?)", which.before.as_ref().map(|run| words(run.as_str()))),
         (" AND r.id > ?", (floor > 0).then_some(Bound::Integer(floor))),
     ];
-    let mut values = Vec::new();
+    let mut values: Vec<Bound> = of.map(Bound::Integer).into_iter().collect();
     for (condition, value) in conditions {
         let Some(value) = value else { continue };
         sql.push_str(condition);
@@ -478,5 +490,61 @@ mod tests {
                 assert!(!plan.contains("FOR ORDER BY"), "all of them are sorted: {which:?}: {plan}");
             }
         }
+    }
+
+    #[test]
+    fn what_recovery_and_a_restart_look_for_is_not_looked_for_among_all_runs() {
+        let connection = migrated(4, OF_FORMAT_4);
+        let unsettled = plan(&connection, crate::rows::UNSETTLED, &[]);
+        assert!(unsettled.starts_with("SCAN runs USING INDEX open_runs"), "{unsettled}");
+        let unwritten = plan(&connection, crate::uses::UNWRITTEN, &[]);
+        assert!(unwritten.contains("SEARCH runs USING INTEGER PRIMARY KEY (rowid>?)"), "{unwritten}");
+    }
+
+    /// Checks P10: nobody is shown the session of another.
+    #[test]
+    fn a_use_that_waits_is_not_told_of_whoever_has_its_row_by_now() {
+        let connection = migrated(4, OF_FORMAT_4);
+        let of_ada = SessionFilter { user: some("ada"), ..SessionFilter::default() };
+        let place = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        let (app_place, user_place) = (
+            place("SELECT app_place FROM sessions WHERE id = 1"),
+            place("SELECT user_place FROM sessions WHERE id = 1"),
+        );
+        // A session of hers was deleted, and its row is another user's.
+        let stale = Use { row: crate::uses::SessionRow { id: 3, app_place, user_place }, at: 99 };
+        let listed = sessions(&connection, &of_ada, Some(vec![stale])).unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(listed.iter().all(|info| &*info.key.user == "ada"), "{listed:?}");
+        assert_eq!(listed.len(), 2);
+    }
+
+    #[test]
+    fn pages_of_a_list_join_on_whether_the_state_of_a_run_is_known_or_not() {
+        let connection = migrated(4, OF_FORMAT_4);
+        for id in 10..40 {
+            // Every third is as an older version has left it: its state has to be folded, and it has no events.
+            let state = if id % 3 == 0 { "NULL".to_owned() } else { (id % 4).to_string() };
+            let run = format!(
+                "INSERT INTO runs (id, run, session, epoch, owner, next_seq, settled, accepted_at, title, state, app_place, user_place)
+                 SELECT {id}, 'r{id}', 1, 1, 'me', 2, 0, {id}, 'x', {state}, app_place, user_place FROM sessions WHERE id = 1"
+            );
+            connection.execute(&run, []).unwrap();
+        }
+        let list = |before: Option<RunId>, limit| {
+            let which = RunFilter { settled: Some(false), user: some("ada"), before, limit, ..RunFilter::default() };
+            let found = runs(&connection, &which).unwrap_or_else(|error| panic!("{error:?}"));
+            found.into_iter().map(|info| info.run).collect::<Vec<_>>()
+        };
+        let all = list(None, None);
+        let numbers: Vec<String> = (10..40).rev().map(|id| format!("r{id}")).chain(["a".to_owned()]).collect();
+        assert_eq!(all.iter().map(ToString::to_string).collect::<Vec<_>>(), numbers);
+        let (mut pages, mut before) = (Vec::new(), None);
+        loop {
+            let page = list(before.clone(), Some(7));
+            let Some(last) = page.last().cloned() else { break };
+            pages.extend(page);
+            before = Some(last);
+        }
+        assert_eq!(pages, all);
     }
 }

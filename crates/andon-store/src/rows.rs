@@ -103,7 +103,11 @@ pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec
         match (row.get_ref(0)?, row.get(1)?) {
             (_, Some(false)) => {}
             (_, Some(true)) => messages.extend(folded(connection, row.get(2)?)?),
-            (_, None) => messages.extend(said::read(text(row, 0)?).map_err(|error| unreadable(&error))?),
+            // Its events are the truth, and this only a copy: one that cannot be read is no loss.
+            (_, None) => match said::read(text(row, 0)?) {
+                Ok(said) => messages.extend(said),
+                Err(_) => messages.extend(folded(connection, row.get(2)?)?),
+            },
         }
     }
     Ok(messages)
@@ -152,7 +156,7 @@ fn said(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
     let mut query = connection.prepare_cached("SELECT body FROM said WHERE run = ?1")?;
     let mut rows = query.query([run])?;
     match rows.next()? {
-        Some(row) => Ok(said::read(text(row, 0)?).map_err(|error| unreadable(&error))?),
+        Some(row) => said::read(text(row, 0)?).or_else(|_| folded(connection, run)),
         None => folded(connection, run),
     }
 }
@@ -164,9 +168,11 @@ fn folded(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
     Ok(progress.messages().to_vec())
 }
 
+pub(crate) const UNSETTLED: &str = "SELECT run FROM runs INDEXED BY open_runs WHERE settled = 0 ORDER BY id";
+
 /// The runs that have no outcome, in the order in which they came.
 pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
-    let mut query = connection.prepare_cached("SELECT run FROM runs WHERE settled = 0 ORDER BY id")?;
+    let mut query = connection.prepare_cached(UNSETTLED)?;
     let mut rows = query.query([])?;
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use andon::core::message::{Cut, Message, Part, Role};
 use serde::{Deserialize, Serialize};
 
-/// How many bytes it has at most. What is said is stored with its events, too, and this bounds what that takes. Who says more
-/// is read from its events: of that much text they are the smaller part of the work.
+/// How many bytes it has at most. What is said is stored with its events, too, and this bounds what that takes. What is longer
+/// is read from the events.
 const MOST: usize = 8 << 10;
 
 /// Who speaks, what is said, and why it stops there.

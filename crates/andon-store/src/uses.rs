@@ -21,7 +21,7 @@ pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::
 /// How many may wait here. What is more is written with the commits that bring it.
 const MANY: usize = 4_096;
 
-/// With how many more such a commit makes room, so that not every one has to. Few: somebody waits for it.
+/// How many more such a commit writes, so that the next ones need not. Few: somebody waits for it.
 const ROOM: usize = 8;
 
 /// How many are written in one go when there is nothing else to do.
@@ -116,14 +116,16 @@ impl Uses {
     }
 }
 
+/// Only runs that may not have been counted are looked at, and not the index of all sessions.
+pub(crate) const UNWRITTEN: &str = "
+SELECT s.id, s.app_place, s.user_place, used.at
+FROM (SELECT session, max(coalesce(settled_at, accepted_at)) AS at FROM runs NOT INDEXED
+      WHERE id >= (SELECT before_run FROM caught_up) GROUP BY session) AS used
+CROSS JOIN sessions AS s ON s.id = used.session WHERE used.at > s.updated_at";
+
 /// Sessions that were used later than the file says, as their runs tell.
 pub(crate) fn unwritten(connection: &Connection) -> rusqlite::Result<Vec<Use>> {
-    let mut query = connection.prepare_cached(
-        "SELECT s.id, s.app_place, s.user_place, used.at
-         FROM (SELECT session, max(coalesce(settled_at, accepted_at)) AS at FROM runs
-               WHERE id >= (SELECT before_run FROM caught_up) GROUP BY session) AS used
-         CROSS JOIN sessions AS s ON s.id = used.session WHERE used.at > s.updated_at",
-    )?;
+    let mut query = connection.prepare_cached(UNWRITTEN)?;
     let read = |row: &rusqlite::Row<'_>| {
         let session = SessionRow { id: row.get(0)?, app_place: row.get(1)?, user_place: row.get(2)? };
         Ok(Use { row: session, at: row.get(3)? })

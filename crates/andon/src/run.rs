@@ -135,19 +135,19 @@ impl Run {
 
     /// The run's state, as its durable events tell it. A pull shows here as soon as it is delivered.
     pub fn state(&self) -> State {
-        match (self.live.stands.get(), self.try_outcome()) {
-            (Some((state, _)), _) => state,
-            (None, Some(_)) => State::Settled,
-            (None, None) => self.progress().map_or(State::Queued, |progress| progress.state()),
-        }
+        self.state_and_phase().0
     }
 
-    /// What the run is doing, as its durable events tell it; nothing once it has settled.
-    pub fn phase(&self) -> Option<Phase> {
-        match (self.live.stands.get(), self.try_outcome()) {
-            (Some((_, phase)), _) => phase,
-            (None, Some(_)) => None,
-            (None, None) => self.progress().map(|progress| progress.phase()),
+    /// The run's [state](Self::state), and what it is doing; nothing once it has settled. Once this has said that the run
+    /// has settled, its outcome is there.
+    pub fn state_and_phase(&self) -> (State, Option<Phase>) {
+        if let Some(stands) = self.live.stands.get() {
+            return stands;
+        }
+        match (self.try_outcome(), self.progress()) {
+            (Some(_), _) => (State::Settled, None),
+            (None, Some(progress)) => (progress.state(), Some(progress.phase())),
+            (None, None) => (State::Queued, None),
         }
     }
 

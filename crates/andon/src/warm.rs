@@ -21,7 +21,7 @@ pub(crate) struct Warm {
 }
 
 struct State {
-    /// By where each is in memory, which is its own as long as it is here; with what it took when it was last used.
+    /// By address, which is unique while the session is held here; with what it took when it was last used.
     sessions: LruCache<usize, (Arc<SessionCore>, usize), foldhash::fast::RandomState>,
     bytes: usize,
 }

@@ -242,6 +242,22 @@ async fn one_id_for_two_calls_of_an_answer_runs_the_first_and_refuses_the_second
     assert_ne!(second.call, id("x"));
 }
 
+/// Checks P5: a call that is asked for twice is made once, also if its id was another call's before.
+#[tokio::test(start_paused = true)]
+async fn one_id_for_two_calls_of_an_answer_that_an_earlier_call_has_had_runs_the_first_of_the_two() {
+    let log = ToolLog::new();
+    let two =
+        |second| answer([Act::call(0, "x", "look", "{}"), Act::call(1, second, "look", "{}"), vec![Act::tool_use()]]);
+    // The first is called `x-2`, and a call that the model calls so is no other's.
+    let model = ScriptedModel::new([call("x", "look", "{}"), two("x"), two("x-2"), says("Done.")]);
+    let agent = agent(&model).tool(tools::quick("look", &log)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let outcome = settled(&agent, &run).await;
+    assert_eq!(log.started(), 4);
+    let refused: Vec<_> = outcome.receipt.calls.iter().filter_map(|account| account.refused).collect();
+    assert_eq!(refused, [Refusal::DuplicateId]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_id_in_two_turns_is_two_calls_under_two_ids() {
     let log = ToolLog::new();

@@ -12,7 +12,7 @@ use super::fold::Misfit;
 /// What is wrong with an event of a call that is none of the turn's.
 pub(super) const NO_SUCH_CALL: Misfit = "the model did not ask for this call in this turn";
 
-/// In a turn with no more calls than this one is found quickest by looking at each.
+/// Up to this many calls, looking at each is quicker than the table.
 const FEW: usize = 16;
 
 /// The calls of a turn; none if no turn has open calls.

@@ -288,13 +288,16 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
 
 /// What a reply says, and how the run stands now.
 pub(crate) fn told(run: &Run, reply: &Reply) -> Cancelled {
+    // First: once it says that the run has settled, the outcome is there.
+    let state = run.state();
     let outcome = run.try_outcome();
+    let state = if outcome.is_some() { andon::State::Settled } else { state };
     let leaked = outcome.as_ref().map(|outcome| outcome.receipt.leaked.clone()).unwrap_or_default();
     let outcome = outcome.map(|outcome| Arc::clone(&outcome.ending));
     Cancelled {
         run_id: run.id().clone(),
         reply: reply.kind().as_str(),
-        state: run.state(),
+        state,
         outcome: outcome.map(|ending| (*ending).clone()),
         call: None,
         leaked,

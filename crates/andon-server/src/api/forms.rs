@@ -100,6 +100,8 @@ impl RunView {
 
     /// A run as its durable events tell it; nothing before it is on record. They are not folded, unless a person is asked.
     pub(crate) fn of(run: &Run) -> Option<Self> {
+        // First: once it says that the run has settled, the outcome and the last event are there.
+        let (state, phase) = run.state_and_phase();
         let (first, last) = run.first_and_last()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
         let SessionKey { app, user, session, .. } = run.session().clone();
@@ -111,8 +113,8 @@ impl RunView {
             app,
             user,
             session: session.to_string(),
-            state: if outcome.is_some() { State::Settled } else { run.state() },
-            phase: if outcome.is_some() { None } else { run.phase() },
+            state: if outcome.is_some() { State::Settled } else { state },
+            phase: if outcome.is_some() { None } else { phase },
             outcome: outcome.map(|outcome| (*outcome.ending).clone()),
             accepted_at: first.at.wall,
             ended_at: is_end.then_some(last.at.wall),

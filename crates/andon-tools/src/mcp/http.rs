@@ -263,12 +263,15 @@ async fn refused(
     let words = || format!("HTTP {status}: `{}`", quote(&body));
     match error {
         Some(error) if !unauthorized => Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None)),
-        // A gateway has lost the server, or has stopped waiting for it.
-        _ if matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT) => {
-            Err(StreamableHttpError::Client(HttpError { words: words(), unsent: false }))
-        }
+        _ if may_be_a_gateways(status) => Err(StreamableHttpError::Client(HttpError { words: words(), unsent: false })),
         _ => Err(unexpected(words())),
     }
+}
+
+/// Whether this may be the word of a gateway that has lost the server, or has stopped waiting for it. Some say 503 for that,
+/// and Cloudflare has numbers of its own.
+fn may_be_a_gateways(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 502..=504 | 520..=524)
 }
 
 fn content_type(response: &Response) -> Option<String> {

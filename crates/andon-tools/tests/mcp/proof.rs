@@ -179,9 +179,10 @@ async fn a_call_that_is_lost_with_its_connection_to_a_server_elsewhere_is_named_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_no_server_answered_is_named_and_one_that_was_refused_is_not() {
     const LOST: &[&str] = &["slow (c): the MCP server `test` was lost; not seen to end"];
-    let cases: [(&str, &[&str]); 5] = [
+    let cases: [(&str, &[&str]); 6] = [
         ("", LOST),
         ("HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 4\r\nconnection: close\r\n\r\nlate", LOST),
+        ("HTTP/1.1 503 Upstream\r\ncontent-length: 4\r\nconnection: close\r\n\r\nlost", LOST),
         ("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 400\r\n\r\n{\"json", LOST),
         ("HTTP/1.1 500 Oops\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops", &[]),
         ("HTTP/1.1 403 No\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno", &[]),

@@ -58,7 +58,9 @@ pub(super) struct Reading {
 #[derive(Default)]
 struct Calls {
     heads: Vec<Arc<CallHead>>,
+    /// Their ids, and the ids that the model gave them: one that was taken before has got another.
     ids: HashSet<CallId>,
+    written: HashSet<CallId>,
     /// Those whose id the model had used in this answer already.
     duplicates: Vec<CallId>,
     /// One that has begun and waits for the disk.
@@ -286,7 +288,7 @@ impl Calls {
     /// The beginning of a call, under an id that no other call of the session has.
     fn begin(&mut self, id: &str, name: &str, live: &Arc<Live>, earlier: &mut CallIds) -> Arc<CallHead> {
         let wanted = CallId::new(id).ok();
-        let is_duplicate = wanted.as_ref().is_some_and(|id| self.ids.contains(id));
+        let is_duplicate = wanted.as_ref().is_some_and(|id| !self.written.insert(id.clone()));
         let is_free = |id: &CallId| !self.ids.contains(id) && !earlier.is_taken(id);
         let id = wanted.clone().filter(is_free).unwrap_or_else(|| {
             let base = wanted.as_ref().map_or("call", CallId::as_str);
