@@ -9,6 +9,8 @@
 //! 3. What is lost with the process is found again: of a run from `caught_up.before_run` on it is not known whether the file
 //!    says that it used its session. A run before that has settled and was counted.
 
+use std::collections::BTreeMap;
+
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 
@@ -51,9 +53,9 @@ pub(crate) struct Use {
     pub(crate) at: i64,
 }
 
-/// Uses that do not stand in the file yet.
+/// Uses that do not stand in the file yet, in the order of their rows: those that are written together are then on few pages.
 #[derive(Debug, Default)]
-pub(crate) struct Uses(Mutex<HashMap<i64, Use>>);
+pub(crate) struct Uses(Mutex<BTreeMap<i64, Use>>);
 
 impl Uses {
     /// Those that an earlier process may have left unwritten (invariant 3).

@@ -133,6 +133,13 @@ impl Agent {
         Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) }
     }
 
+    /// The same agent in a new conversation of a user. Its name is made here, so nobody has said anything in it and there is
+    /// nothing to read before its first run.
+    pub fn in_new_session(&self, tenant: &str, user: &str) -> Result<Self, IdError> {
+        let session = self.core.runtime.core.new_session(tenant, &self.core.name, user)?;
+        Ok(Self { core: Arc::clone(&self.core), session })
+    }
+
     /// The name of its model.
     pub fn model_name(&self) -> &str {
         &self.core.model_name
@@ -428,10 +435,7 @@ impl AgentBuilder {
             tools_at_once: self.tools_at_once,
             runtime,
         };
-        let own = core.runtime.core.next_id("session");
-        let key = SessionKey::new(&core.name, LOCAL, own).map_err(BuildError::BadName)?;
-        let key = SessionKey { app: Arc::clone(&core.name), ..key };
-        let session = core.runtime.core.session(&key);
+        let session = core.runtime.core.new_session(LOCAL, &core.name, LOCAL).map_err(BuildError::BadName)?;
         let core = Arc::new(core);
         core.runtime.core.add_agent(&core);
         Ok(Agent { core, session })

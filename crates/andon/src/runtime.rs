@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use andon_core::cancel::{Reason, ReplyKind};
-use andon_core::id::{CallId, RunId, SessionKey};
+use andon_core::id::{CallId, IdError, RunId, SessionId, SessionKey};
 use andon_core::message::Message;
 use andon_core::time::Stamp;
 use tokio::time::timeout;
@@ -434,6 +434,18 @@ impl RuntimeCore {
         let session = Arc::new(SessionCore::new(key.clone()));
         sessions.insert(key.clone(), Arc::downgrade(&session));
         session
+    }
+
+    /// A session with a name of its own, in which nobody has said anything.
+    pub(crate) fn new_session(&self, tenant: &str, app: &Arc<str>, user: &str) -> Result<Arc<SessionCore>, IdError> {
+        let key = SessionKey::new(app, user, self.next_id("session"))?;
+        let tenant = SessionId::new(tenant)?.as_str().into();
+        let session = self.session(&SessionKey { tenant, app: Arc::clone(app), ..key });
+        // A counted name may have been there in an earlier process.
+        if let Ids::Unique = self.ids {
+            session.set_history(Vec::new(), session.forgotten());
+        }
+        Ok(session)
     }
 
     /// What was said in a session is to be read again, if it is in memory.

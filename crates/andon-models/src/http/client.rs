@@ -24,11 +24,12 @@ pub(crate) const CONNECT: Duration = Duration::from_secs(15);
 /// From so many open answers on, a client is full: what most HTTP/2 servers take on one connection is more.
 const FULL: usize = 64;
 
-/// How many clients of one kind there may be. When all are full, the least busy one gets more.
-const MOST_OF_A_KIND: usize = 16;
+/// How many clients of one kind there may be. When all are full, the least busy one gets more: a server that takes 100
+/// answers on a connection takes 25,600 of ours.
+const MOST_OF_A_KIND: usize = 256;
 
 /// How many clients are kept.
-const MOST: usize = 64;
+const MOST: usize = 2 * MOST_OF_A_KIND;
 
 /// How much of one answer may wait for its reader.
 const STREAM_WINDOW: u32 = 256 * 1024;

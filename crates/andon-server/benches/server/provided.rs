@@ -140,17 +140,24 @@ pub(crate) fn many() -> Vec<Line> {
 
 /// The memory of live runs with feed and connection, and how soon all of them stop.
 pub(crate) fn live() -> Vec<Line> {
-    // Each run is two connections of the server, and some machines do not allow as many.
+    // Over HTTP/1.1 each run is two connections of the server, and some machines do not allow as many.
     let runs = 10_000.min(open_files().saturating_sub(2_000) / 2);
-    let provider = Provider::start(Reached::Plain);
-    let Held { each, took, told } = hold(House::asking(&provider), "asks-held", runs);
-    let line = |what, reached, unit, goal| Line { what, reached, unit, goal };
-    vec![
-        line("provider over HTTP: live runs with their feeds", runs as f64, "", Goal::None),
-        line("… memory of each, with its feed and the connection", each, "KiB", Goal::AtMost(40.0)),
-        line("… all stopped by one selector and settled on disk", took, "s", Goal::AtMost(1.0)),
-        line("… until the last reader has seen the end", told, "s", Goal::None),
-    ]
+    let kinds = [
+        (Reached::Plain, "provider over HTTP: live runs with their feeds"),
+        (Reached::Tls, "provider over HTTP/2 and TLS: live runs with their feeds"),
+    ];
+    let hold = |(reached, what)| {
+        let provider = Provider::start(reached);
+        let Held { each, took, told } = hold(House::asking(&provider), "asks-held", runs);
+        let line = |what, reached, unit, goal| Line { what, reached, unit, goal };
+        [
+            line(what, runs as f64, "", Goal::None),
+            line("… memory of each, with its feed and the connection", each, "KiB", Goal::AtMost(40.0)),
+            line("… all stopped by one selector and settled on disk", took, "s", Goal::AtMost(1.0)),
+            line("… until the last reader has seen the end", told, "s", Goal::None),
+        ]
+    };
+    kinds.into_iter().flat_map(hold).collect()
 }
 
 /// How soon one of a thousand live runs stops, over HTTP.

@@ -259,10 +259,14 @@ impl Order {
             let detail = format!("session: a name that ends in {CANCEL} is how ADK's clients cancel: choose another");
             return Err(Problem::bad_request("bad-id", detail));
         }
-        let session = request.session.unwrap_or_else(new_id);
-        let key = SessionKey::new(agent.name(), user, session);
-        let key = key.map_err(|error| Problem::bad_id("user or session", &error))?;
-        let agent = agent.in_session(&SessionKey { tenant: Arc::clone(&principal.tenant), ..key });
+        let bad_id = |error| Problem::bad_id("user or session", &error);
+        let agent = match request.session {
+            Some(session) => {
+                let key = SessionKey::new(agent.name(), user, session).map_err(bad_id)?;
+                agent.in_session(&SessionKey { tenant: Arc::clone(&principal.tenant), ..key })
+            }
+            None => agent.in_new_session(&principal.tenant, user).map_err(bad_id)?,
+        };
         let limits = tighter(agent.limits(), request.limits)?;
         Ok(Self {
             agent,
