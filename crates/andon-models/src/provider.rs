@@ -18,6 +18,8 @@ use andon::{Answer, Message, Meter, Model, ModelError, Rendering, Request};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use url::Url;
 
 pub use build::Builder;
@@ -25,11 +27,17 @@ pub(crate) use dialect::Dialect;
 pub use setup::SetupError;
 
 use crate::cut::{After, CutPolicy};
-use crate::http::answer::HttpAnswer;
+use crate::http::answer::{HttpAnswer, Phase};
 use crate::http::{Protocol, Sending, Target};
 use crate::names::{self, Facts};
 use crate::render::Ask;
 use crate::settings::Settings;
+
+/// From so many messages on a request is written aside: it takes a millisecond or more, for which other runs would wait.
+const LONG: usize = 1_000;
+
+/// So many are written aside at a time.
+static WRITERS: Semaphore = Semaphore::const_new(2);
 
 /// A model behind an HTTP API. Cheap to clone.
 #[derive(Clone)]
@@ -79,6 +87,14 @@ impl Inner {
         Rendering::new(dialect.form(), dialect.body(&self.ask(request, &request.prompt())))
     }
 
+    /// The request for an answer.
+    fn sending(&self, request: &Request) -> Result<Sending, ModelError> {
+        let mut sending = self.post(self.url.clone(), &self.rendering(request).body)?;
+        let accept = HeaderValue::from_static(self.facts.dialect.accept());
+        sending.request.headers_mut().insert(ACCEPT, accept);
+        Ok(sending)
+    }
+
     /// A request with a JSON body.
     pub(crate) fn post(&self, url: Url, body: &Value) -> Result<Sending, ModelError> {
         let mut request = self.request(Method::POST, url);
@@ -100,6 +116,14 @@ impl Inner {
     }
 }
 
+/// Writes a request on another thread than the runs'.
+async fn write_aside(inner: Arc<Inner>, request: Arc<Request>) -> Result<Sending, ModelError> {
+    // It is never closed.
+    let _permit = WRITERS.acquire().await;
+    let written = spawn_blocking(move || inner.sending(&request)).await;
+    written.map_err(|error| ModelError::fatal(format!("the request could not be written: {error}")))?
+}
+
 impl HttpModel {
     /// Where answers come from.
     #[cfg(test)]
@@ -114,14 +138,13 @@ impl Model for HttpModel {
     }
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
-        let inner = &self.inner;
-        let dialect = inner.facts.dialect;
-        let mut sent = inner.post(inner.url.clone(), &inner.rendering(&request).body);
-        if let Ok(sent) = &mut sent {
-            sent.request.headers_mut().insert(ACCEPT, HeaderValue::from_static(dialect.accept()));
-        }
-        let after = After { inner: Arc::clone(inner), request: Arc::new(request) };
-        Box::new(HttpAnswer::new(sent, dialect.framing(), dialect.decoder(), inner.target.clone(), after))
+        let after = After { inner: Arc::clone(&self.inner), request: Arc::new(request) };
+        let phase = match after.request.history.len() {
+            ..LONG => after.inner.sending(&after.request).into(),
+            LONG.. => Phase::Writing(Box::pin(write_aside(Arc::clone(&after.inner), Arc::clone(&after.request)))),
+        };
+        let (dialect, target) = (self.inner.facts.dialect, self.inner.target.clone());
+        Box::new(HttpAnswer::new(phase, dialect.framing(), dialect.decoder(), target, after))
     }
 
     fn meter(&self) -> Option<Arc<dyn Meter>> {

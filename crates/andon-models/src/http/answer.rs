@@ -50,7 +50,9 @@ pub(crate) struct HttpAnswer {
 }
 
 /// How far the call has come.
-enum Phase {
+pub(crate) enum Phase {
+    /// The request is being written.
+    Writing(BoxFuture<Result<Sending, ModelError>>),
     Ready(Box<Sending>),
     Asking(BoxFuture<reqwest::Result<Answered>>),
     Refused(BoxFuture<ModelError>),
@@ -58,6 +60,15 @@ enum Phase {
     /// The answer is whole; what is left is the end of its body.
     Ending(Body, Pin<Box<Sleep>>),
     Over,
+}
+
+impl From<Result<Sending, ModelError>> for Phase {
+    fn from(written: Result<Sending, ModelError>) -> Self {
+        match written {
+            Ok(request) => Self::Ready(Box::new(request)),
+            Err(error) => Self::Refused(Box::pin(std::future::ready(error))),
+        }
+    }
 }
 
 enum Frames {
@@ -90,17 +101,7 @@ impl Frames {
 
 impl HttpAnswer {
     /// The answer to a request that will be sent when it is first polled.
-    pub(crate) fn new(
-        request: Result<Sending, ModelError>,
-        framing: Framing,
-        decoder: Box<dyn Decode>,
-        target: Target,
-        after: After,
-    ) -> Self {
-        let phase = match request {
-            Ok(request) => Phase::Ready(Box::new(request)),
-            Err(error) => Phase::Refused(Box::pin(std::future::ready(error))),
-        };
+    pub(crate) fn new(phase: Phase, framing: Framing, decoder: Box<dyn Decode>, target: Target, after: After) -> Self {
         let frames = match framing {
             Framing::Sse => Frames::Sse(Sse::default()),
             Framing::Lines => Frames::Lines(Lines::default()),
@@ -135,6 +136,10 @@ impl HttpAnswer {
     /// Goes on as far as it can without a piece to give. Ready when there is one, or an error.
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
         match &mut self.phase {
+            Phase::Writing(writing) => {
+                self.phase = ready!(writing.as_mut().poll(cx)).into();
+                Poll::Ready(Ok(()))
+            }
             Phase::Ready(_) => {
                 if let Phase::Ready(ready) = std::mem::replace(&mut self.phase, Phase::Over) {
                     self.phase = Phase::Asking(ready.send()?);
@@ -248,7 +253,7 @@ impl HttpAnswer {
             let step = match self.phase {
                 Phase::Over | Phase::Ending(..) => return Poll::Ready(None),
                 Phase::Reading(_) => self.decode(),
-                Phase::Ready(_) | Phase::Asking(_) | Phase::Refused(_) => Ok(false),
+                Phase::Writing(_) | Phase::Ready(_) | Phase::Asking(_) | Phase::Refused(_) => Ok(false),
             };
             let step = match step {
                 Ok(true) => continue,

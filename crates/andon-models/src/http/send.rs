@@ -19,7 +19,7 @@ pub(crate) struct Sending {
 }
 
 /// The beginning of an answer, and its place on a client.
-pub(super) struct Answered {
+pub(crate) struct Answered {
     pub(super) response: Response,
     pub(super) place: Place,
 }
@@ -40,7 +40,7 @@ impl Answered {
 }
 
 /// The bytes of an answer as they come.
-pub(super) struct Body {
+pub(crate) struct Body {
     bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     _place: Place,
 }

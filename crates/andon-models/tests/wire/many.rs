@@ -1,13 +1,17 @@
 //! Many answers at once, and on several runtimes: none waits for another.
 
 use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use andon::{Message, Model as _, Request};
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::common::{all, builder, call, model_of, next};
+use crate::common::{all, builder, call, model_of, next, request};
 
 const CHAT: Dialect = Dialect::OpenAiChat;
 
@@ -62,4 +66,38 @@ fn a_connection_whose_runtime_stands_still_is_not_used_by_another() {
         assert_eq!(first.block_on(ask()), Ok(None));
         assert_eq!(provider.connections(), 2, "each has its own and keeps it");
     }
+}
+
+/// Checks P1: a long conversation takes a while to write down, and nothing else on the thread waits for it.
+#[tokio::test(flavor = "current_thread")]
+async fn a_long_conversation_is_written_aside_and_sent_whole() {
+    let provider = BadProvider::start_on_thread(Protocol::Http1);
+    let model = model_of(&provider, Protocol::Http1, builder(CHAT));
+    provider.always(Script::reply(CHAT, &Reply::text(["hi"])));
+    let said = |number| match number % 2 {
+        0 => Message::user(format!("question {number}")),
+        _ => Message::assistant(format!("answer {number}")),
+    };
+    let history: Vec<_> = (0..20_001).map(|number| Arc::new(said(number))).collect();
+    let mut answer = model.call(Request { history: history.into(), ..request() });
+    assert!(poll_fn(|cx| Poll::Ready(answer.poll_piece(cx))).await.is_pending(), "it is not written here");
+    assert_eq!(all(&mut answer).await.1, None);
+    let asked: Value = serde_json::from_slice(&provider.seen(0).await.body).unwrap();
+    let messages = asked["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 1 + 20_001, "with the instructions");
+    assert_eq!(messages[20_001]["content"], "question 20000");
+}
+
+/// Checks P1: whoever stops while it is written waits for nothing, and nothing is sent.
+#[tokio::test(flavor = "current_thread")]
+async fn a_conversation_that_is_given_up_while_it_is_written_is_not_sent() {
+    let provider = BadProvider::start_on_thread(Protocol::Http1);
+    let model = model_of(&provider, Protocol::Http1, builder(CHAT));
+    let history: Vec<_> = (0..2_001).map(|_| Arc::new(Message::user("again"))).collect();
+    let mut answer = model.call(Request { history: history.into(), ..request() });
+    assert!(poll_fn(|cx| Poll::Ready(answer.poll_piece(cx))).await.is_pending());
+    drop(answer);
+    provider.always(Script::reply(CHAT, &Reply::text(["hi"])));
+    assert_eq!(all(&mut call(&model)).await.1, None);
+    assert_eq!(provider.connections(), 1, "the other call's");
 }
