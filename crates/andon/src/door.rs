@@ -101,30 +101,31 @@ fn is_tools_thread() -> bool {
 }
 
 fn own_drivers() -> Option<&'static Handle> {
-    own(&DRIVERS, "andon", cores(), || {})
+    own(&DRIVERS, "andon", cores, || {})
 }
 
 fn own_tools() -> Option<&'static Handle> {
     // More threads than a run has tools at once: one that blocks takes a thread away from the others.
-    own(&TOOLS, "andon-tools", (2 * cores()).max(16), || IS_TOOLS_THREAD.set(true))
+    own(&TOOLS, "andon-tools", || (2 * cores()).max(16), || IS_TOOLS_THREAD.set(true))
 }
 
 /// A runtime of our own, shared by the whole process and started when it is first needed.
 fn own(
     cell: &'static OnceLock<Option<Runtime>>,
     name: &str,
-    threads: usize,
+    threads: fn() -> usize,
     on_start: fn(),
 ) -> Option<&'static Handle> {
     let runtime = cell.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();
         // The pools of blocking tools set the real bound: several runtimes may share these threads.
-        builder.thread_name(name).on_thread_start(on_start).worker_threads(threads).max_blocking_threads(4096);
+        builder.thread_name(name).on_thread_start(on_start).worker_threads(threads()).max_blocking_threads(4096);
         builder.enable_all().build().ok()
     });
     runtime.as_ref().map(Runtime::handle)
 }
 
+/// How many there are. It is asked of the system each time, which takes as long as starting a task does.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, NonZero::get)
 }
