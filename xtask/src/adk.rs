@@ -6,23 +6,32 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::debian;
+use crate::page::ensure_browser;
 use crate::python::{ensure_adk, target_folder};
-use crate::stages::on_this_machine;
+use crate::stages::{Stages, build_example, example, on_this_machine, xtask};
 
 /// The scripts of this stage.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/adk");
 
 /// Runs ADK's client and its page; what the page looked like is left in `target/adk`.
 pub(crate) fn adk() -> Result<()> {
+    build_example("adk_house")?;
     let python = ensure_adk()?;
-    debian::ensure("chromium", "chromium")?;
-    debian::ensure("chromedriver", "chromium-driver")?;
+    ensure_browser()?;
     let page = page_of(&python)?;
     let mut house = House::start(&page)?;
     let outcome = client(&python, &house.url).and_then(|()| browser(&python, &house.url));
     house.end()?;
     outcome
+}
+
+/// The same, as a stage.
+pub(crate) fn run(stages: &mut Stages) -> Result<()> {
+    let name = "ADK's client and its page";
+    match stages.needs(name, ensure_browser().and_then(|()| ensure_adk())) {
+        Some(_) => stages.run(name, &mut xtask(&["adk"])?),
+        None => Ok(()),
+    }
 }
 
 fn client(python: &Path, url: &str) -> Result<()> {
@@ -60,9 +69,7 @@ struct House {
 
 impl House {
     fn start(page: &Path) -> Result<Self> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut process = Command::new(cargo)
-            .args(["run", "--quiet", "--package", "andon-server", "--example", "adk_house", "--"])
+        let mut process = example("adk_house")
             .arg(page)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

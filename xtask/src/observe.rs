@@ -6,20 +6,20 @@ use anyhow::{Result, bail};
 
 use crate::debian;
 use crate::python::target_folder;
-use crate::stages::{Stages, cargo};
+use crate::stages::{Stages, build_example, example};
 
 /// `cargo xtask observe`.
 pub(crate) fn observe() -> Result<()> {
+    build_example("observed")?;
     let mut stages = Stages::default();
     run(&mut stages)?;
-    stages.finish();
-    Ok(())
+    stages.finish()
 }
 
 pub(crate) fn run(stages: &mut Stages) -> Result<()> {
-    let programs = ensure_prometheus()?;
-    let words = ["run", "--quiet", "--package", "andon-server", "--example", "observed"];
-    stages.run("dashboard and alerts, by Prometheus", cargo(&words).env("ANDON_PROMETHEUS", programs))
+    let name = "dashboard and alerts, by Prometheus";
+    let Some(programs) = stages.needs(name, ensure_prometheus()) else { return Ok(()) };
+    stages.run(name, example("observed").env("ANDON_PROMETHEUS", programs))
 }
 
 /// The folder with Debian's `prometheus` and `promtool`. The package is unpacked and not installed: so nothing is started as a service.

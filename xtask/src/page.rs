@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 use crate::python::target_folder;
-use crate::stages::{cargo, on_this_machine};
+use crate::stages::{Stages, cargo, on_this_machine, xtask};
 
 /// The scripts of this stage.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
@@ -26,6 +26,23 @@ pub(crate) fn page(words: &[&str]) -> Result<()> {
         }
     }
     script("main.py", &program()?, &folder, &arguments)
+}
+
+/// Every case, as a stage, with the program that was built with everything else.
+pub(crate) fn run(stages: &mut Stages) -> Result<()> {
+    let name = "the page, in a browser";
+    if stages.needs(name, ensure_browser()).is_none() {
+        return Ok(());
+    }
+    let mut command = xtask(&["page"])?;
+    stages.run(name, command.env("ANDON_PROGRAM", target_folder().join("debug").join("andon")))
+}
+
+/// A browser, what drives it, and what drives that.
+pub(crate) fn ensure_browser() -> Result<()> {
+    debian::ensure("python3", "python3")?;
+    debian::ensure("chromium", "chromium")?;
+    debian::ensure("chromedriver", "chromium-driver")
 }
 
 /// What the page costs a browser: bytes, time, frames. The program itself is not measured, and so it is the one that tests use.
@@ -47,9 +64,7 @@ fn program() -> Result<PathBuf> {
 }
 
 fn script(name: &str, program: &Path, folder: &Path, words: &[&str]) -> Result<()> {
-    debian::ensure("python3", "python3")?;
-    debian::ensure("chromium", "chromium")?;
-    debian::ensure("chromedriver", "chromium-driver")?;
+    ensure_browser()?;
     std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let mut command = Command::new("python3");
     on_this_machine(&mut command).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -12,14 +12,18 @@ use crate::stages::{Stages, cargo};
 
 /// The tests that need nginx, alone.
 pub(crate) fn proxy() -> Result<()> {
-    run(&mut Stages::default())
+    let mut stages = Stages::default();
+    run(&mut stages)?;
+    stages.finish()
 }
 
 /// The tests that need nginx, as a stage.
 pub(crate) fn run(stages: &mut Stages) -> Result<()> {
-    debian::ensure_programs()?;
+    let name = "behind nginx, with TLS";
+    let needed = debian::ensure_programs().and_then(|()| path_with_nginx());
+    let Some(path) = stages.needs(name, needed) else { return Ok(()) };
     let words = ["test", "--workspace", "--test", "program", "--", "--ignored", "proxy::"];
-    stages.run("behind nginx, with TLS", cargo(&words).env("PATH", path_with_nginx()?))
+    stages.run(name, cargo(&words).env("PATH", path))
 }
 
 /// The path of programs, with nginx on it. Where it is not installed its package is unpacked beside what is built: installing it

@@ -1,36 +1,101 @@
-//! Stages: commands that are run one after the other, with the minutes that each took.
+//! Stages: commands that are run one after the other or side by side, with the minutes that each took.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::python::target_folder;
+
 /// Over this the whole is too slow for everyday use, on two cores from cold. It is said and no more: how long it takes is the machine's
 /// affair as well.
-const SLOW: Duration = Duration::from_secs(25 * 60);
+const SLOW: Duration = Duration::from_secs(15 * 60);
+
+/// How much of its output a stage shows that failed beside others.
+const LAST_LINES: usize = 80;
 
 /// What was run, and how long it took.
 #[derive(Debug, Default)]
 pub(crate) struct Stages {
     done: Vec<(String, Duration)>,
+    /// What this machine lacks something for, and what.
+    not_tried: Vec<String>,
+    /// Whether others run beside these, so that what they print is kept in a file.
+    is_lane: bool,
 }
 
+/// Stages that are run one after the other, beside other lanes.
+pub(crate) type Lane<'a> = Box<dyn Fn(&mut Stages) -> Result<()> + Send + Sync + 'a>;
+
 impl Stages {
-    /// Runs one stage; an error ends the whole.
+    /// Runs one stage; an error ends the whole, or its lane.
     pub(crate) fn run(&mut self, name: &str, command: &mut Command) -> Result<()> {
-        println!("\n=== {name}");
         let began = now();
+        let log = if self.is_lane { Some(log_of(name)?) } else { None };
+        match &log {
+            Some(log) => {
+                let file = File::create(log).with_context(|| format!("{} cannot be written", log.display()))?;
+                command.stdout(file.try_clone()?).stderr(file);
+            }
+            None => println!("\n=== {name}"),
+        }
         let status = command.status().with_context(|| format!("{name}: the command could not be started"))?;
-        self.done.push((name.to_owned(), began.elapsed()));
+        let took = began.elapsed();
+        self.done.push((name.to_owned(), took));
         if !status.success() {
+            if let Some(log) = &log {
+                println!("\n=== {name} failed; all that it printed is in {}\n{}", log.display(), last_lines(log));
+            }
             bail!("{name} failed; run it alone with:\n  {}", shown(command));
+        }
+        if self.is_lane {
+            println!("=== {name}: passed, {:.1} minutes", minutes(took));
         }
         Ok(())
     }
 
-    /// Prints the minutes of each stage.
-    pub(crate) fn finish(&self) {
-        let total: Duration = self.done.iter().map(|(_, took)| *took).sum();
+    /// What a stage needs, or nothing if this machine has not got it. Then the stage is not tried.
+    pub(crate) fn needs<T>(&mut self, name: &str, what: Result<T>) -> Option<T> {
+        match what {
+            Ok(what) => Some(what),
+            Err(error) => {
+                println!("=== {name}: not tried: {error:#}");
+                self.not_tried.push(format!("{name}: {error:#}"));
+                None
+            }
+        }
+    }
+
+    /// Runs lanes side by side, all of them to their end or to a stage that fails.
+    pub(crate) fn side_by_side(&mut self, lanes: &[Lane<'_>]) -> Result<()> {
+        let began = now();
+        let run = |lane: &Lane<'_>| {
+            let mut stages = Self { is_lane: true, ..Self::default() };
+            let outcome = lane(&mut stages);
+            (stages, outcome)
+        };
+        let ended: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = lanes.iter().map(|lane| scope.spawn(move || run(lane))).collect();
+            threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+        });
+        let mut outcome = Ok(());
+        for lane in ended {
+            let Ok((stages, ended)) = lane else { bail!("a lane of stages panicked") };
+            let side_by_side = stages.done.into_iter().map(|(name, took)| (format!("| {name}"), took));
+            self.done.extend(side_by_side);
+            self.not_tried.extend(stages.not_tried);
+            outcome = outcome.and(ended);
+        }
+        self.done.push(("all of these, side by side".to_owned(), began.elapsed()));
+        outcome
+    }
+
+    /// Prints the minutes of each stage, and what was not tried. On a machine that judges a change, that is an error.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let alone = self.done.iter().filter(|(name, _)| !name.starts_with('|'));
+        let total: Duration = alone.map(|(_, took)| *took).sum();
         println!("\n{:<44} minutes", "stage");
         for (name, took) in &self.done {
             println!("{name:<44} {:>7.1}", minutes(*took));
@@ -42,13 +107,57 @@ impl Stages {
                 minutes(SLOW)
             );
         }
+        for what in &self.not_tried {
+            println!("not tried: {what}");
+        }
+        if !self.not_tried.is_empty() && std::env::var("CI").is_ok_and(|ci| ci == "true") {
+            bail!("with CI=true everything must be tried");
+        }
+        Ok(())
     }
+}
+
+/// Where a stage's output goes that others run beside.
+fn log_of(name: &str) -> Result<PathBuf> {
+    let folder = target_folder().join("stages");
+    std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let plain: String = name.chars().map(|own| if own.is_ascii_alphanumeric() { own } else { '-' }).collect();
+    Ok(folder.join(format!("{plain}.log")))
+}
+
+fn last_lines(log: &std::path::Path) -> String {
+    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines.get(lines.len().saturating_sub(LAST_LINES)..).unwrap_or_default().join("\n")
 }
 
 /// A cargo command.
 pub(crate) fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     command.args(words);
+    on_this_machine(&mut command);
+    command
+}
+
+/// This program with other words.
+pub(crate) fn xtask(words: &[&str]) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("this program has no name")?);
+    command.args(words);
+    Ok(command)
+}
+
+/// Builds an example as [`example`] wants it, if it is not.
+pub(crate) fn build_example(name: &str) -> Result<()> {
+    let status = cargo(&["build", "--quiet", "--workspace", "--example", name]).status();
+    if !status.context("cargo cannot be started")?.success() {
+        bail!("the example {name} could not be built");
+    }
+    Ok(())
+}
+
+/// An example that was built with everything else: so it is not built again with the features of its package alone.
+pub(crate) fn example(name: &str) -> Command {
+    let mut command = Command::new(target_folder().join("debug").join("examples").join(name));
     on_this_machine(&mut command);
     command
 }

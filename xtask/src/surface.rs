@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::python::{ensure_venv, target_folder};
-use crate::stages::{Stages, cargo};
+use crate::stages::{Stages, build_example, example};
 use crate::tests::Length;
 
 /// The same requests each time.
@@ -22,21 +22,16 @@ const UNCHECKED: &str = "positive_data_acceptance,ignored_auth";
 
 /// `cargo xtask surface [--long]`.
 pub(crate) fn surface(length: Length) -> Result<()> {
+    build_example("practice")?;
     let mut stages = Stages::default();
-    stages.run("server for the fuzzer", &mut build_command())?;
     run(&mut stages, length)?;
-    stages.finish();
+    stages.finish()?;
     Ok(())
-}
-
-/// Builds the server that is fuzzed.
-pub(crate) fn build_command() -> Command {
-    cargo(&["build", "--quiet", "--package", "andon-server", "--example", "practice"])
 }
 
 /// Fuzzes a server; it must have been built.
 pub(crate) fn run(stages: &mut Stages, length: Length) -> Result<()> {
-    let python = ensure_venv()?;
+    let Some(python) = stages.needs("fuzzed surface", ensure_venv()) else { return Ok(()) };
     let server = Server::start()?;
     let examples = if length == Length::Long { "1500" } else { "120" };
     let all_but_the_line = ["--exclude-name", LINE];
@@ -75,10 +70,9 @@ struct Server {
 
 impl Server {
     fn start() -> Result<Self> {
-        let program = target_folder().join("debug").join("examples").join("practice");
-        let mut command = Command::new(&program);
+        let mut command = example("practice");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().with_context(|| format!("{} cannot be run", program.display()))?;
+        let mut process = command.spawn().context("the server for the fuzzer cannot be run")?;
         let mut url = String::new();
         if let Some(stdout) = process.stdout.take() {
             BufReader::new(stdout).read_line(&mut url)?;

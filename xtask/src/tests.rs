@@ -4,11 +4,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::crash::crash_command;
 use crate::debian::ensure_programs;
-use crate::observe;
-use crate::proxy;
 use crate::python::ensure_venv;
-use crate::stages::{Stages, cargo};
-use crate::surface;
+use crate::stages::{Stages, build_example, cargo, example};
+use crate::{adk, observe, page, proxy, surface};
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,56 +17,79 @@ pub(crate) enum Length {
     Long,
 }
 
-/// Everything.
+/// Everything. What is built is built once, with the features of all; what is run then is run side by side, because most of it waits.
 pub(crate) fn test(length: Length) -> Result<()> {
-    ensure_programs()?;
-    let python = ensure_venv()?;
     let mut stages = Stages::default();
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     stages.run("clippy", &mut cargo(&clippy))?;
-    let tests = ["test", "--workspace", "--lib", "--bins", "--tests", "--examples"];
-    stages.run("tests", cargo(&tests).env("ANDON_TEST_PYTHON", python))?;
+    stages.run("build", cargo(&TESTS).arg("--no-run"))?;
+    stages.side_by_side(&[
+        Box::new(move |stages| tests(stages, length)),
+        Box::new(move |stages| served(stages, length)),
+        Box::new(move |stages| proofs(stages, length)),
+    ])?;
+    if length == Length::Long {
+        only_long(&mut stages)?;
+    }
+    stages.finish()
+}
+
+/// All tests of all crates.
+const TESTS: [&str; 6] = ["test", "--workspace", "--lib", "--bins", "--tests", "--examples"];
+
+/// The lane of tests that cargo runs.
+fn tests(stages: &mut Stages, length: Length) -> Result<()> {
+    let python = stages.needs("tests that need Python", ensure_programs().and_then(|()| ensure_venv()));
+    match python {
+        Some(python) => stages.run("tests", cargo(&TESTS).env("ANDON_TEST_PYTHON", python))?,
+        // Those of tools start servers that are written in it.
+        None => stages.run("tests", cargo(&TESTS).args(["--exclude", "andon-tools", "--", "--skip", "mcp"]))?,
+    }
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
-    for package in ["andon", "andon-store", "andon-tools", "andon-models"] {
-        for example in examples(package)? {
-            let words = ["run", "--quiet", "--package", package, "--example", &example];
-            stages.run(&format!("example {example}"), &mut cargo(&words))?;
-        }
-    }
-    let own_router = ["run", "--quiet", "--package", "andon-server", "--example", "own_router"];
-    stages.run("example own_router", &mut cargo(&own_router))?;
-    stages.run("server for the fuzzer", &mut surface::build_command())?;
-    surface::run(&mut stages, length)?;
-    stages.run("ADK's client and its page", &mut cargo(&["xtask", "adk"]))?;
-    stages.run("the page, in a browser", &mut cargo(&["xtask", "page"]))?;
-    proxy::run(&mut stages)?;
-    observe::run(&mut stages)?;
-    let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];
-    stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;
-    stages.run("points", &mut points_command(&[]))?;
-    stages.run("planted faults", &mut faults_command("test"))?;
-    let kills = if length == Length::Long { "2000" } else { "150" };
-    stages.run("crash", &mut crash_command(&["--kills", kills]))?;
-    stages.run("crash, with a broken protocol", &mut crash_command(&["--mutants"]))?;
-    stages.run("conformance, with a broken protocol", &mut mutants_command("test"))?;
     let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--lib", "threads"];
     let iterations = if length == Length::Long { "100000" } else { "3000" };
-    stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))?;
-    let stress = ["test", "--package", "andon", "--release", "--test", "stress"];
-    if length == Length::Long {
-        stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
-        stages.run("clippy with a broken protocol", &mut mutants_command("clippy"))?;
-        let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
-        stages.run("a slow reader, in real time", &mut cargo(&slow))?;
-        let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
-        stages.run("Bedrock, by its SDK", &mut cargo(&bedrock))?;
-        stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))?;
+    stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))
+}
+
+/// The lane of programs that are used as people use them.
+fn served(stages: &mut Stages, length: Length) -> Result<()> {
+    for package in ["andon", "andon-store", "andon-tools", "andon-models"] {
+        for name in examples(package)? {
+            stages.run(&format!("example {name}"), &mut example(&name))?;
+        }
     }
-    stages.finish();
-    Ok(())
+    stages.run("example own_router", &mut example("own_router"))?;
+    stages.run("example stop_tree, its host killed", example("stop_tree").arg("--kill-host"))?;
+    page::run(stages)?;
+    adk::run(stages)?;
+    surface::run(stages, length)?;
+    proxy::run(stages)?;
+    observe::run(stages)
+}
+
+/// The lane of what tries every point, and of faults that must be caught.
+fn proofs(stages: &mut Stages, length: Length) -> Result<()> {
+    stages.run("points", &mut example("points"))?;
+    let kills = if length == Length::Long { "2000" } else { "150" };
+    stages.run("crash", example("crash").args(["--kills", kills]))?;
+    stages.run("planted faults", &mut faults_command("test"))?;
+    stages.run("crash, with a broken protocol", &mut crash_command(&["--mutants"]))?;
+    stages.run("conformance, with a broken protocol", &mut mutants_command("test"))
+}
+
+/// What takes too long for every day.
+fn only_long(stages: &mut Stages) -> Result<()> {
+    stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
+    stages.run("clippy with a broken protocol", &mut mutants_command("clippy"))?;
+    let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
+    stages.run("a slow reader, in real time", &mut cargo(&slow))?;
+    let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
+    stages.run("Bedrock, by its SDK", &mut cargo(&bedrock))?;
+    let stress = ["test", "--package", "andon", "--release", "--test", "stress"];
+    stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))
 }
 
 /// The names of a crate's examples that are one file each, in order.
@@ -87,17 +108,12 @@ fn examples(package: &str) -> Result<Vec<String>> {
 
 /// Every script at every point. The explorer prints the last line itself.
 pub(crate) fn points(words: &[&str]) -> Result<()> {
-    let status = points_command(words).status()?;
+    build_example("points")?;
+    let status = example("points").args(words).status()?;
     if !status.success() {
         bail!("a promise was broken");
     }
     Ok(())
-}
-
-fn points_command(words: &[&str]) -> std::process::Command {
-    let mut command = cargo(&["run", "--quiet", "--package", "andon-testkit", "--example", "points", "--"]);
-    command.args(words);
-    command
 }
 
 fn mutants_command(what: &str) -> std::process::Command {
