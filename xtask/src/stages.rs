@@ -125,6 +125,13 @@ fn log_of(name: &str) -> Result<PathBuf> {
     Ok(folder.join(format!("{plain}.log")))
 }
 
+/// What a stage of a lane has printed.
+pub(crate) fn printed(name: &str) -> Result<String> {
+    let log = log_of(name)?;
+    let bytes = std::fs::read(&log).with_context(|| format!("{} cannot be read", log.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 fn last_lines(log: &std::path::Path) -> String {
     let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();

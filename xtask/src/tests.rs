@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use crate::crash::crash_command;
 use crate::debian::ensure_programs;
 use crate::python::ensure_venv;
-use crate::stages::{Stages, build_example, cargo, example};
+use crate::stages::{Stages, build_example, cargo, example, printed};
 use crate::{adk, observe, page, proxy, surface};
 
 /// How much is run.
@@ -46,12 +46,28 @@ fn tests(stages: &mut Stages, length: Length) -> Result<()> {
         // Those of tools start servers that are written in it.
         None => stages.run("tests", cargo(&TESTS).args(["--exclude", "andon-tools", "--", "--skip", "mcp"]))?,
     }
+    println!("tests: {}", counted(&printed("tests")?));
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
     let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--lib", "threads"];
     let iterations = if length == Length::Long { "100000" } else { "3000" };
     stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))
+}
+
+/// How many tests there were, by the lines with which their programs end.
+fn counted(printed: &str) -> String {
+    let (mut passed, mut failed) = (0, 0);
+    for line in printed.lines().filter(|line| line.starts_with("test result:")) {
+        let before = |word: &str| -> usize {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let place = words.iter().position(|own| own.trim_end_matches(';') == word).unwrap_or_default();
+            place.checked_sub(1).and_then(|place| words.get(place)?.parse().ok()).unwrap_or_default()
+        };
+        passed += before("passed");
+        failed += before("failed");
+    }
+    format!("{passed} passed, {failed} failed")
 }
 
 /// The lane of programs that are used as people use them.
@@ -131,4 +147,17 @@ fn faults_command(what: &str) -> std::process::Command {
         command.args(["--", "-D", "warnings"]);
     }
     command
+}
+
+#[cfg(test)]
+mod counting {
+    #[test]
+    fn tests_are_counted_over_all_programs() {
+        let printed = "\
+running 3 tests
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s
+test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s";
+        assert_eq!(super::counted(printed), "7 passed, 2 failed");
+        assert_eq!(super::counted(""), "0 passed, 0 failed");
+    }
 }

@@ -18,7 +18,7 @@ use andon::{Answer, Message, Meter, Model, ModelError, Rendering, Request};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use url::Url;
 
@@ -33,8 +33,10 @@ use crate::names::{self, Facts};
 use crate::render::Ask;
 use crate::settings::Settings;
 
-/// From so many messages on a request is written aside: it takes a millisecond or more, for which other runs would wait.
+/// A request with so many messages is written aside, and one with so many bytes: it takes a millisecond or more, for which other runs
+/// would wait.
 const LONG: usize = 1_000;
+const LARGE: usize = 256 << 10;
 
 /// So many are written aside at a time.
 static WRITERS: Semaphore = Semaphore::const_new(2);
@@ -116,12 +118,28 @@ impl Inner {
     }
 }
 
-/// Writes a request on another thread than the runs'.
+/// Whether a request takes long to write.
+fn is_long(request: &Request) -> bool {
+    let mut bytes = request.history.iter().scan(0, |bytes, message| {
+        *bytes += message.weight();
+        Some(*bytes)
+    });
+    request.history.len() >= LONG || bytes.any(|bytes| bytes > LARGE)
+}
+
+/// Writes a request on another thread than the runs'. Whoever is stopped meanwhile does not wait for it; its place is taken until
+/// the thread is done with it.
 async fn write_aside(inner: Arc<Inner>, request: Arc<Request>) -> Result<Sending, ModelError> {
+    let (written, receiver) = oneshot::channel();
     // It is never closed.
-    let _permit = WRITERS.acquire().await;
-    let written = spawn_blocking(move || inner.sending(&request)).await;
-    written.map_err(|error| ModelError::fatal(format!("the request could not be written: {error}")))?
+    let permit = WRITERS.acquire().await;
+    drop(spawn_blocking(move || {
+        let _permit = permit;
+        if !written.is_closed() {
+            let _ = written.send(inner.sending(&request));
+        }
+    }));
+    receiver.await.unwrap_or_else(|_| Err(ModelError::fatal("the request could not be written: its writer panicked")))
 }
 
 impl HttpModel {
@@ -139,9 +157,9 @@ impl Model for HttpModel {
 
     fn call(&self, request: Request) -> Box<dyn Answer> {
         let after = After { inner: Arc::clone(&self.inner), request: Arc::new(request) };
-        let phase = match after.request.history.len() {
-            ..LONG => after.inner.sending(&after.request).into(),
-            LONG.. => Phase::Writing(Box::pin(write_aside(Arc::clone(&after.inner), Arc::clone(&after.request)))),
+        let phase = match is_long(&after.request) {
+            false => after.inner.sending(&after.request).into(),
+            true => Phase::Writing(Box::pin(write_aside(Arc::clone(&after.inner), Arc::clone(&after.request)))),
         };
         let (dialect, target) = (self.inner.facts.dialect, self.inner.target.clone());
         Box::new(HttpAnswer::new(phase, dialect.framing(), dialect.decoder(), target, after))

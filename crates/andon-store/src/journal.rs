@@ -21,7 +21,7 @@ use crate::line::Line;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
 use crate::place::Place;
-use crate::reader::Readers;
+use crate::reader::{Gate, Readers};
 use crate::rows;
 use crate::sweeper::Sweeper;
 use crate::transaction::{Failed, Store};
@@ -62,7 +62,8 @@ impl SqliteJournal {
         let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
         let uses = Uses::left(&store.connection).map_err(|error| failed(error.to_string()))?;
         let place = Place::new(&path).map_err(|error| failed(error.to_string()))?;
-        let sweeper = Sweeper::start(sweeper).map_err(|error| failed(error.to_string()))?;
+        let gate = Gate::default();
+        let sweeper = Sweeper::start(sweeper, &gate).map_err(|error| failed(error.to_string()))?;
         let (line, instants) = (Arc::new(Line::new()), Arc::new(Instants::default()));
         let (trouble, uses) = (Arc::new(Trouble::default()), Arc::new(uses));
         let writer = Writer {
@@ -81,7 +82,7 @@ impl SqliteJournal {
         };
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
-        let readers = Readers::start(readers).map_err(|error| failed(error.to_string()))?;
+        let readers = Readers::start(readers, &gate).map_err(|error| failed(error.to_string()))?;
         let writing = Writing { line, instants, uses, trouble, thread, lock: Mutex::new(lock) };
         Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
@@ -92,7 +93,8 @@ impl SqliteJournal {
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         // Before it is opened: another journal that is closed meanwhile is to know.
         let reads = Reads::new(&path).ok();
-        let readers = Readers::start(open::open_to_read(&path)?).map_err(|error| failed(error.to_string()))?;
+        let readers =
+            Readers::start(open::open_to_read(&path)?, &Gate::default()).map_err(|error| failed(error.to_string()))?;
         Ok(Self { path, readers, writing: None, _reads: reads })
     }
 

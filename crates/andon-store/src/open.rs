@@ -11,6 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::fault::{Fault, Planted};
 use crate::owner::{Lock, LockError, Owner};
+use crate::reader::Connections;
 use crate::schema::{self, APPLICATION_ID, MIGRATIONS, VERSION};
 
 /// How long to wait for a database that another program has locked.
@@ -149,11 +150,11 @@ pub(crate) struct Opened {
     pub(crate) path: PathBuf,
     pub(crate) writer: Connection,
     pub(crate) sweeper: Connection,
-    pub(crate) readers: Vec<Connection>,
+    pub(crate) readers: Connections,
     pub(crate) lock: Lock,
 }
 
-/// How many reads go on together.
+/// How many reads of one kind go on together.
 const READERS: usize = 2;
 
 /// Opens a database to write it; makes one if there is none.
@@ -181,12 +182,13 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> 
     }
     let sweeper = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
     schema::set_up_sweeper(&sweeper).map_err(|error| failed(&error))?;
-    let readers = (0..READERS).map(|_| open_reader(&path)).collect::<Result<_, _>>()?;
+    let open_some = || (0..READERS).map(|_| open_reader(&path)).collect::<Result<_, _>>();
+    let readers = Connections { needed: open_some()?, wanted: open_some()? };
     Ok(Opened { path, writer, sweeper, readers, lock })
 }
 
 /// Opens connections that only read a database that is there.
-pub(crate) fn open_to_read(path: &Path) -> Result<Vec<Connection>, OpenError> {
+pub(crate) fn open_to_read(path: &Path) -> Result<Connections, OpenError> {
     if !path.exists() {
         return Err(OpenError::Missing { path: shown(path) });
     }
@@ -208,7 +210,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Vec<Connection>, OpenError> {
         }
         Some(_) => {}
     }
-    Ok(vec![reader])
+    Ok(Connections { needed: vec![reader], wanted: Vec::new() })
 }
 
 /// Whether all that was written is in the file itself.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use andon::{BoxFuture, JournalError};
+use parking_lot::RwLock;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -33,36 +34,71 @@ impl From<JournalError> for Unread {
     }
 }
 
+/// Held by every read while it looks at the database. Whoever takes it for himself waits for those reads, and later ones wait for
+/// him: that is the moment in which the file of what was written last can begin anew.
+pub(crate) type Gate = Arc<RwLock<()>>;
+
 pub(crate) struct Readers {
-    line: Arc<Line<Question>>,
+    /// What runs need. A list of much, or a search in everything, stands in a line of its own.
+    needed: Arc<Line<Question>>,
+    wanted: Arc<Line<Question>>,
     threads: Vec<JoinHandle<()>>,
 }
 
+/// Connections that read: for what runs need, and for what people want to see. Without any for these they share the others.
+pub(crate) struct Connections {
+    pub(crate) needed: Vec<Connection>,
+    pub(crate) wanted: Vec<Connection>,
+}
+
 impl Readers {
-    pub(crate) fn start(connections: Vec<Connection>) -> std::io::Result<Self> {
-        let line: Arc<Line<Question>> = Arc::new(Line::new());
-        let start = |connection: Connection| {
-            let line = Arc::clone(&line);
+    pub(crate) fn start(connections: Connections, gate: &Gate) -> std::io::Result<Self> {
+        let Connections { needed: for_needed, wanted: for_wanted } = connections;
+        let needed: Arc<Line<Question>> = Arc::new(Line::new());
+        let wanted = if for_wanted.is_empty() { Arc::clone(&needed) } else { Arc::new(Line::new()) };
+        let all =
+            for_needed.into_iter().map(|own| (own, &needed)).chain(for_wanted.into_iter().map(|own| (own, &wanted)));
+        let start = |(connection, line): (Connection, &Arc<Line<Question>>)| {
+            let (line, gate) = (Arc::clone(line), Arc::clone(gate));
             thread::Builder::new().name("andon-reader".to_owned()).spawn(move || {
                 while let Some(question) = line.next() {
+                    let _reading = gate.read();
                     // Whoever asked a question that panics is told that the journal is closed; the others are answered.
                     let _ = catch_unwind(AssertUnwindSafe(|| question(&connection)));
                 }
             })
         };
-        let threads = connections.into_iter().map(start).collect::<Result<_, _>>()?;
-        Ok(Self { line, threads })
+        let threads = all.map(start).collect::<Result<_, _>>()?;
+        Ok(Self { needed, wanted, threads })
     }
 
-    /// Asks a question. What it sees is one moment of the database, and the answer is computed on a thread of its own.
+    /// Asks a question whose answer a run may wait for. What it sees is one moment of the database, and the answer is computed on a
+    /// thread of its own.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
     ) -> BoxFuture<Result<T, JournalError>> {
+        Self::ask_in(&self.needed, question)
+    }
+
+    /// Asks a question that may take its time.
+    pub(crate) fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
+    ) -> BoxFuture<Result<T, JournalError>> {
+        Self::ask_in(&self.wanted, question)
+    }
+
+    fn ask_in<T: Send + 'static>(
+        line: &Line<Question>,
+        question: impl FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
+    ) -> BoxFuture<Result<T, JournalError>> {
         let (answer, receiver) = oneshot::channel();
-        let asked = self.line.push(Box::new(move |connection: &Connection| {
-            // Who asked may be gone.
-            let _ = answer.send(at_one_moment(connection, question));
+        let asked = line.push(Box::new(move |connection: &Connection| {
+            // Nobody waits for it any more: a search that was given up is not made.
+            if !answer.is_closed() {
+                let _ = answer.send(at_one_moment(connection, question));
+            }
         }));
         Box::pin(async move {
             if asked.is_err() {
@@ -74,7 +110,8 @@ impl Readers {
 
     /// Answers what was asked, and lets go of the file.
     pub(crate) fn close(&mut self) {
-        self.line.close();
+        self.needed.close();
+        self.wanted.close();
         for thread in self.threads.drain(..) {
             // If it panicked, who asked was told that the journal is closed.
             let _ = thread.join();

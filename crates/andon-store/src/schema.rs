@@ -4,6 +4,8 @@
 //! of a run belongs to a session of a user of an app of a tenant; every event has the epoch of who wrote it; a run has an
 //! owner and a lease. With SQLite the owner is one process and its lease is a lock on the file.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, Transaction};
 
 /// `Andn`: marks a file as ours.
@@ -225,7 +227,9 @@ pub(crate) fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
 pub(crate) fn set_up_sweeper(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "fullfsync", true)?;
-    connection.pragma_update(None, "checkpoint_fullfsync", true)
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    // When the file of what was written last is to begin anew, the writer waits for whoever else reads in it: not for long.
+    connection.busy_timeout(Duration::from_millis(50))
 }
 
 /// What a connection that reads is set to.

@@ -51,12 +51,12 @@ impl Sessions for SqliteJournal {
 
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
         let pending = self.pending_uses();
-        self.readers().ask(move |connection| lists::sessions(connection, &which, pending))
+        self.readers().look(move |connection| lists::sessions(connection, &which, pending))
     }
 
     fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>> {
         let pending = self.pending_uses();
-        self.readers().ask(move |connection| {
+        self.readers().look(move |connection| {
             let listed = lists::sessions(connection, &which, pending)?;
             lists::with_state(connection, listed)
         })
@@ -64,7 +64,7 @@ impl Sessions for SqliteJournal {
 
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
         let pending = self.pending();
-        self.readers().ask(move |connection| Ok(pending.add_to_list(lists::runs(connection, &which)?)))
+        self.readers().look(move |connection| Ok(pending.add_to_list(lists::runs(connection, &which)?)))
     }
 
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
@@ -74,14 +74,14 @@ impl Sessions for SqliteJournal {
 
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let (session, pending) = (session.clone(), self.pending());
-        self.readers().ask(move |connection| {
+        self.readers().look(move |connection| {
             Ok(rows::take_copy(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
         })
     }
 
     fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let (session, kind, pending) = (session.clone(), kind.to_owned(), self.pending());
-        self.readers().ask(move |connection| {
+        self.readers().look(move |connection| {
             Ok(rows::take_copy(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
         })
     }

@@ -2,7 +2,8 @@
 //! milliseconds, and no commit waits for it.
 //!
 //! What is written while it works stays behind, and as long as anything does, the file of what was written last only grows.
-//! That rest is small, and the writer brings it in itself when this is done.
+//! That rest is small, and the writer brings it in itself when this is done. The file begins anew when nobody reads in it: where
+//! reads overlap all the time there is no such moment, and when the file is large one is made, for which the next reads wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,22 +12,40 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
+use crate::reader::Gate;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sweep {
+    /// Bring in what can be brought in beside readers.
+    Some,
+    /// Have the file begin anew.
+    All,
+}
+
 pub(crate) struct Sweeper {
     /// Nothing once it is closed.
-    ask: Option<SyncSender<()>>,
+    ask: Option<SyncSender<Sweep>>,
     is_done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Sweeper {
-    pub(crate) fn start(connection: Connection) -> std::io::Result<Self> {
+    pub(crate) fn start(connection: Connection, gate: &Gate) -> std::io::Result<Self> {
         let (ask, asked) = sync_channel(1);
         let is_done = Arc::new(AtomicBool::new(false));
-        let done = Arc::clone(&is_done);
+        let (done, gate) = (Arc::clone(&is_done), Arc::clone(gate));
         let thread = thread::Builder::new().name("andon-sweeper".to_owned()).spawn(move || {
-            for () in asked {
-                // A reader may be in the way, or the disk may be full: then it is done the next time.
-                let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            // A reader may be in the way, or the disk may be full: then it is done the next time.
+            let checkpoint = |how| drop(connection.query_row(how, [], |_| Ok(())));
+            for sweep in asked {
+                checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
+                if sweep == Sweep::All {
+                    let _alone = gate.write();
+                    checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
+                    // The writer waits for this one, which has little left to bring in.
+                    checkpoint("PRAGMA wal_checkpoint(RESTART)");
+                }
                 done.store(true, Ordering::Relaxed);
             }
         })?;
@@ -34,9 +53,9 @@ impl Sweeper {
     }
 
     /// Has it done. While it works on what was asked before, this one is done with it.
-    pub(crate) fn sweep(&self) {
+    pub(crate) fn sweep(&self, how: Sweep) {
         if let Some(ask) = &self.ask {
-            let _ = ask.try_send(());
+            let _ = ask.try_send(how);
         }
     }
 
@@ -50,5 +69,52 @@ impl Sweeper {
         self.ask = None;
         // If it panicked there is nothing to wait for.
         let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use andon::Shelf as _;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::SqliteJournal;
+
+    /// Takes some milliseconds, in which it reads in the database.
+    const SLOW: &str = "
+WITH RECURSIVE counted (n) AS (SELECT count(*) FROM shelf UNION ALL SELECT n + 1 FROM counted WHERE n < 1000000)
+SELECT count(*) FROM counted";
+
+    /// Checks P10: a disk is not filled by what is only on its way into the file.
+    #[test]
+    fn the_file_of_what_was_written_last_begins_anew_though_reads_overlap() {
+        const WRITTEN: usize = 40 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let journal = SqliteJournal::open(folder.path().join("andon.db")).unwrap();
+        let large = Value::String("a page and more ".repeat(1 << 14));
+        let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let is_over = AtomicBool::new(false);
+        let most = thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                    let read =
+                        || journal.readers().look(|connection| Ok(connection.query_row(SLOW, [], |_| Ok(()))?));
+                    while !is_over.load(Ordering::Relaxed) {
+                        executor.block_on(read()).unwrap();
+                    }
+                });
+            }
+            let mut most = 0;
+            for _ in 0..WRITTEN >> 18 {
+                executor.block_on(journal.keep("large", "one", large.clone())).unwrap();
+                most = most.max(folder.path().join("andon.db-wal").metadata().unwrap().len());
+            }
+            is_over.store(true, Ordering::Relaxed);
+            most
+        });
+        assert!(most < 16 << 20, "{most} bytes");
     }
 }

@@ -13,7 +13,7 @@ use crate::fault::{Fault, Planted};
 use crate::instants::Instants;
 use crate::line::{Line, Taken};
 use crate::place::Place;
-use crate::sweeper::Sweeper;
+use crate::sweeper::{Sweep, Sweeper};
 use crate::transaction::{Failed, Store};
 use crate::trouble::Trouble;
 use crate::uses::Uses;
@@ -21,8 +21,11 @@ use crate::uses::Uses;
 /// How many facts one commit carries at most: more would make the first of them wait for the last.
 const MOST: usize = 256;
 
-/// How many pages are written before they are brought into the file itself: 16 MiB, or less on a disk that has little room.
-const CHECKPOINT: i32 = 2048;
+/// How many pages are written before they are brought into the file itself: 16 MiB, or less on a disk that has little room. Tests of
+/// this crate's own do not write as much.
+const CHECKPOINT: i32 = if cfg!(test) { 128 } else { 2048 };
+/// From so many on that file is made to begin anew, which holds readers up.
+const LARGE: i32 = 4 * CHECKPOINT;
 /// Before that many pages it is not asked how much room there is.
 const FEW: i32 = 16;
 const PAGE: u64 = 8192;
@@ -348,7 +351,7 @@ impl Writer {
             self.checkpoint("PASSIVE");
         } else if pages - self.checkpointed >= self.most_pages() {
             self.checkpointed = pages;
-            self.sweeper.sweep();
+            self.sweeper.sweep(if pages >= LARGE { Sweep::All } else { Sweep::Some });
         }
     }
 

@@ -125,7 +125,7 @@ fn own(
     runtime.as_ref().map(Runtime::handle)
 }
 
-/// How many there are. It is asked of the system each time, which takes as long as starting a task does.
+/// How many cores there are. The system is asked each time, which takes as long as starting a task.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, NonZero::get)
 }

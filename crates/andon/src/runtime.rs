@@ -58,7 +58,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) flusher: Flusher,
     pub(crate) mender: Mender,
     pub(crate) blocking: BlockingPool,
-    sessions: Mutex<HashMap<SessionKey, Weak<SessionCore>>>,
+    sessions: Mutex<Known>,
     pub(crate) warm: Warm,
     ids: Ids,
     pub(crate) seed: Option<u64>,
@@ -420,19 +420,34 @@ impl fmt::Debug for Runtime {
     }
 }
 
+/// The sessions that somebody holds.
+#[derive(Default)]
+struct Known {
+    sessions: HashMap<SessionKey, Weak<SessionCore>>,
+    /// With so many, those that nobody holds any more are looked for.
+    full: usize,
+}
+
+impl Known {
+    fn add(&mut self, session: &Arc<SessionCore>) {
+        if self.sessions.len() >= self.full {
+            self.sessions.retain(|_, session| session.strong_count() > 0);
+            // Twice as many as are held: so looking through all of them costs each new one the same.
+            self.full = (2 * self.sessions.len()).max(64);
+        }
+        self.sessions.insert(session.key.clone(), Arc::downgrade(session));
+    }
+}
+
 impl RuntimeCore {
     /// A session by its key; the same one as long as anybody holds it.
     pub(crate) fn session(&self, key: &SessionKey) -> Arc<SessionCore> {
-        let mut sessions = self.sessions.lock();
-        if let Some(session) = sessions.get(key).and_then(Weak::upgrade) {
+        let mut known = self.sessions.lock();
+        if let Some(session) = known.sessions.get(key).and_then(Weak::upgrade) {
             return session;
         }
-        // Sessions that nobody holds live on in the journal; their places are given back now and then.
-        if sessions.len().is_power_of_two() {
-            sessions.retain(|_, session| session.strong_count() > 0);
-        }
         let session = Arc::new(SessionCore::new(key.clone()));
-        sessions.insert(key.clone(), Arc::downgrade(&session));
+        known.add(&session);
         session
     }
 
@@ -450,7 +465,7 @@ impl RuntimeCore {
 
     /// What was said in a session is to be read again, if it is in memory.
     pub(crate) fn forget_history(&self, session: &SessionKey) {
-        let session = self.sessions.lock().get(session).and_then(Weak::upgrade);
+        let session = self.sessions.lock().sessions.get(session).and_then(Weak::upgrade);
         if let Some(session) = session {
             session.forget_history();
         }

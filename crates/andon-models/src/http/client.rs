@@ -7,7 +7,7 @@
 //! 2. Answers are spread over several clients once there are many: an HTTP/2 server takes only so many on a connection, often
 //!    100, and lets the next one wait without a word.
 //! 3. An answer that nobody reads fills its own window and never the connection's, so it holds up no other.
-//! 4. There are never more than [`MOST`] clients, and those that are not kept.
+//! 4. At most [`MOST`] clients are kept. When all of them are in use, a new one lives as long as its answer.
 
 use std::sync::Arc;
 use std::time::Duration;

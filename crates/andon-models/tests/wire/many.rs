@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -100,4 +101,36 @@ async fn a_conversation_that_is_given_up_while_it_is_written_is_not_sent() {
     provider.always(Script::reply(CHAT, &Reply::text(["hi"])));
     assert_eq!(all(&mut call(&model)).await.1, None);
     assert_eq!(provider.connections(), 1, "the other call's");
+}
+
+/// Checks P1: a conversation is long by its bytes as well.
+#[tokio::test(flavor = "current_thread")]
+async fn few_large_messages_are_written_aside_too() {
+    let provider = BadProvider::start_on_thread(Protocol::Http1);
+    let model = model_of(&provider, Protocol::Http1, builder(CHAT));
+    provider.always(Script::reply(CHAT, &Reply::text(["hi"])));
+    let history = vec![Arc::new(Message::user("word ".repeat(100_000)))];
+    let mut answer = model.call(Request { history: history.into(), ..request() });
+    assert!(poll_fn(|cx| Poll::Ready(answer.poll_piece(cx))).await.is_pending(), "it is not written here");
+    assert_eq!(all(&mut answer).await.1, None);
+}
+
+/// Checks P5: requests that are given up while they are written leave no heap of threads behind.
+#[test]
+fn requests_that_are_given_up_keep_their_places_until_they_are_written() {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    let count = || drop(THREADS.fetch_add(1, Ordering::Relaxed));
+    let runtime = Builder::new_current_thread().enable_all().on_thread_start(count).build().unwrap();
+    let provider = BadProvider::start_on_thread(Protocol::Http1);
+    let model = model_of(&provider, Protocol::Http1, builder(CHAT));
+    let history: Vec<_> = (0..3_001).map(|_| Arc::new(Message::user("again and again"))).collect();
+    runtime.block_on(async {
+        for _ in 0..60 {
+            let mut answer = model.call(Request { history: history.clone().into(), ..request() });
+            let _ = poll_fn(|cx| Poll::Ready(answer.poll_piece(cx))).await;
+        }
+    });
+    let threads = THREADS.load(Ordering::Relaxed);
+    // A thread that has just given its place back is not there for the next one yet.
+    assert!((1..=8).contains(&threads), "{threads} threads");
 }
