@@ -76,7 +76,7 @@ fn sendable_parts(message: &Message) -> Vec<Part> {
     message.parts.iter().filter_map(|part| sendable(part, message.cut)).collect()
 }
 
-const UNANSWERED: &str = "[The previous request was stopped before an answer began.]";
+const UNANSWERED: &str = "[The previous request ended before an answer began.]";
 
 /// What the model is told about the answer that was stopped.
 fn note(cut: Cut) -> &'static str {
@@ -88,7 +88,7 @@ fn note(cut: Cut) -> &'static str {
             "[Your previous answer was stopped because the user sent a new request, and is incomplete. Do not resume it unless asked to.]"
         }
         Cut::Cancelled(_) => "[Your previous answer was stopped before its end and is incomplete.]",
-        Cut::Broken => "[Your previous answer broke off because the connection was lost, and is incomplete.]",
+        Cut::Broken => "[Your previous answer broke off because of an error, and is incomplete.]",
         Cut::Lost => "[Your previous answer broke off because the program ended, and is incomplete.]",
     }
 }

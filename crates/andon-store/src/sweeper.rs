@@ -76,16 +76,27 @@ impl Sweeper {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use andon::Shelf as _;
-    use serde_json::Value;
+    use andon::core::event::{Accepted, Entry, Event, Record};
+    use andon::core::id::{RunId, SessionKey};
+    use andon::core::time::{Stamp, Wall};
+    use andon::{Batch, Journal as _, Message};
 
     use super::*;
     use crate::SqliteJournal;
 
     /// Takes some milliseconds, in which it reads in the database.
     const SLOW: &str = "
-WITH RECURSIVE counted (n) AS (SELECT count(*) FROM shelf UNION ALL SELECT n + 1 FROM counted WHERE n < 1000000)
+WITH RECURSIVE counted (n) AS (SELECT count(*) FROM runs UNION ALL SELECT n + 1 FROM counted WHERE n < 100000)
 SELECT count(*) FROM counted";
+
+    /// A run with a prompt of 256 KiB.
+    fn large(number: usize) -> Batch {
+        let (run, session) = (RunId::new(number.to_string()).unwrap(), SessionKey::new("shop", "ada", "s").unwrap());
+        let accepted = Accepted::new(run.clone(), session, Arc::new(Message::user("pages and pages ".repeat(1 << 14))));
+        let (event, at) = (Event::RunAccepted { accepted: Arc::new(accepted) }, Stamp { wall: Wall(1), mono_us: 1 });
+        let record = Record { v: andon::core::FORMAT_VERSION, seq: 1, epoch: 1, at, event };
+        Batch::new(run, 1, vec![Entry::Fact(Arc::new(record))])
+    }
 
     /// Checks P10: a disk is not filled by what is only on its way into the file.
     #[test]
@@ -93,7 +104,6 @@ SELECT count(*) FROM counted";
         const WRITTEN: usize = 40 << 20;
         let folder = tempfile::tempdir().unwrap();
         let journal = SqliteJournal::open(folder.path().join("andon.db")).unwrap();
-        let large = Value::String("a page and more ".repeat(1 << 14));
         let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let is_over = AtomicBool::new(false);
         let most = thread::scope(|scope| {
@@ -108,8 +118,8 @@ SELECT count(*) FROM counted";
                 });
             }
             let mut most = 0;
-            for _ in 0..WRITTEN >> 18 {
-                executor.block_on(journal.keep("large", "one", large.clone())).unwrap();
+            for number in 0..WRITTEN >> 18 {
+                executor.block_on(journal.append(large(number))).unwrap();
                 most = most.max(folder.path().join("andon.db-wal").metadata().unwrap().len());
             }
             is_over.store(true, Ordering::Relaxed);

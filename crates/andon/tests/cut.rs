@@ -211,7 +211,7 @@ async fn the_model_is_told_of_a_request_that_was_stopped_before_an_answer_began(
     agent.run("Again.").await.unwrap();
 
     let sent = model.requests()[1].prompt();
-    let note = Part::text("[The previous request was stopped before an answer began.]");
+    let note = Part::text("[The previous request ended before an answer began.]");
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].parts, [Part::text("Count."), note, Part::text("Again.")]);
 }

@@ -271,7 +271,7 @@ async fn a_call_that_fails_after_text_was_shown_is_never_tried_again_and_the_tex
     assert_eq!((outcome.text().as_str(), model.calls()), ("Shown ", 1));
     assert_usable(&agent).await;
     let sent = model.requests()[1].prompt();
-    let note = "[Your previous answer broke off because the connection was lost, and is incomplete.]";
+    let note = "[Your previous answer broke off because of an error, and is incomplete.]";
     assert!(sent.last().unwrap().text().starts_with(note), "{sent:#?}");
 }
 
