@@ -21,7 +21,7 @@ const PARTS = {
   chat: [
     "back.js", "chat/answer.js", "chat/blocks.js", "chat/card.js", "chat/chat.js", "chat/composer.js", "chat/ends.js",
     "chat/fold.js", "chat/inline.js", "chat/kept.js", "chat/markdown.js", "chat/pretty.js", "chat/store.js", "chat/talk.js",
-    "copy.js", "feed.js", "instants.js", "long.js", "runwords.js",
+    "copy.js", "feed.js", "instants.js", "long.js", "runwords.js", "stop.js",
   ],
   runs: [
     "board/folded.js", "board/runs.js", "board/spent.js", "chat/fold.js", "instants.js", "runwords.js",
@@ -30,7 +30,7 @@ const PARTS = {
     "back.js", "copy.js", "feed.js", "instants.js", "long.js", "run/account.js", "run/axis.js", "run/bars.js",
     "run/conversation.js", "run/drawing.js", "run/eventlog.js", "run/events.js", "run/factpane.js", "run/facts.js",
     "run/inset.js", "run/intake.js", "run/marks.js", "run/phases.js", "run/run.js", "run/runhead.js", "run/search.js",
-    "run/tabs.js", "run/timeline.js", "run/trace.js", "run/tracetable.js", "run/usage.js", "runwords.js",
+    "run/tabs.js", "run/timeline.js", "run/trace.js", "run/tracetable.js", "run/usage.js", "runwords.js", "stop.js",
   ],
 };
 const NAMES = { "": "board", chat: "chat", runs: "runs", run: "runs" };

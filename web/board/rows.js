@@ -9,19 +9,13 @@
 import { part } from "../api.js";
 import { COLUMNS, mark, put, stateOf } from "./columns.js";
 import { announce, h } from "../dom.js";
-import { nextForce, NOT_YET, press, pressStop } from "./presses.js";
+import { nextForce, press, pressStop } from "./presses.js";
 import { isLive } from "./roster.js";
+import { WORDS } from "../stop.js";
 
 const SPARE = 6;
 /** How long the order is kept after a finger has left the rows, in milliseconds. */
 const AFTER_TOUCH = 2500;
-/** What a Stop button says, by what its next press does. */
-const STOPS = {
-  graceful: { label: "Stop", name: "Stop" },
-  now: { label: "Stopping…", name: "Stop now", pressed: "once", title: "Press again to stop it now" },
-  none: { label: "Stopping now…", name: "Stopping now", pressed: "now" },
-  unsent: { label: "Not sent", name: "Stop not sent", pressed: "unsent", title: NOT_YET },
-};
 
 export class Rows {
   /** @type {any[]} the elements; the one of place i is at i modulo their count */
@@ -193,7 +187,7 @@ export class Rows {
     if (!isOpen) return;
     // A press does what was shown, whatever has become of the run since.
     one.next = nextForce(entry.id, entry.row);
-    const { label, name, pressed, title = "" } = STOPS[isUnsent ? "unsent" : one.next ?? "none"];
+    const { label, name, pressed, title = "" } = WORDS.row[isUnsent ? "unsent" : one.next];
     put(one.label, label);
     mark(one.stop, "pressed", pressed);
     const spoken = `${name}: ${entry.row.title}`;
@@ -219,7 +213,7 @@ export class Rows {
 
   #stop(one) {
     const { entry, next } = one;
-    if (!next) return;
+    if (!next || next === "none") return;
     // Only this row: nothing may stand between a press and its frame.
     const changed = () => (one.entry === entry ? this.#write(one) : this.how.redraw());
     pressStop(entry.id, next, entry.row.title || "the run", changed);

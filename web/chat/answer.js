@@ -8,10 +8,11 @@ import { may, serverIsGone } from "../api.js";
 import { Card } from "./card.js";
 import { copyButton } from "../copy.js";
 import { everyFrame, fill, h, write } from "../dom.js";
-import { forceOf, fold, learn, newRun, textOf, usageOf } from "./fold.js";
+import { fold, learn, newRun, textOf, usageOf } from "./fold.js";
 import { longText } from "../long.js";
 import { safeAddress } from "./inline.js";
 import { Markdown } from "./markdown.js";
+import { cuts, nextForce } from "../stop.js";
 import { dayAndTime, figure, figureInFull, REASON, shownState, span, stalledWords, timeOfDay } from "../words.js";
 
 /** How long parts are drawn anew in one frame, in milliseconds. */
@@ -56,9 +57,11 @@ export class Answer {
   get isOver() { return this.wasOver || this.run.state === "settled"; }
   /** Where it stands, as it is shown. */
   get state() { return shownState({ state: this.run.state, stalled: this.stalled }); }
-  /** Whether it was asked to stop, by anybody. */
-  get isStopping() { return this.run.state === "cancelling" || (this.pressed !== null && !this.isOver); }
-  get force() { return forceOf(this.run); }
+  /** Whether what it does is being cut, as anybody has asked. */
+  get isStopping() { return !this.isOver && (cuts(this.run.force) || this.pressed !== null); }
+
+  /** What the next press on its Stop does. */
+  get nextForce() { return nextForce({ state: this.run.state, force: this.run.force, pressed: this.pressed }); }
 
   /** It has another id than the one that was chosen for it. */
   rename(id) {
@@ -179,14 +182,14 @@ export class Answer {
   }
 }
 
-function doingWords({ said, run, state, stalled, isStopping, isUnsent, force }) {
+function doingWords({ said, run, state, stalled, isStopping, isUnsent }) {
   if (said) return said;
   if (!run.acceptedAt || run.state === "settled") return "";
   if (isUnsent) return "The stop is not sent yet: the server does not answer.";
   if (serverIsGone()) return "The server does not answer: how far this has come is not known.";
   if (state === "stalled") return stalledWords(stalled, isStopping);
   if (isStopping) return "Stopping…";
-  if (force) return "Stops after this turn.";
+  if (run.force) return "Stops after this turn.";
   if (run.state === "queued") return "Waiting for its turn…";
   return isSeen(run.parts.at(-1)) ? "" : stepWords(run);
 }

@@ -6,13 +6,13 @@
 // 4. Of a tool's output the end is shown, and it is said that the rest is not.
 
 import { decide, may, serverNow, stopCall } from "../api.js";
-import { isBack } from "../back.js";
 import { copyButton } from "../copy.js";
 import { fill, h, write } from "../dom.js";
-import { forceOf, textOf } from "./fold.js";
+import { textOf } from "./fold.js";
 import { revealed } from "./inline.js";
 import { longText } from "../long.js";
 import { pretty } from "./pretty.js";
+import { hardest, nextForce, sendStop, WORDS } from "../stop.js";
 import { number, span, VERDICT } from "../words.js";
 
 const REFUSED = {
@@ -191,37 +191,32 @@ export class Card {
     const isRunning = this.stage === "runs";
     if (!isRunning) this.leave(stop);
     stop.hidden = !isRunning || !may("run:cancel");
-    const force = strongest(this.pressed, forceOf(part));
-    if (force) stop.dataset.pressed = force;
-    else delete stop.dataset.pressed;
-    write(stop, force === "now" ? "Stopping now…" : force ? "Stopping… press again to stop now" : "Stop");
+    const next = this.nextForce;
+    if (next === "graceful") delete stop.dataset.pressed;
+    else stop.dataset.pressed = next === "none" ? "now" : "graceful";
+    write(stop, WORDS.call[next]);
     stop.setAttribute("aria-label", `${stop.textContent}: ${part.tool}`);
   }
 
+  get nextForce() {
+    return nextForce({ force: hardest(...this.part.requests.map(({ force }) => force)), pressed: this.pressed });
+  }
+
   async stopIt() {
-    const { part } = this;
-    const force = strongest(this.pressed, forceOf(part)) ? "now" : "graceful";
+    const force = this.nextForce;
+    if (force === "none") return;
     this.pressed = force;
     this.updateStop();
     fill(this.problem);
-    while (await this.isUnheard(force)) await isBack();
-  }
-
-  /** Sends a stop of this call; gives whether that has to be done again. */
-  async isUnheard(force) {
-    try {
-      await stopCall(this.answer.id, this.part.id, { force });
-      fill(this.problem);
-      return false;
-    } catch (error) {
-      // It has ended, or a harder press has taken the place of this one.
-      if (this.part.stage === "over" || this.pressed !== force) return false;
-      // A cord that was pulled is pulled, even if the disk has not taken it yet.
-      if (!error.isGone && !error.body?.pulled) this.pressed = null;
-      this.updateStop();
-      fill(this.problem, error.isGone ? "The stop did not reach the server. It is sent again when the server is back." : error.message);
-      return error.isGone;
-    }
+    await sendStop(() => stopCall(this.answer.id, this.part.id, { force }), {
+      isOver: () => this.part.stage === "over" || this.pressed !== force,
+      onHeard: () => fill(this.problem),
+      onProblem: (words, { isRefused }) => {
+        if (isRefused) this.pressed = null;
+        this.updateStop();
+        fill(this.problem, words);
+      },
+    });
   }
 }
 
@@ -234,8 +229,6 @@ function exactly(text, { name, short }) {
   copy.setAttribute("aria-label", name);
   return h("div", { class: "within" }, h("div", { class: "mono block" }, body), copy);
 }
-
-const strongest = (a, b) => (a === "now" || b === "now" ? "now" : a ?? (b === "after_turn" ? null : b));
 
 /** Whether all that a call showed is in its result too. */
 function isWithin({ output, dropped, result }) {

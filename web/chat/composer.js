@@ -9,6 +9,7 @@
 import { may, serverIsGone } from "../api.js";
 import { fill, h, write } from "../dom.js";
 import { store, stored } from "./store.js";
+import { WORDS } from "../stop.js";
 import { number } from "../words.js";
 
 /** How long after a change a press was meant for what the button was before, in milliseconds. */
@@ -18,10 +19,10 @@ const MOST = 1_000_000;
 
 const MODES = {
   send: ["Send", "Enter"],
-  stop: ["Stop", "Escape"],
-  stopping: ["Stopping…", "press again to stop now"],
-  now: ["Stopping now…", ""],
-  unsent: ["Stop not sent", "the server does not answer"],
+  stop: WORDS.chat.graceful,
+  stopping: WORDS.chat.now,
+  now: WORDS.chat.none,
+  unsent: WORDS.chat.unsent,
 };
 const IN_PROGRESS = "An answer is in progress. Stop it with Escape, or send this after it.";
 const NOT_YOURS = "An answer is in progress, and your key may not stop it. You can send this after it.";

@@ -6,7 +6,9 @@
 //    `edition` changes.
 // 3. A text is cut when the run has settled, not before.
 // 4. Of what a tool shows only the end is held: `dropped` says how much is gone from view.
-// 5. An item that is not known changes nothing.
+// 5. An item that is not known changes nothing but what it says of where the run stands.
+// 6. Where the run stands (its state, its phase, how hard it is being stopped) is what the last fact says, and is worked out from nothing
+//    else.
 
 /** How many characters of a tool's live output are held. */
 export const OUTPUT_KEPT = 200_000;
@@ -17,7 +19,7 @@ export const OUTPUT_KEPT = 200_000;
  */
 export function newRun(id) {
   return {
-    id, state: "queued", prompt: null, session: null, acceptedAt: null, startedAt: null, settledAt: null, model: null,
+    id, state: "queued", phase: null, force: null, prompt: null, session: null, acceptedAt: null, startedAt: null, settledAt: null, model: null,
     parts: [], requests: [], usage: [], outcome: null, failure: null, isQuiet: false, isTextLost: false, quietTook: null, settledTook: null,
     /** Where the parts of the answer in progress begin, if there is one. */
     answerFrom: null,
@@ -34,7 +36,7 @@ export function newRun(id) {
  */
 export function fold(run, item, now) {
   TAKE[item.type]?.(run, item, now);
-  if (item.type !== "delta") run.state = stateOf(run);
+  if (item.standing) ({ state: run.state, phase: run.phase = null, force: run.force = null } = item.standing);
   return run;
 }
 
@@ -43,20 +45,6 @@ export const textOf = (part) => part.pieces.join("");
 
 /** The calls of a run, in the order in which they are shown. */
 export const callsOf = (run) => run.parts.filter((part) => part.kind === "call");
-
-/** How hard a run, or a call, was asked to stop: nothing, "after_turn", "graceful" or "now". */
-export function forceOf({ requests }) {
-  const order = ["after_turn", "graceful", "now"];
-  return order[Math.max(-1, ...requests.map(({ force }) => order.indexOf(force)))] ?? null;
-}
-
-function stateOf(run) {
-  if (run.outcome) return "settled";
-  if (run.requests.some(({ force }) => force !== "after_turn")) return "cancelling";
-  if (!run.startedAt) return "queued";
-  const stages = run.openCalls.map(({ stage }) => stage);
-  return stages.includes("waits") && !stages.includes("runs") ? "waiting" : "running";
-}
 
 /* What each item does. */
 

@@ -15,6 +15,7 @@ import { announce, h } from "../dom.js";
 import { follow } from "../feed.js";
 import { callsOf } from "./fold.js";
 import { Kept } from "./kept.js";
+import { NOT_YET, sendStop } from "../stop.js";
 
 /** How many runs are shown at first, and each time that somebody asks for earlier ones. */
 const PAGE = 10;
@@ -281,10 +282,7 @@ export class Talk {
 
   /** How hard the next press on Stop is: nothing if there is nothing to stop. */
   get nextForce() {
-    const { active } = this;
-    if (!active) return null;
-    if (active.pressed === "now" || active.force === "now") return "none";
-    return active.isStopping ? "now" : "graceful";
+    return this.active?.nextForce ?? null;
   }
 
   /** The one Stop beside the input was pressed, or Escape. */
@@ -298,15 +296,15 @@ export class Talk {
     this.stop();
   }
 
-  async stop(answer = this.active, force = answer?.isStopping ? "now" : "graceful") {
-    if (!answer || answer.isOver) return;
+  async stop(answer = this.active, force = answer?.nextForce) {
+    if (!answer || answer.isOver || force === "none") return;
     const { id } = answer;
     answer.pressed = force;
     answer.isUnsent = serverIsGone();
     this.kept.stop(id, force);
     answer.draw();
     this.onChange();
-    announce(answer.isUnsent ? NOT_STOPPED : force === "now" ? "Stopping now." : "Stopping.");
+    announce(answer.isUnsent ? NOT_YET : force === "now" ? "Stopping now." : "Stopping.");
     const isHeard = await this.sendStop(answer, force);
     // A harder press has taken its place, or the prompt takes it along.
     if (isHeard && (force === "now" || answer.pressed !== "now")) this.kept.stop(id, null);
@@ -314,27 +312,28 @@ export class Talk {
 
   /** Sends a stop until the server has heard it; gives whether nothing is left to be done. */
   async sendStop(answer, force) {
-    for (;;) {
-      const wasSending = this.sending.has(answer);
-      try {
-        await stopRun(answer.id, { force });
-        this.sent(answer, true);
-        return true;
-      } catch (error) {
-        if (answer.isOver || answer.isRefused || answer.pressed !== force) return true;
-        // The prompt has not arrived: the server remembers the stop, and the run is born stopped.
-        if (error.body?.remembered_for_ms && wasSending) {
-          answer.isAhead = true;
-          this.sent(answer, true);
-          return !this.sending.has(answer);
-        }
-        this.onProblem(error.isGone ? NOT_STOPPED : sentence(error.message));
-        if (!error.isGone && !error.body?.pulled) answer.pressed = null;
-        this.sent(answer, !error.isGone);
-        if (!error.isGone) return true;
-        await isBack();
-      }
-    }
+    let isAllDone = true;
+    let wasSending = false;
+    const send = () => {
+      wasSending = this.sending.has(answer);
+      return stopRun(answer.id, { force });
+    };
+    const isOver = (error) => {
+      if (answer.isOver || answer.isRefused || answer.pressed !== force) return true;
+      // The prompt has not arrived: the server remembers the stop, and the run is born stopped.
+      if (!error.body?.remembered_for_ms || !wasSending) return false;
+      answer.isAhead = true;
+      this.sent(answer, true);
+      isAllDone = !this.sending.has(answer);
+      return true;
+    };
+    const onProblem = (words, { isGone, isRefused }) => {
+      this.onProblem(sentence(words));
+      if (isRefused) answer.pressed = null;
+      this.sent(answer, !isGone);
+    };
+    await sendStop(send, { isOver, onHeard: () => this.sent(answer, true), onProblem });
+    return isAllDone;
   }
 
   /** A stop has reached the server, or has not. */
@@ -347,7 +346,6 @@ export class Talk {
 }
 
 const ENDED = { completed: "The answer is complete.", cancelled: "Stopped.", failed: "The run failed.", lost: "The run was lost." };
-const NOT_STOPPED = "The stop did not reach the server. It is sent again when the server is back.";
 const NEXT = "That answer had already ended, and nothing else was stopped. Press again to stop the next one.";
 const BUSY = "Another answer is in progress in this session. Stop it, or send this after it.";
 

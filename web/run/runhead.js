@@ -1,17 +1,16 @@
 // The head of a run's page: what it is, how it stands, and its Stop.
 //
 // 1. A pressed Stop says so at once. That the run is stopped is said when it is settled, and not before.
-// 2. The first press is graceful, the second one `now`; on a run that is being stopped, by whomever, the first one is `now`. What
-//    the button says is what its press does.
+// 2. What the button says and does is what `stop.js` says, as everywhere on the page.
 // 3. A press that did not reach the server is sent again when that is back. Until then it says so, and nothing else.
 // 4. A run that has stalled can be stopped like any other, and is stalled until it is settled.
 // 5. Who pressed it does not lose their place: when the run is settled, its receipt has the focus.
 
 import { may, part, serverIsGone, stopRun } from "../api.js";
-import { isBack } from "../back.js";
 import { announce, fill, h, set, write } from "../dom.js";
 import { doing, shownState, span, stalledWords, timeOfDay, dayAndTime } from "../words.js";
 import { ending } from "../runwords.js";
+import { nextForce, NOT_YET, sendStop, WORDS } from "../stop.js";
 import { oneLine } from "./facts.js";
 
 /**
@@ -72,8 +71,6 @@ export function runHead(run, { now, signal }) {
 const time = (wall, words) => h("time", { datetime: wall, title: wall }, words);
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-const NOT_YET = "The stop did not reach the server. It is sent again when the server is back.";
-
 /**
  * Stop, and then stop now (invariants 1 to 5).
  * @param {string} run
@@ -90,10 +87,9 @@ function stopButton(run, after, onShow) {
   let next = "graceful";
   let isUnsent = false;
   const show = () => {
-    const isStopping = pressed !== null || told.state === "cancelling";
-    next = pressed === "now" || told.force === "now" ? "none" : isStopping ? "now" : "graceful";
-    const words = { graceful: "Stop", now: "Stopping… press again: now", none: "Stopping now…" };
-    write(element, isUnsent ? "Stop not sent" : words[next]);
+    next = nextForce({ state: told.state, force: told.force, pressed });
+    const isStopping = next !== "graceful";
+    write(element, WORDS.run[isUnsent ? "unsent" : next]);
     set(element, "data-pressed", isStopping || null);
     // It stays where it is, for who is at it: a disabled one would lose the focus.
     set(element, "aria-disabled", next === "none" ? "true" : null);
@@ -106,27 +102,22 @@ function stopButton(run, after, onShow) {
     isUnsent = serverIsGone();
     show();
     write(said, isUnsent ? NOT_YET : "");
-    while (await isUnheard(force, before)) await isBack();
+    await sendStop(() => stopRun(run, { force }), {
+      isOver: () => pressed !== force || told.state === "settled",
+      onHeard: (answer) => {
+        write(said, answer?.reply === "too_late" ? "It was too late: the run had already ended." : "");
+        isUnsent = false;
+        show();
+      },
+      onProblem: (words, { isGone, isRefused }) => {
+        isUnsent = isGone;
+        write(said, words);
+        // One that was refused did nothing.
+        if (isRefused) pressed = before;
+        show();
+      },
+    });
   });
-  /** Sends a stop; gives whether that has to be done again. */
-  const isUnheard = async (force, before) => {
-    try {
-      const { reply } = (await stopRun(run, { force })) ?? {};
-      write(said, reply === "too_late" ? "It was too late: the run had already ended." : "");
-      isUnsent = false;
-      show();
-      return false;
-    } catch (error) {
-      // A harder press has taken its place, or the run is over.
-      if (pressed !== force || told.state === "settled") return false;
-      isUnsent = error.isGone;
-      write(said, isUnsent ? NOT_YET : error.message);
-      // The cord may be pulled although it is not on record yet; otherwise the press did nothing.
-      if (!error.body?.pulled && !error.isGone) pressed = before;
-      show();
-      return error.isGone;
-    }
-  };
   /** The run stands so now. */
   const changed = (is) => {
     told = is;

@@ -9,10 +9,11 @@ const seed = Number(arguments[0]) || 20_261;
 (async () => {
   const here = new URL("./", document.baseURI);
   const load = (file) => import(new URL(file, here).href);
-  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }, { doing, shownState, stalledWords }] = await Promise.all(
-    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js"].map(load));
+  const [{ Markdown, markdown }, { inline, revealed }, folding, { pretty }, { doing, shownState, stalledWords }, stops, { standing }] = await Promise.all(
+    ["chat/markdown.js", "chat/inline.js", "chat/fold.js", "chat/pretty.js", "words.js", "stop.js", "run/phases.js"].map(load));
   await (await load("dom.js")).styled("chat/chat.css");
-  const { callsOf, fold, forceOf, learn, newRun, plus, textOf, usageOf } = folding;
+  const { callsOf, fold, learn, newRun, plus, textOf, usageOf } = folding;
+  const { cuts, hardest, nextForce, sendStop, WORDS } = stops;
 
   const failures = [];
   const measured = { seed };
@@ -279,7 +280,10 @@ const seed = Number(arguments[0]) || 20_261;
   const usage = (input, output) => ({ input: figureOf(input), cache_read: figureOf(0), cache_write: figureOf(0), output: figureOf(output), reasoning: figureOf(0) });
   const used = (input, output) => ({ delivered: usage(input, output), billed: usage(input, output) });
   const accepted = { run: "r", session: { app: "a", user: "u", session: "s" }, input: { role: "user", parts: [{ type: "text", text: "hi" }] } };
-  const begin = [item(1, "run_accepted", { accepted }), item(2, "run_started"), item(3, "model_started", { call: 1, model: "m" })];
+  /** A fact with what the server says behind it. */
+  const stood = (fact, state, phase, force) => ({ ...fact, standing: { state, ...(phase && { phase }), ...(force && { force }) } });
+  const begin = [stood(item(1, "run_accepted", { accepted }), "queued", "queued"), stood(item(2, "run_started"), "running", "between"),
+    stood(item(3, "model_started", { call: 1, model: "m" }), "running", "model")];
   const request = (ms, force = "graceful") => ({ reason: "requested", force, by: "ada", requested_at: stamp(ms) });
   const result = (call, status, text) => ({ call, status, content: [{ type: "text", text }] });
   const whole = [
@@ -291,13 +295,16 @@ const seed = Number(arguments[0]) || 20_261;
     item(4, "message", { message: { role: "assistant", parts: [{ type: "thinking", text: "hmm, well" }, { type: "text", text: "Hello there" },
       { type: "tool_call", id: "c1", name: "look", arguments: '{"a":1}' }, { type: "tool_call", id: "c2", name: "wait", arguments: "{}" }] } }),
     item(5, "usage", { call: 1, used: used(10, 5) }), item(6, "model_finished", { call: 1, end: { how: "answered", stop: "tool_use" } }),
-    item(7, "tool_started", { call: "c1", effect: "read_only" }), item(8, "tool_started", { call: "c2", effect: "effect" }),
+    stood(item(7, "tool_started", { call: "c1", effect: "read_only" }), "running", "tools"),
+    stood(item(8, "tool_started", { call: "c2", effect: "effect" }), "running", "tools"),
     { type: "delta", at: "8.2", tool_output: "o1", call: "c2" }, { type: "delta", at: "8.4", tool_output: "o2", call: "c2" },
     item(9, "tool_finished", { call: "c1", end: "finished", result: result("c1", "ok", "seen") }),
-    item(10, "cancel_requested", { request: request(990), delivered_at: stamp(991) }),
-    item(11, "grace_ended", { calls: ["c2"] }),
-    item(12, "tool_finished", { call: "c2", end: "unknown", result: result("c2", "unknown", "o1o2"), remains: { leaked: ["sleep"] } }),
-    item(13, "run_quieted"), item(14, "run_settled", { outcome: { kind: "cancelled", reason: "requested" } }),
+    stood(item(10, "cancel_requested", { request: request(990), delivered_at: stamp(991) }), "cancelling", "tools", "graceful"),
+    stood(item(11, "grace_ended", { calls: ["c2"] }), "cancelling", "tools", "graceful"),
+    stood(item(12, "tool_finished", { call: "c2", end: "unknown", result: result("c2", "unknown", "o1o2"), remains: { leaked: ["sleep"] } }),
+      "cancelling", "between", "graceful"),
+    stood(item(13, "run_quieted"), "cancelling", "between", "graceful"),
+    stood(item(14, "run_settled", { outcome: { kind: "cancelled", reason: "requested" } }), "settled", null, "graceful"),
   ];
   const folded = (items) => items.reduce((run, it) => fold(run, it), newRun("r"));
   /** What is seen of a run, however its pieces were cut. */
@@ -352,14 +359,41 @@ const seed = Number(arguments[0]) || 20_261;
     for (const it of whole) states.push(fold(run, it).state);
     says("running", states[whole.findIndex(({ type }) => type === "tool_started")]);
     says(["cancelling", "cancelling", "cancelling", "cancelling", "settled"], states.slice(-5));
-    says([310, null, "graceful"], [run.quietTook, run.settledTook, forceOf(run)]);
+    says([310, null, "graceful"], [run.quietTook, run.settledTook, run.force]);
     says(456.789, learn(run, { calls: [], took: { settled_us: 456789 } }).settledTook);
   });
-  test("a stop that waits for the turn's end is no stopping yet", () => {
-    const run = folded([...begin, item(4, "cancel_requested", { request: request(390, "after_turn") })]);
-    says(["running", "after_turn"], [run.state, forceOf(run)]);
-    fold(run, item(5, "cancel_requested", { request: request(395, "now") }));
-    says(["cancelling", "now"], [run.state, forceOf(run)]);
+  /** How the chat and the run's page show a run with these facts, and what their Stop does next. */
+  const shownBy = (items) => {
+    const run = folded(items);
+    const page = items.reduce(standing, null);
+    return [run, page].map(({ state, phase, force }) => [state, phase, force, nextForce({ state, force })]);
+  };
+  test("P7: a run that is to stop after its turn is the same in the chat and on its page, and its Stop is graceful in both", () => {
+    const asked = [...begin, stood(item(4, "cancel_requested", { request: request(390, "after_turn") }), "cancelling", "model", "after_turn")];
+    const wanted = ["cancelling", "model", "after_turn", "graceful"];
+    says([wanted, wanted], shownBy(asked));
+    // What ends meanwhile changes nothing of that.
+    const goesOn = [...asked, stood(item(5, "model_finished", { call: 1, end: { how: "answered", stop: "tool_use" } }), "cancelling", "tools", "after_turn")];
+    says(["cancelling", "tools", "after_turn", "graceful"], shownBy(goesOn)[1]);
+    const harder = [...goesOn, stood(item(6, "cancel_requested", { request: request(395) }), "cancelling", "tools", "graceful")];
+    says([["cancelling", "tools", "graceful", "now"], ["cancelling", "tools", "graceful", "now"]], shownBy(harder));
+  });
+  test("P7: with two approvals open and one denied the chat and the run's page say the same", () => {
+    const parts = ["a", "b"].map((id) => ({ type: "tool_call", id, name: "t", arguments: "{}" }));
+    const waits = (seq, type, more) => stood(item(seq, type, more), "waiting", "waiting");
+    const asked = [...begin, stood(item(4, "message", { message: { role: "assistant", parts } }), "running", "model"),
+      stood(item(5, "approval_requested", { call: "a", arguments: "d1" }), "running", "tools"), waits(6, "approval_requested", { call: "b", arguments: "d2" }),
+      waits(7, "approval_resolved", { call: "a", verdict: { verdict: "denied" } })];
+    const wanted = ["waiting", "waiting", null, "graceful"];
+    says([wanted, wanted], shownBy(asked));
+    const refused = waits(8, "tool_refused", { call: "a", why: "denied_by_person", result: result("a", "refused", "no") });
+    says([wanted, wanted], shownBy([...asked, refused]));
+  });
+  test("a settled run is settled on its page, with how and when it ended", () => {
+    const { state, phase, force, outcome, ended_at: at } = whole.reduce(standing, null);
+    says(["settled", null, "graceful", "cancelled", stamp(1400).wall], [state, phase, force, outcome.kind, at]);
+    const before = begin.reduce(standing, null);
+    isTrue("a fact that changes nothing makes something new to show", standing(before, stood(item(4, "usage"), "running", "model")) === before);
   });
   test("a stop that another process brought to rest is measured by the clocks on the wall", () => {
     const quiet = { ...item(9, "run_quieted", {}, 2), at: { wall: stamp(2000).wall, mono_us: 5 } };
@@ -383,15 +417,16 @@ const seed = Number(arguments[0]) || 20_261;
   });
   test("an approval is asked for, decided, and closed by a stop", () => {
     const message = item(4, "message", { message: { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }] } });
-    const asked = [...begin, message, item(5, "approval_requested", { call: "c", arguments: "d1" })];
+    const asked = [...begin, message, stood(item(5, "approval_requested", { call: "c", arguments: "d1" }), "waiting", "waiting")];
     const waits = folded(asked);
     says(["waiting", "waits", "d1"], [waits.state, waits.parts[0].stage, waits.parts[0].digest]);
-    const yes = folded([...asked, item(6, "approval_resolved", { call: "c", verdict: { verdict: "approved", by: "ada" } }), item(7, "tool_started", { call: "c", effect: "effect" })]);
+    const yes = folded([...asked, item(6, "approval_resolved", { call: "c", verdict: { verdict: "approved", by: "ada" } }),
+      stood(item(7, "tool_started", { call: "c", effect: "effect" }), "running", "tools")]);
     says(["running", "runs", "ada"], [yes.state, yes.parts[0].stage, yes.parts[0].approval.by]);
     const no = folded([...asked, item(6, "approval_resolved", { call: "c", verdict: { verdict: "denied", why: "no" } }),
       item(7, "tool_refused", { call: "c", why: "denied_by_person", result: result("c", "refused", "no") })]);
     says(["over", "never_started", "denied_by_person"], [no.parts[0].stage, no.parts[0].verdict, no.parts[0].why]);
-    const closed = folded([...asked, item(6, "cancel_requested", { request: request(590) }), item(7, "approval_resolved", { call: "c", verdict: { verdict: "closed" } })]);
+    const closed = folded([...asked, stood(item(6, "cancel_requested", { request: request(590) }), "cancelling", "waiting", "graceful"), item(7, "approval_resolved", { call: "c", verdict: { verdict: "closed" } })]);
     says(["cancelling", "asked", "closed"], [closed.state, closed.parts[0].stage, closed.parts[0].approval.verdict]);
   });
   test("a failed call that is tried again says so, and why", () => {
@@ -441,6 +476,38 @@ const seed = Number(arguments[0]) || 20_261;
     measured["fold of a million pieces"] = `${Math.round(took)} ms`;
     says(5_000_000, textOf(run.parts[0]).length);
     isTrue(`it took ${took} ms`, took < 30_000);
+  });
+
+  /* The Stop button. */
+
+  test("P6: a press is graceful first, also behind a stop after the turn, then now, and then there is nothing harder", () => {
+    const forces = [null, "after_turn", "graceful", "now"];
+    const wanted = { null: "graceful", after_turn: "graceful", graceful: "now", now: "none" };
+    for (const force of forces) {
+      for (const pressed of forces) {
+        const state = force ? "cancelling" : "running";
+        says([force, pressed, wanted[hardest(force, pressed)]], [force, pressed, nextForce({ state, force, pressed })]);
+      }
+    }
+    for (const state of ["queued", "running", "waiting"]) says("graceful", nextForce({ state }));
+    says("now", nextForce({ state: "cancelling" }));
+    says([false, false, true, true], forces.map(cuts));
+    says([null, "now", "graceful"], [hardest(), hardest("now", "graceful"), hardest("after_turn", null, "graceful")]);
+  });
+  test("P7: the button has words for whatever its press does, wherever it is", () => {
+    for (const [where, words] of Object.entries(WORDS)) for (const next of ["graceful", "now", "none"]) isTrue(`${where} ${next}`, words[next]);
+    says(["Stop", "Stop", "Stop", "Stop"], [WORDS.run.graceful, WORDS.call.graceful, WORDS.chat.graceful[0], WORDS.row.graceful.label]);
+  });
+  test("P7: a stop that does not reach the server is sent again, one that is refused is no press, and one on its way to the disk is", async () => {
+    const told = [];
+    const how = (isOver = () => false) => ({ isOver, onHeard: (it) => told.push(it), onProblem: (_, { isGone, isRefused }) => told.push([isGone, isRefused]) });
+    const failing = (more) => () => Promise.reject(Object.assign(new Error("no"), more));
+    let tries = 0;
+    await sendStop(() => ((tries += 1) < 3 ? failing({ isGone: true })() : Promise.resolve("heard")), how());
+    await sendStop(failing({ body: { pulled: true } }), how());
+    await sendStop(failing({ body: {} }), how());
+    await sendStop(failing({ isGone: true }), how(() => true));
+    says([[true, false], [true, false], "heard", [false, false], [false, true]], told);
   });
 
   /* States. */

@@ -19,6 +19,7 @@ pub mod outcome;
 pub mod progress;
 pub mod prompt;
 pub mod receipt;
+pub mod standing;
 pub mod time;
 pub mod usage;
 

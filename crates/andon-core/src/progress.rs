@@ -25,6 +25,7 @@ use crate::event::{Accepted, HookPoint, Seq};
 use crate::id::CallId;
 use crate::message::{Message, Role};
 use crate::outcome::{Ending, Failure, FailureKind, ModelStop};
+use crate::standing::{RunStanding, StandingFold};
 use crate::usage::Used;
 
 pub use call::{Call, CallState};
@@ -118,7 +119,9 @@ pub struct Progress {
     failure: Option<Failure>,
     hook: Option<HookPoint>,
     in_backoff: bool,
-    cancel: Option<(Reason, Force)>,
+    /// Why it was told to stop, first; how hard, `standing` says.
+    reason: Option<Reason>,
+    standing: StandingFold,
     model_calls: u32,
     turns: u32,
     used: Option<Box<Used>>,
@@ -138,7 +141,8 @@ impl Progress {
             failure: None,
             hook: None,
             in_backoff: false,
-            cancel: None,
+            reason: None,
+            standing: StandingFold::default(),
             model_calls: 0,
             turns: 0,
             used: None,
@@ -152,7 +156,7 @@ impl Progress {
             Life::Queued | Life::Settled(_) => return None,
             Life::Running => {}
         }
-        if let Some((reason, force)) = self.cancel
+        if let Some((reason, force)) = self.cancel()
             && (force.cuts() || self.a_turn_would_begin())
         {
             return Some(Step::Settle(Arc::new(Ending::Cancelled { reason })));
@@ -181,32 +185,17 @@ impl Progress {
 
     /// The run's state, in the words of the API.
     pub fn state(&self) -> State {
-        match (&self.life, self.cancel) {
-            (Life::Settled(_), _) => State::Settled,
-            (_, Some(_)) => State::Cancelling,
-            (Life::Queued, None) => State::Queued,
-            (Life::Running, None) if self.phase() == Phase::Waiting => State::Waiting,
-            (Life::Running, None) => State::Running,
-        }
+        self.standing.state()
     }
 
     /// What the run is doing.
     pub fn phase(&self) -> Phase {
-        if self.life == Life::Queued {
-            Phase::Queued
-        } else if self.hook.is_some() {
-            Phase::Hook
-        } else if self.in_backoff {
-            Phase::Backoff
-        } else if self.model.is_some() {
-            Phase::Model
-        } else {
-            match self.turn.as_ref().map(|turn| turn.count()) {
-                Some(count) if count.running + count.ready > 0 => Phase::Tools,
-                Some(count) if count.awaiting_approval > 0 => Phase::Waiting,
-                Some(_) | None => Phase::Between,
-            }
-        }
+        self.standing.phase()
+    }
+
+    /// Where the run stands, as its feed tells it.
+    pub fn standing(&self) -> RunStanding {
+        self.standing.told()
     }
 
     /// What the run is: who, where, and what was asked.
@@ -273,7 +262,7 @@ impl Progress {
 
     /// Why the run was told to stop, first, and how hard, last.
     pub fn cancel(&self) -> Option<(Reason, Force)> {
-        self.cancel
+        self.reason.zip(self.standing.force())
     }
 
     /// How the run ended, if it has.

@@ -10,6 +10,7 @@ use andon::core::id::CallId;
 use andon::core::message::{Message, Part};
 use andon::core::progress::Progress;
 use andon::core::receipt::Receipt;
+use andon::core::standing::StandingFold;
 use andon::{Feed, FeedItem, Provenance, Run, Stored};
 
 use crate::wire;
@@ -48,10 +49,12 @@ fn facts(items: &[FeedItem]) -> Vec<Arc<Record>> {
     facts.collect()
 }
 
-/// P3, P6: what a reader saw is what is stored; no gap, no repeat, nothing after the end.
+/// P3, P6, P7: what a reader saw is what is stored; no gap, no repeat, nothing after the end; and each fact says where the run
+/// stands behind it.
 pub fn check_feed(items: &[FeedItem]) -> Vec<String> {
     let mut broken = Vec::new();
     let (mut seq, mut text, mut thinking) = (0, String::new(), String::new());
+    let mut standing = StandingFold::default();
     for item in items {
         match item {
             FeedItem::TextLost { .. } => broken.push("P3: a live reader was told that text was lost".to_owned()),
@@ -65,6 +68,12 @@ pub fn check_feed(items: &[FeedItem]) -> Vec<String> {
                     broken.push(format!("P6: event {} was shown behind {seq}", record.seq));
                 }
                 seq = record.seq;
+                standing.take(&record.event);
+                if record.standing != Some(standing.told()) {
+                    let told = record.standing;
+                    broken
+                        .push(format!("P7: behind event {seq} the run stands at {:?}, told {told:?}", standing.told()));
+                }
                 broken.extend(check_shown(&record.event, &mut text, &mut thinking));
             }
         }

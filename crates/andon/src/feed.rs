@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::task::{Context, Poll};
 use andon_core::answer::{CallHead, Kind};
 use andon_core::event::{Record, Seq};
 use andon_core::id::CallId;
+use andon_core::standing::RunStanding;
 use futures_core::Stream;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -58,7 +60,7 @@ impl FromStr for Cursor {
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeedItem {
     /// An event; durable before it was shown.
-    Fact(Arc<Record>),
+    Fact(FeedFact),
     /// A live piece of an answer: all of one kind that had come when the reader looked.
     Delta(Delta),
     /// The reader's place is past what is stored: streamed text that it had seen was lost in a crash.
@@ -66,6 +68,46 @@ pub enum FeedItem {
         /// Where the reader goes on.
         at: Cursor,
     },
+}
+
+/// An event, and where the run stands behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedFact {
+    /// The event.
+    pub record: Arc<Record>,
+    /// Where the run stands behind it. It is folded from the events and not journaled; a server of an older version does
+    /// not say it.
+    pub standing: Option<RunStanding>,
+}
+
+impl Deref for FeedFact {
+    type Target = Arc<Record>;
+
+    fn deref(&self) -> &Arc<Record> {
+        &self.record
+    }
+}
+
+impl FeedFact {
+    fn read(value: &mut Value) -> Result<Self, serde_json::Error> {
+        let standing = value.as_object_mut().and_then(|form| form.remove("standing"));
+        let standing = standing.map(RunStanding::deserialize).transpose()?;
+        Ok(Self { record: Arc::new(Record::deserialize(value.take())?), standing })
+    }
+}
+
+impl Serialize for FeedFact {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        FactForm { record: &self.record, standing: self.standing }.serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct FactForm<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<RunStanding>,
 }
 
 /// A live piece of an answer.
@@ -83,7 +125,7 @@ impl FeedItem {
     /// The place behind this item, from which a reader can go on.
     pub fn cursor(&self) -> Cursor {
         match self {
-            Self::Fact(record) => Cursor { seq: record.seq, byte: 0 },
+            Self::Fact(fact) => Cursor { seq: fact.seq, byte: 0 },
             Self::Delta(delta) => delta.at,
             Self::TextLost { at } => *at,
         }
@@ -93,7 +135,7 @@ impl FeedItem {
 impl Serialize for FeedItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Fact(record) => record.serialize(serializer),
+            Self::Fact(fact) => fact.serialize(serializer),
             Self::Delta(delta) => delta.serialize(serializer),
             Self::TextLost { at } => {
                 let mut form = serializer.serialize_struct("TextLost", 2)?;
@@ -142,11 +184,11 @@ impl Serialize for Delta {
 impl<'de> Deserialize<'de> for FeedItem {
     /// Reads an item back, as a client of a server does.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
+        let mut value = Value::deserialize(deserializer)?;
         match value.get("type").and_then(Value::as_str) {
             Some("delta") => DeltaForm::deserialize(value).and_then(Delta::try_from).map(Self::Delta),
             Some("text_lost") => PlaceForm::deserialize(value).map(|place| Self::TextLost { at: place.at }),
-            _ => Record::deserialize(value).map(|record| Self::Fact(Arc::new(record))),
+            _ => FeedFact::read(&mut value).map(Self::Fact),
         }
         .map_err(serde::de::Error::custom)
     }
@@ -263,7 +305,9 @@ impl fmt::Debug for Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use andon_core::cancel::Force;
     use andon_core::event::Event;
+    use andon_core::progress::{Phase, State};
     use andon_core::time::Stamp;
 
     #[test]
@@ -273,8 +317,11 @@ mod tests {
         let head = Arc::new(CallHead { index: 0, id: call.clone(), name: "dice".into() });
         let kinds = [Kind::Text, Kind::Thinking, Kind::ToolInput(head), Kind::ToolOutput(call)];
         let deltas = kinds.map(|kind| FeedItem::Delta(Delta { at, kind, text: "a\"b".into() }));
-        let record = Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunStarted };
-        for item in deltas.into_iter().chain([FeedItem::TextLost { at }, FeedItem::Fact(Arc::new(record))]) {
+        let record = Arc::new(Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunStarted });
+        let standing = RunStanding { state: State::Running, phase: Some(Phase::Between), force: None };
+        let facts = [None, Some(standing)].map(|standing| FeedFact { record: Arc::clone(&record), standing });
+        let others = [FeedItem::TextLost { at }].into_iter().chain(facts.map(FeedItem::Fact));
+        for item in deltas.into_iter().chain(others) {
             let text = serde_json::to_string(&item).unwrap();
             assert_eq!(serde_json::from_str::<FeedItem>(&text).unwrap(), item, "{text}");
         }
@@ -296,6 +343,21 @@ mod tests {
             r#"{"type":"text_lost","at":"3.9"}"#,
         ];
         assert_eq!(told.map(|item| serde_json::to_string(&item).unwrap()), expected);
+    }
+
+    #[test]
+    fn a_fact_says_where_the_run_stands_behind_what_is_on_record() {
+        let record = Arc::new(Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunQuieted });
+        let on_record = serde_json::to_string(&record).unwrap();
+        let told = |state, phase, force| {
+            let standing = Some(RunStanding { state, phase, force });
+            serde_json::to_string(&FeedItem::Fact(FeedFact { record: Arc::clone(&record), standing })).unwrap()
+        };
+        let more = |standing: &str| format!("{},\"standing\":{standing}}}", on_record.trim_end_matches('}'));
+        let stopping = told(State::Cancelling, Some(Phase::Tools), Some(Force::AfterTurn));
+        assert!(stopping.ends_with(r#","standing":{"state":"cancelling","phase":"tools","force":"after_turn"}}"#));
+        assert!(told(State::Settled, None, None).ends_with(r#","standing":{"state":"settled"}}"#));
+        assert_eq!(told(State::Settled, None, None), more(r#"{"state":"settled"}"#));
     }
 
     #[test]

@@ -78,13 +78,14 @@ pub use andon_core::message::{Content, Message, Part, Role, Signature, ToolCall,
 pub use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop, Outcome};
 pub use andon_core::progress::{Phase, State};
 pub use andon_core::receipt::{Receipt, Verdict};
+pub use andon_core::standing::RunStanding;
 pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
 pub use clock::{Clock, SystemClock, TestClock};
 pub use compensate::{CompensateError, Compensated};
 pub use cord::{Cancel, Cord, Reply};
 pub use export::{ImportError, Imported};
-pub use feed::{Cursor, CursorError, Delta, Feed, FeedItem};
+pub use feed::{Cursor, CursorError, Delta, Feed, FeedFact, FeedItem};
 pub use hook::{Decision, Moment, What};
 pub use journal::{Append, AppendDone, Batch, Earlier, Gathering, Journal, JournalError, Requested, Standing, Stored};
 pub use limits::Retry;

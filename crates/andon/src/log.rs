@@ -8,16 +8,18 @@
 //! 1. `facts[n]` has seq `n + 1`, and is durable.
 //! 2. Spans are ordered by the event that they follow; `open` follows the last fact.
 //! 3. What is journaled of `open` is a prefix of it.
+//! 4. `stood[n]` is where the run stood behind `facts[n]`. So a reader that begins in the middle folds nothing.
 
 use std::sync::Arc;
 use std::task::Waker;
 
 use andon_core::answer::{Kind, Lump, Span, What};
 use andon_core::event::{Entry, Event, Record, Seq};
+use andon_core::standing::{RunStanding, StandingFold};
 use andon_core::time::Stamp;
 
 use crate::fault::{Fault, planted};
-use crate::feed::{Cursor, Delta, FeedItem};
+use crate::feed::{Cursor, Delta, FeedFact, FeedItem};
 
 /// How long streamed text may be shown without being durable, in microseconds.
 pub(crate) const UNJOURNALED_US: u64 = 50_000;
@@ -28,6 +30,8 @@ pub(crate) type Waits = (u64, Waker);
 #[derive(Default)]
 pub(crate) struct Log {
     facts: Vec<Arc<Record>>,
+    stood: Vec<RunStanding>,
+    standing: StandingFold,
     /// What was streamed between facts, where something was.
     spans: Vec<Span>,
     open: Span,
@@ -72,6 +76,11 @@ impl Log {
 
     pub(crate) fn facts(&self) -> &[Arc<Record>] {
         &self.facts
+    }
+
+    /// Where the run stands, as its facts tell it; nothing before there is one.
+    pub(crate) fn standing(&self) -> Option<RunStanding> {
+        self.stood.last().copied()
     }
 
     pub(crate) fn close(&mut self) {
@@ -206,6 +215,8 @@ impl Log {
             self.open = Span::new(record.seq);
             self.journaled = Position::default();
             self.unjournaled_since = None;
+            self.standing.take(&record.event);
+            self.stood.push(self.standing.told());
             self.facts.push(record);
         }
         self.batch_is_open = false;
@@ -229,7 +240,7 @@ impl Log {
         let place = usize::try_from(cursor.seq).unwrap_or(usize::MAX);
         let record = Arc::clone(self.facts.get(place)?);
         *cursor = Cursor { seq: record.seq, byte: 0 };
-        Some(FeedItem::Fact(record))
+        Some(FeedItem::Fact(FeedFact { record, standing: self.stood.get(place).copied() }))
     }
 
     fn span_after(&self, seq: Seq) -> Option<&Span> {

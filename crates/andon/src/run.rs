@@ -144,9 +144,9 @@ impl Run {
         if let Some(stands) = self.live.stands.get() {
             return stands;
         }
-        match (self.try_outcome(), self.progress()) {
+        match (self.try_outcome(), self.live.with_log(|log| log.standing())) {
             (Some(_), _) => (State::Settled, None),
-            (None, Some(progress)) => (progress.state(), Some(progress.phase())),
+            (None, Some(told)) => (told.state, told.phase),
             (None, None) => (State::Queued, None),
         }
     }

@@ -49,7 +49,7 @@ async fn an_observer_is_told_exactly_what_a_reader_of_the_feed_sees() {
     run.outcome().await;
     runtime.idle().await;
     let facts = read_all(&mut run.feed()).await.into_iter().filter_map(|item| match item {
-        FeedItem::Fact(record) => Some(record),
+        FeedItem::Fact(fact) => Some(fact.record),
         FeedItem::Delta(_) | FeedItem::TextLost { .. } => None,
     });
     assert_eq!(*notes.0.lock(), facts.collect::<Vec<_>>());

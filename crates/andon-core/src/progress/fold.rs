@@ -88,6 +88,7 @@ impl Progress {
     pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
         let seq = self.seq + 1;
         self.take(event).map_err(|why| FoldError::OutOfPlace { seq, why })?;
+        self.standing.take(event);
         self.seq = seq;
         Ok(())
     }
@@ -258,12 +259,9 @@ impl Progress {
         self.messages.push(Arc::new(Message { role: Role::Tool, parts, cut: None }));
     }
 
-    /// The first reason stays, and the force only rises.
+    /// The first reason stays.
     fn take_request(&mut self, request: &CancelRequest) -> Result<(), Misfit> {
-        self.cancel = Some(match self.cancel {
-            Some((reason, force)) => (reason, force.max(request.force)),
-            None => (request.reason, request.force),
-        });
+        self.reason.get_or_insert(request.reason);
         Ok(())
     }
 

@@ -46,7 +46,8 @@ pub(crate) struct From {
 pub(crate) struct EventForm {
     /// The place behind it, for `Last-Event-ID`.
     id: String,
-    /// An event of the run or a live piece of an answer, as JSON.
+    /// An event of the run or a live piece of an answer, as JSON. An event has a `standing`: the run's `state` behind it,
+    /// its `phase` until it has settled, and the `force` of its stop if it was told to stop.
     data: String,
 }
 

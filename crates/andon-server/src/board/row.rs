@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. State and phase are those of [`Progress`](andon::core::progress::Progress), after every fact.
+//! 1. State and phase are those of [`Progress`](andon::core::progress::Progress), after every fact: both ask
+//!    [`StandingFold`].
 //! 2. A fact is folded once, whoever brings it: by the observer, or out of the run's own log.
 //! 3. A row keeps nothing of what was said but its title; what is open is dropped when it is closed.
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use andon::core::event::{Accepted, Approval, HookEnd, Remains, Seq, ToolEnd};
 use andon::core::progress::Phase;
+use andon::core::standing::StandingFold;
 use andon::core::time::{Stamp, Wall};
 use andon::{
     CallId, Digest, Ending, Event, Force, Message, Reason, Record, RunId, Seen, SessionKey, State, Usage, title,
@@ -30,9 +32,8 @@ pub(crate) struct Row {
     pub(crate) accepted_at: Wall,
     /// The last fact that is folded in.
     pub(crate) seq: Seq,
-    life: Life,
-    is_in_hook: bool,
-    is_in_backoff: bool,
+    standing: StandingFold,
+    settled: Option<Settled>,
     open_model: Option<OpenModel>,
     /// The last model that was called.
     pub(crate) model: Option<Arc<str>>,
@@ -53,10 +54,10 @@ pub(crate) struct Row {
 }
 
 #[derive(Debug, Clone)]
-enum Life {
-    Queued,
-    Running,
-    Settled { outcome: Arc<Ending>, at: Option<Wall>, took_us: Option<u64> },
+struct Settled {
+    outcome: Arc<Ending>,
+    at: Option<Wall>,
+    took_us: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -113,9 +114,8 @@ impl Row {
             title: title(&accepted.input).into(),
             accepted_at: record.at.wall,
             seq: record.seq,
-            life: Life::Queued,
-            is_in_hook: false,
-            is_in_backoff: false,
+            standing: StandingFold::default(),
+            settled: None,
             open_model: None,
             model: None,
             calls: Vec::new(),
@@ -145,17 +145,17 @@ impl Row {
         }
         self.seq = record.seq;
         self.stalled = None;
+        self.standing.take(&record.event);
         match &record.event {
             Event::RunAccepted { .. }
+            | Event::RunStarted
+            | Event::HookStarted { .. }
+            | Event::BackoffStarted { .. }
+            | Event::BackoffFinished
             | Event::CallCancelRequested { .. }
             | Event::RunQuieted
             | Event::GraceEnded { .. } => {}
-            Event::RunStarted => self.life = Life::Running,
-            Event::HookStarted { .. } => self.is_in_hook = true,
-            Event::HookFinished { end, .. } => {
-                self.is_in_hook = false;
-                self.leaked += i64::from(*end == HookEnd::Leaked);
-            }
+            Event::HookFinished { end, .. } => self.leaked += i64::from(*end == HookEnd::Leaked),
             Event::ModelStarted { call, model } => {
                 self.open_model = Some(OpenModel { number: *call, accounted: false });
                 self.model = Some(Arc::clone(model));
@@ -163,8 +163,6 @@ impl Row {
             Event::Message { message } => self.answered(message),
             Event::Usage { call, used, .. } => self.used(*call, &used.billed, prices),
             Event::ModelFinished { .. } => self.open_model = None,
-            Event::BackoffStarted { .. } => self.is_in_backoff = true,
-            Event::BackoffFinished => self.is_in_backoff = false,
             Event::ApprovalRequested { call, arguments } => self.turn(call, CallState::Waiting(*arguments)),
             Event::ApprovalResolved { call, verdict } => self.turn(call, decided(verdict)),
             Event::ToolStarted { call, .. } => self.turn(call, CallState::Running),
@@ -241,61 +239,33 @@ impl Row {
     fn settle(&mut self, outcome: &Arc<Ending>, epoch: u32, durable: Option<Stamp>) {
         let of_one_clock = self.cancel.as_ref().filter(|cancel| cancel.epoch == epoch);
         let took_us = of_one_clock.zip(durable).map(|(cancel, at)| at.mono_us.saturating_sub(cancel.mono_us));
-        self.life = Life::Settled { outcome: Arc::clone(outcome), at: durable.map(|at| at.wall), took_us };
+        self.settled = Some(Settled { outcome: Arc::clone(outcome), at: durable.map(|at| at.wall), took_us });
         // Nothing is open any more (invariant 3). An unreadable journal is settled whatever its facts say.
-        (self.open_model, self.is_in_hook, self.is_in_backoff) = (None, false, false);
-        (self.calls, self.early) = (Vec::new(), Vec::new());
+        (self.open_model, self.calls, self.early) = (None, Vec::new(), Vec::new());
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        matches!(self.life, Life::Settled { .. })
+        self.settled.is_some()
     }
 
     /// Where it stands (invariant 1).
     pub(crate) fn state(&self) -> State {
-        match (&self.life, &self.cancel) {
-            (Life::Settled { .. }, _) => State::Settled,
-            (_, Some(_)) => State::Cancelling,
-            (Life::Queued, None) => State::Queued,
-            (Life::Running, None) if self.phase() == Phase::Waiting => State::Waiting,
-            (Life::Running, None) => State::Running,
-        }
+        self.standing.state()
     }
 
     /// What it is doing (invariant 1).
     pub(crate) fn phase(&self) -> Phase {
-        let has = |which: fn(CallState) -> bool| self.calls.iter().any(|call| which(call.state));
-        if matches!(self.life, Life::Queued) {
-            Phase::Queued
-        } else if self.is_in_hook {
-            Phase::Hook
-        } else if self.is_in_backoff {
-            Phase::Backoff
-        } else if self.open_model.is_some() {
-            Phase::Model
-        } else if has(|state| matches!(state, CallState::Running | CallState::Ready)) {
-            Phase::Tools
-        } else if has(|state| matches!(state, CallState::Waiting(_))) {
-            Phase::Waiting
-        } else {
-            Phase::Between
-        }
+        self.standing.phase()
     }
 
     /// How it ended, and when that was on disk.
     pub(crate) fn end(&self) -> Option<(&Arc<Ending>, Option<Wall>)> {
-        match &self.life {
-            Life::Settled { outcome, at, .. } => Some((outcome, *at)),
-            Life::Queued | Life::Running => None,
-        }
+        self.settled.as_ref().map(|settled| (&settled.outcome, settled.at))
     }
 
     /// Microseconds from the request to stop until it had settled, if one clock told both.
     pub(crate) fn took_us(&self) -> Option<u64> {
-        match &self.life {
-            Life::Settled { took_us, .. } => *took_us,
-            Life::Queued | Life::Running => None,
-        }
+        self.settled.as_ref()?.took_us
     }
 
     /// Whether a model call is open whose tokens are not counted yet.

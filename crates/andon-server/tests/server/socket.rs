@@ -320,3 +320,31 @@ async fn the_socket_of_a_run_that_waits_for_its_agent_tells_what_is_known_and_to
     assert_eq!(items.last().unwrap()["type"], "approval_requested");
     assert_eq!(code, 1013, "{words}");
 }
+
+#[tokio::test]
+async fn a_fact_says_where_the_run_stands_over_both_and_wherever_its_reader_begins() {
+    // P7: readers are told the same, whoever they are and wherever they begin.
+    let house = House::with([endless()]).await;
+    let run = house.start(json!({})).await;
+    let mut feed = house.feed(&run, None).await;
+    feed.until_type("delta").await;
+    house.post(&format!("/v1/runs/{run}/cancel"), json!({"force": "after_turn"})).await;
+    let asked = feed.until_type("cancel_requested").await.json;
+    assert_eq!(asked["standing"], json!({"state": "cancelling", "phase": "model", "force": "after_turn"}));
+    house.post(&format!("/v1/runs/{run}/cancel"), json!({"force": "graceful"})).await;
+    house.settled(&run).await;
+    let is_fact = |item: &Value| item["seq"].is_u64();
+    let whole: Vec<Value> = house.feed(&run, None).await.rest().await.into_iter().map(|event| event.json).collect();
+    let whole: Vec<Value> = whole.into_iter().filter(is_fact).collect();
+    let told: Vec<&Value> = whole.iter().map(|fact| &fact["standing"]).collect();
+    assert_eq!(told[0], &json!({"state": "queued", "phase": "queued"}));
+    assert_eq!(told[1], &json!({"state": "running", "phase": "between"}));
+    assert_eq!(told.last().unwrap(), &&json!({"state": "settled", "force": "graceful"}));
+    for from in 0..whole.len() {
+        let (mut socket, _) = open(&house, &run, &format!("?after={from}")).await.unwrap();
+        let over_socket: Vec<Value> = rest(&mut socket).await.0.into_iter().filter(is_fact).collect();
+        let over_events = house.feed(&run, Some(&from.to_string())).await.rest().await;
+        let over_events: Vec<Value> = over_events.into_iter().map(|event| event.json).filter(is_fact).collect();
+        assert_eq!((&over_socket[..], &over_events[..]), (&whole[from..], &whole[from..]), "behind {from}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Where a live run stands: one byte that anybody may read without the run's lock.
 //!
 //! So figures and lists of many runs fold nothing and hold up nobody. It is written under the run's lock, with the facts
-//! that it tells of.
+//! that it tells of, and says what [`StandingFold`](andon_core::standing::StandingFold) says of them.
 
 use andon_core::progress::{Phase, State};
 

@@ -1,0 +1,174 @@
+//! Where a run stands: its state, what it is doing and how hard it is being stopped, folded from its facts.
+//!
+//! This is the only place that says so. [`Progress`](crate::progress::Progress), the feed and the board all ask it.
+//!
+//! # Invariants
+//!
+//! 1. A fact costs the same however long the run is. Of its calls only those that were put to a person are held, until
+//!    they are closed.
+//! 2. It checks nothing: of facts that make no sense it makes what it can. Whether they do is for `Progress` to say.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cancel::Force;
+use crate::event::{Approval, Event};
+use crate::id::CallId;
+use crate::progress::{Phase, State};
+
+/// Where a run stands behind one of its facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStanding {
+    /// Its state.
+    pub state: State,
+    /// What it is doing; nothing once it has settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// How hard it was told to stop, if it was. It only rises.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub force: Option<Force>,
+}
+
+// A feed keeps one for each fact.
+const _: () = assert!(std::mem::size_of::<RunStanding>() <= 3);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Life {
+    #[default]
+    Queued,
+    Running,
+    Settled,
+}
+
+/// A call that was put to a person and did not get a yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Waiting,
+    Denied,
+}
+
+/// The fold: facts in, where the run stands out. The default is a run that was just accepted.
+#[derive(Debug, Clone, Default)]
+pub struct StandingFold {
+    life: Life,
+    force: Option<Force>,
+    is_in_hook: bool,
+    is_in_backoff: bool,
+    is_in_model: bool,
+    /// The calls that may start or run.
+    going: u32,
+    /// The calls that wait for a person.
+    waiting: u32,
+    /// The open calls that neither may start nor run.
+    asked: BTreeMap<CallId, Asked>,
+}
+
+impl StandingFold {
+    /// Takes the next fact in.
+    pub fn take(&mut self, event: &Event) {
+        match event {
+            Event::RunAccepted { .. }
+            | Event::Usage { .. }
+            | Event::ToolStarted { .. }
+            | Event::CallCancelRequested { .. }
+            | Event::RunQuieted
+            | Event::GraceEnded { .. } => {}
+            Event::RunStarted => self.life = Life::Running,
+            Event::HookStarted { .. } => self.is_in_hook = true,
+            Event::HookFinished { .. } => self.is_in_hook = false,
+            Event::ModelStarted { .. } => self.is_in_model = true,
+            Event::ModelFinished { .. } => self.is_in_model = false,
+            Event::Message { message } => {
+                (self.waiting, self.asked) = (0, BTreeMap::new());
+                self.going = u32::try_from(message.calls().count()).unwrap_or(u32::MAX);
+            }
+            Event::BackoffStarted { .. } => self.is_in_backoff = true,
+            Event::BackoffFinished => self.is_in_backoff = false,
+            Event::ApprovalRequested { call, .. } => self.ask(call),
+            Event::ApprovalResolved { call, verdict } => self.decide(call, verdict),
+            Event::ToolFinished { call, .. } | Event::ToolRefused { call, .. } => self.close(call),
+            Event::CancelRequested { request, .. } => self.force = self.force.max(Some(request.force)),
+            // Nothing is open any more, whatever the facts say.
+            Event::RunSettled { .. } => *self = Self { life: Life::Settled, force: self.force, ..Self::default() },
+        }
+    }
+
+    fn ask(&mut self, call: &CallId) {
+        let before = self.asked.insert(call.clone(), Asked::Waiting);
+        self.going = self.going.saturating_sub(u32::from(before.is_none()));
+        self.waiting += u32::from(before != Some(Asked::Waiting));
+    }
+
+    fn decide(&mut self, call: &CallId, verdict: &Approval) {
+        match verdict {
+            Approval::Approved { .. } => self.going = self.going.saturating_add(u32::from(self.forget(call))),
+            Approval::Denied { .. } | Approval::Closed => {
+                let asked = self.asked.get_mut(call);
+                if asked.is_some_and(|asked| std::mem::replace(asked, Asked::Denied) == Asked::Waiting) {
+                    self.waiting -= 1;
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, call: &CallId) {
+        if !self.forget(call) {
+            self.going = self.going.saturating_sub(1);
+        }
+    }
+
+    /// Forgets that a person was asked about a call; says whether one was.
+    fn forget(&mut self, call: &CallId) -> bool {
+        let was = self.asked.remove(call);
+        self.waiting -= u32::from(was == Some(Asked::Waiting));
+        was.is_some()
+    }
+
+    /// The run's state, in the words of the API.
+    pub fn state(&self) -> State {
+        match (self.life, self.force) {
+            (Life::Settled, _) => State::Settled,
+            (_, Some(_)) => State::Cancelling,
+            (Life::Queued, None) => State::Queued,
+            (Life::Running, None) if self.phase() == Phase::Waiting => State::Waiting,
+            (Life::Running, None) => State::Running,
+        }
+    }
+
+    /// What the run is doing. A settled run is between things for ever.
+    pub fn phase(&self) -> Phase {
+        if self.life == Life::Queued {
+            Phase::Queued
+        } else if self.is_in_hook {
+            Phase::Hook
+        } else if self.is_in_backoff {
+            Phase::Backoff
+        } else if self.is_in_model {
+            Phase::Model
+        } else if self.going > 0 {
+            Phase::Tools
+        } else if self.waiting > 0 {
+            Phase::Waiting
+        } else {
+            Phase::Between
+        }
+    }
+
+    /// How hard the run was told to stop, if it was.
+    pub fn force(&self) -> Option<Force> {
+        self.force
+    }
+
+    /// How many calls wait for a person.
+    pub fn open_approvals(&self) -> u32 {
+        self.waiting
+    }
+
+    /// All of it, as it is told.
+    pub fn told(&self) -> RunStanding {
+        let state = self.state();
+        let phase = (state != State::Settled).then(|| self.phase());
+        RunStanding { state, phase, force: self.force }
+    }
+}

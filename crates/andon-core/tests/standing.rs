@@ -1,0 +1,140 @@
+//! P7: where a run stands is told in one account. What the small fold says after each fact is what a look at all that is open says.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod common;
+
+use andon_core::cancel::Force;
+use andon_core::event::{Approval, Event, HookPoint};
+use andon_core::message::Message;
+use andon_core::outcome::ModelStop;
+use andon_core::progress::{CallState, Phase, Progress, State};
+use andon_core::standing::{RunStanding, StandingFold};
+use common::*;
+
+const FORCES: [Force; 3] = [Force::AfterTurn, Force::Graceful, Force::Now];
+const CALLS: [&str; 3] = ["a", "b", "c"];
+
+/// Something that may happen to a run, in its place or not.
+fn anything(random: &mut fastrand::Rng, number: u32) -> Event {
+    let call = CALLS[random.usize(..CALLS.len())];
+    match random.u8(..30) {
+        0 => hook_started(HookPoint::BeforeTool),
+        1..3 => hook_finished(HookPoint::BeforeTool),
+        3..6 => model_started(number + 1),
+        6..8 => message(asking(&CALLS[..random.usize(1..=CALLS.len())])),
+        8 => message(Message::assistant("So.")),
+        9 => usage(number),
+        10..12 => answered(number, ModelStop::ToolUse),
+        12 => failed(number),
+        13 => backoff_started(),
+        14 => Event::BackoffFinished,
+        15..18 => approval_requested(call),
+        18 => approved(call),
+        19 => denied(call),
+        20 => approval_resolved(call, Approval::Closed),
+        21..24 => tool_started(call),
+        24..26 => tool_finished(call),
+        26 => refused(call),
+        27 => Event::RunQuieted,
+        28 if random.u8(..8) == 0 => cancel_requested(FORCES[random.usize(..FORCES.len())]),
+        29 if random.u8(..8) == 0 => settled(cancelled()),
+        _ => Event::RunStarted,
+    }
+}
+
+/// How many calls of the turn a look at each finds.
+fn count(progress: &Progress, is: fn(&CallState) -> bool) -> usize {
+    progress.calls().iter().filter(|call| is(&call.state)).count()
+}
+
+/// What a look at all that is open says. `life` and `force` are kept by the test itself.
+fn looked_at(progress: &Progress, has_started: bool, force: Option<Force>) -> RunStanding {
+    if progress.ending().is_some() {
+        return RunStanding { state: State::Settled, phase: None, force };
+    }
+    let phase = if !has_started {
+        Phase::Queued
+    } else if progress.open_hook().is_some() {
+        Phase::Hook
+    } else if progress.in_backoff() {
+        Phase::Backoff
+    } else if progress.open_model().is_some() {
+        Phase::Model
+    } else if count(progress, |state| matches!(state, CallState::Ready | CallState::Running(_))) > 0 {
+        Phase::Tools
+    } else if count(progress, |state| *state == CallState::AwaitingApproval) > 0 {
+        Phase::Waiting
+    } else {
+        Phase::Between
+    };
+    let state = match (force, phase) {
+        (Some(_), _) => State::Cancelling,
+        (None, Phase::Queued) => State::Queued,
+        (None, Phase::Waiting) => State::Waiting,
+        (None, _) => State::Running,
+    };
+    RunStanding { state, phase: Some(phase), force }
+}
+
+#[test]
+fn where_a_run_stands_is_what_a_look_at_all_that_is_open_says_whatever_happens_to_it() {
+    let mut met = Vec::new();
+    for seed in 0..400 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut progress, mut fold) = (Progress::new(accepted()), StandingFold::default());
+        let (mut has_started, mut force) = (false, None);
+        for _ in 0..400 {
+            let event = anything(&mut random, progress.model_calls());
+            if progress.apply(&event).is_err() {
+                continue; // It is refused, and is no fact.
+            }
+            fold.take(&event);
+            match &event {
+                Event::RunStarted => has_started = true,
+                Event::CancelRequested { request, .. } => force = force.max(Some(request.force)),
+                _ => {}
+            }
+            let expected = looked_at(&progress, has_started, force);
+            assert_eq!(
+                (fold.told(), progress.standing()),
+                (expected, expected),
+                "seed {seed}, behind {}",
+                event.kind()
+            );
+            assert_eq!((fold.state(), fold.phase()), (progress.state(), progress.phase()), "seed {seed}");
+            assert_eq!(progress.cancel().map(|(_, force)| force), force, "seed {seed}");
+            let open = count(&progress, |state| *state == CallState::AwaitingApproval);
+            assert_eq!(fold.open_approvals() as usize, open, "seed {seed}, behind {}", event.kind());
+            if !met.contains(&expected) {
+                met.push(expected);
+            }
+        }
+    }
+    // Each phase of a run that goes on and of one that stops with each force, and each way to be settled.
+    assert_eq!(met.len(), 7 * 4 + 4, "{met:?}");
+}
+
+#[test]
+fn facts_that_make_no_sense_are_taken_as_far_as_they_go() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut fold = StandingFold::default();
+    for _ in 0..20_000 {
+        fold.take(&anything(&mut random, 1));
+        assert!(fold.open_approvals() as usize <= CALLS.len(), "{fold:?}");
+    }
+    fold.take(&settled(completed()));
+    assert_eq!((fold.state(), fold.open_approvals()), (State::Settled, 0));
+}
+
+#[test]
+fn with_two_approvals_open_and_one_denied_the_run_still_waits() {
+    let progress = asked(&["a", "b"], [approval_requested("a"), approval_requested("b"), denied("a")]);
+    assert_eq!((progress.state(), progress.phase()), (State::Waiting, Phase::Waiting));
+}
+
+#[test]
+fn a_run_that_is_to_stop_after_its_turn_is_cancelling_already() {
+    let progress = run([model_started(1), cancel_requested(Force::AfterTurn)]);
+    let expected = RunStanding { state: State::Cancelling, phase: Some(Phase::Model), force: Some(Force::AfterTurn) };
+    assert_eq!(progress.standing(), expected);
+}
