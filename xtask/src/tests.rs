@@ -49,18 +49,14 @@ pub(crate) fn test(length: Length) -> Result<()> {
     let stop_tree = ["run", "--quiet", "--package", "andon-tools", "--example", "stop_tree", "--", "--kill-host"];
     stages.run("example stop_tree, its host killed", &mut cargo(&stop_tree))?;
     stages.run("points", &mut points_command(&[]))?;
-    stages.run("planted faults", &mut faults_command("test"))?;
     let kills = if length == Length::Long { "2000" } else { "150" };
     stages.run("crash", &mut crash_command(&["--kills", kills]))?;
-    stages.run("crash, with a broken protocol", &mut crash_command(&["--mutants"]))?;
-    stages.run("conformance, with a broken protocol", &mut mutants_command("test"))?;
+    stages.run("faults, each of them caught", &mut cargo(&["xtask", "faults"]))?;
     let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--lib", "threads"];
     let iterations = if length == Length::Long { "100000" } else { "3000" };
     stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))?;
     let stress = ["test", "--package", "andon", "--release", "--test", "stress"];
     if length == Length::Long {
-        stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
-        stages.run("clippy with a broken protocol", &mut mutants_command("clippy"))?;
         let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
         stages.run("a slow reader, in real time", &mut cargo(&slow))?;
         let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
@@ -97,22 +93,5 @@ pub(crate) fn points(words: &[&str]) -> Result<()> {
 fn points_command(words: &[&str]) -> std::process::Command {
     let mut command = cargo(&["run", "--quiet", "--package", "andon-testkit", "--example", "points", "--"]);
     command.args(words);
-    command
-}
-
-fn mutants_command(what: &str) -> std::process::Command {
-    let mut command = cargo(&[what, "--package", "andon-store", "--features", "faults"]);
-    match what {
-        "clippy" => command.args(["--all-targets", "--", "-D", "warnings"]),
-        _ => command.args(["--test", "mutants"]),
-    };
-    command
-}
-
-fn faults_command(what: &str) -> std::process::Command {
-    let mut command = cargo(&[what, "--package", "andon-testkit", "--features", "faults", "--test", "faults"]);
-    if what == "clippy" {
-        command.args(["--", "-D", "warnings"]);
-    }
     command
 }

@@ -16,7 +16,6 @@ use andon_core::answer::{Kind, Lump, Span, What};
 use andon_core::event::{Entry, Event, Record, Seq};
 use andon_core::time::Stamp;
 
-use crate::fault::{Fault, planted};
 use crate::feed::{Cursor, Delta, FeedItem};
 
 /// How long streamed text may be shown without being durable, in microseconds.
@@ -104,9 +103,7 @@ impl Log {
             return;
         }
         for (kind, text) in std::mem::take(&mut self.held) {
-            if !planted(Fault::HeldOutputLost) {
-                self.push(&kind, &text, now);
-            }
+            self.push(&kind, &text, now);
         }
     }
 
@@ -155,7 +152,7 @@ impl Log {
     /// Whether showing must wait, because text that was shown has not been durable for too long.
     pub(crate) fn must_wait(&self, now: Stamp) -> bool {
         let is_old = |since: Stamp| now.mono_us.saturating_sub(since.mono_us) >= UNJOURNALED_US;
-        self.unjournaled_since.is_some_and(is_old) && !planted(Fault::LumpsNotJournaled)
+        self.unjournaled_since.is_some_and(is_old)
     }
 
     /// What the journal has not been given yet of what streams.
