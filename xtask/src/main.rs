@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | faults | surface | adk | page | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod bench;
@@ -7,6 +7,7 @@ mod debian;
 mod eval;
 mod faults;
 mod fuzz;
+mod mutants;
 mod observe;
 mod page;
 mod proxy;
@@ -34,6 +35,10 @@ Commands:
   faults [NAME..]    breaks a copy of the source in every way that faults/ knows (or in those of these names) and sees that
                      the explorer, the conformance suite and the crash harness catch what they must; the last line is
                      `N faults, N caught`
+  mutants [--long] [OPTION..]
+                     changes andon-core in one small place at a time and sees that a test notices; --long adds the gate, the
+                     pull and the settling of andon. Options are cargo-mutants' own, such as --shard 1/8 or --file PATH; the last
+                     line is `N mutants, M caught, K accepted`
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis
   adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are
@@ -94,6 +99,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["points", words @ ..] => tests::points(words),
         ["crash", words @ ..] => crash::crash(words),
         ["faults", names @ ..] => faults::faults(names),
+        ["mutants", words @ ..] => mutants::mutants(words),
         ["bench", "core", words @ ..] => bench::core(words),
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),
