@@ -1,11 +1,13 @@
-//! The project's own chores: `cargo xtask test | points | crash | surface | adk | page | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod bench;
 mod crash;
 mod debian;
 mod eval;
+mod faults;
 mod fuzz;
+mod mutants;
 mod observe;
 mod page;
 mod proxy;
@@ -24,13 +26,19 @@ The project's own chores.
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  test [--long]      formatting, clippy, all tests, doc tests, examples, the explorer and the crash harness, each
-                     also with planted faults; --long adds what takes longer
+  test [--long]      formatting, clippy, all tests, doc tests, examples, the explorer and the crash harness, and
+                     that they catch every fault; --long adds what takes longer
   points [WORD..]    stops every script (or those whose name contains a WORD) at every point, in every mode;
                      the last line is `N scripts, M points, V violations`
   crash [OPTION..]   kills the runtime on its SQLite journal, which in some lives is locked or full for a while: --kills N,
                      --seed S, or --point POINT.. to see one round again; the last line is `N kills, V violations`
-  crash --mutants    breaks the protocol in four ways and says which are caught
+  faults [NAME..]    breaks a copy of the source in every way that faults/ knows (or in those of these names) and sees that
+                     the explorer, the conformance suite and the crash harness catch what they must; the last line is
+                     `N faults, N caught`
+  mutants [--long] [OPTION..]
+                     changes andon-core in one small place at a time and sees that a test notices; --long adds the gate, the
+                     pull and the settling of andon. Options are cargo-mutants' own, such as --shard 1/8 or --file PATH; the last
+                     line is `N mutants, M caught, K accepted`
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis
   adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are
@@ -90,6 +98,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["observe"] => observe::observe(),
         ["points", words @ ..] => tests::points(words),
         ["crash", words @ ..] => crash::crash(words),
+        ["faults", names @ ..] => faults::faults(names),
+        ["mutants", words @ ..] => mutants::mutants(words),
         ["bench", "core", words @ ..] => bench::core(words),
         ["bench", "journal", words @ ..] => bench::journal(words),
         ["bench", "tools", words @ ..] => bench::tools(words),

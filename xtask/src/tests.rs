@@ -2,10 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::crash::crash_command;
 use crate::debian::ensure_programs;
 use crate::python::ensure_venv;
-use crate::stages::{Stages, build_example, cargo, example, printed};
+use crate::stages::{Stages, build_example, cargo, example, printed, xtask};
 use crate::{adk, observe, page, proxy, surface};
 
 /// How much is run.
@@ -91,15 +90,11 @@ fn proofs(stages: &mut Stages, length: Length) -> Result<()> {
     stages.run("points", &mut example("points"))?;
     let kills = if length == Length::Long { "2000" } else { "150" };
     stages.run("crash", example("crash").args(["--kills", kills]))?;
-    stages.run("planted faults", &mut faults_command("test"))?;
-    stages.run("crash, with a broken protocol", &mut crash_command(&["--mutants"]))?;
-    stages.run("conformance, with a broken protocol", &mut mutants_command("test"))
+    stages.run("faults, each of them caught", &mut xtask(&["faults"])?)
 }
 
 /// What takes too long for every day.
 fn only_long(stages: &mut Stages) -> Result<()> {
-    stages.run("clippy with planted faults", &mut faults_command("clippy"))?;
-    stages.run("clippy with a broken protocol", &mut mutants_command("clippy"))?;
     let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
     stages.run("a slow reader, in real time", &mut cargo(&slow))?;
     let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
@@ -130,23 +125,6 @@ pub(crate) fn points(words: &[&str]) -> Result<()> {
         bail!("a promise was broken");
     }
     Ok(())
-}
-
-fn mutants_command(what: &str) -> std::process::Command {
-    let mut command = cargo(&[what, "--package", "andon-store", "--features", "faults"]);
-    match what {
-        "clippy" => command.args(["--all-targets", "--", "-D", "warnings"]),
-        _ => command.args(["--test", "mutants"]),
-    };
-    command
-}
-
-fn faults_command(what: &str) -> std::process::Command {
-    let mut command = cargo(&[what, "--package", "andon-testkit", "--features", "faults", "--test", "faults"]);
-    if what == "clippy" {
-        command.args(["--", "-D", "warnings"]);
-    }
-    command
 }
 
 #[cfg(test)]

@@ -254,6 +254,28 @@ mod tests {
         assert_eq!(stop, Stop::Sealed(completed()));
     }
 
+    /// P1: how hard it was pulled, whether the turn goes on, and whether one may begin, of every state.
+    #[test]
+    fn what_a_pull_forbids_is_forbidden_in_every_state_that_follows_it() {
+        let told = |stop: Stop| (stop.force(), stop.lets_the_turn_go_on(), stop.lets_a_turn_begin());
+        assert_eq!(told(Stop::Open), (None, true, true));
+        assert_eq!(told(Stop::Pulled(Force::AfterTurn)), (Some(Force::AfterTurn), true, false));
+        assert_eq!(told(Stop::Pulled(Force::Graceful)), (Some(Force::Graceful), false, false));
+        assert_eq!(told(Stop::Pulled(Force::Now)), (Some(Force::Now), false, false));
+        assert_eq!(told(Stop::Sealed(completed())), (None, false, false));
+    }
+
+    /// P7: a reply has one word, in JSON and everywhere else.
+    #[test]
+    fn a_replys_word_is_the_one_in_json() {
+        let too_late = ReplyKind::TooLate { outcome: completed() };
+        let simple = [ReplyKind::Accepted, ReplyKind::Hardened, ReplyKind::AlreadyCancelling, ReplyKind::NotRunning];
+        for reply in simple.into_iter().chain([ReplyKind::Armed, ReplyKind::NotFound, too_late]) {
+            let json = serde_json::to_value(&reply).unwrap();
+            assert_eq!(json.get("reply").and_then(|word| word.as_str()), Some(reply.as_str()));
+        }
+    }
+
     #[test]
     fn after_turn_may_be_accepted_and_end_completed() {
         let mut stop = Stop::Open;

@@ -59,7 +59,7 @@ impl SqliteJournal {
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
         let Opened { path, writer, sweeper, readers, lock } = open::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
-        let store = Store::new(writer, options.planted).map_err(|error| failed(error.to_string()))?;
+        let store = Store::new(writer).map_err(|error| failed(error.to_string()))?;
         let uses = Uses::left(&store.connection).map_err(|error| failed(error.to_string()))?;
         let place = Place::new(&path).map_err(|error| failed(error.to_string()))?;
         let gate = Gate::default();
@@ -76,7 +76,6 @@ impl SqliteJournal {
             rested: true,
             trouble: Arc::clone(&trouble),
             probe: options.probe.clone(),
-            planted: options.planted,
             checkpointed: 0,
             erasing: false,
         };

@@ -20,7 +20,6 @@
 //! 4. One process writes: it holds a lock beside the file.
 
 mod encode;
-pub mod fault;
 mod instants;
 mod journal;
 mod line;

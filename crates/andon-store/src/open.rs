@@ -9,7 +9,6 @@ use std::time::Duration;
 use andon::Probe;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::fault::{Fault, Planted};
 use crate::owner::{Lock, LockError, Owner};
 use crate::reader::Connections;
 use crate::schema::{self, APPLICATION_ID, MIGRATIONS, VERSION};
@@ -106,7 +105,6 @@ fn holder(owner: Option<&Owner>) -> String {
 pub struct Options {
     pub(crate) program: Option<String>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
-    pub(crate) planted: Planted,
 }
 
 impl std::fmt::Debug for Options {
@@ -133,14 +131,6 @@ impl Options {
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
-        self
-    }
-
-    /// Plants a fault. For Andon's own tests.
-    #[cfg(feature = "faults")]
-    #[must_use]
-    pub fn fault(mut self, fault: Option<Fault>) -> Self {
-        self.planted = Planted(fault);
         self
     }
 }
@@ -177,9 +167,6 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> 
     bring_up_to_date(&path, &mut writer, &MIGRATIONS)?;
     // What was deleted just before the last process was killed may still stand there; a reader may be in the way.
     let _ = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    if options.planted.is(Fault::TerminalNotUnique) {
-        schema::drop_one_terminal(&writer).map_err(|error| failed(&error))?;
-    }
     let sweeper = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
     schema::set_up_sweeper(&sweeper).map_err(|error| failed(&error))?;
     let open_some = || (0..READERS).map(|_| open_reader(&path)).collect::<Result<_, _>>();

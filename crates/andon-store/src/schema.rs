@@ -199,11 +199,6 @@ CREATE TABLE caught_up (only INTEGER PRIMARY KEY CHECK (only = 1), before_run IN
 INSERT INTO caught_up SELECT 1, coalesce(min(id) FILTER (WHERE settled = 0), coalesce(max(id), 0) + 1) FROM runs;
 ";
 
-/// Test-only: takes away what keeps a run from having two ends.
-pub(crate) fn drop_one_terminal(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch("DROP INDEX IF EXISTS one_terminal;")
-}
-
 /// What a connection that writes is set to. The size of a page must be set before the file has any.
 pub(crate) fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", 8192)?;

@@ -17,7 +17,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
 use crate::encode::{Begins, Encoded, Ends, Row, Told, int, json};
-use crate::fault::{Fault, Planted};
 use crate::uses::{Effect, HashMap, SessionRow};
 
 /// Why something was not done.
@@ -59,7 +58,6 @@ pub(crate) struct Store {
     wal_pages: Arc<AtomicI32>,
     /// Whether a commit waits for the disk. What must be durable is committed only if it does.
     syncs: Cell<bool>,
-    planted: Planted,
 }
 
 /// A run's row.
@@ -75,7 +73,7 @@ struct RunRow {
 const SESSIONS: usize = 10_000;
 
 impl Store {
-    pub(crate) fn new(mut connection: Connection, planted: Planted) -> rusqlite::Result<Self> {
+    pub(crate) fn new(mut connection: Connection) -> rusqlite::Result<Self> {
         let query = "SELECT coalesce(max(started), 0) + 1 FROM runs";
         let next_start = connection.query_row(query, [], |row| row.get(0))?;
         let owner = uuid::Uuid::now_v7().to_string();
@@ -86,18 +84,7 @@ impl Store {
             Ok(())
         }))?;
         let (runs, sessions, effects, failed) = Default::default();
-        Ok(Self {
-            connection,
-            owner,
-            runs,
-            sessions,
-            effects,
-            failed,
-            next_start,
-            wal_pages,
-            syncs: Cell::new(true),
-            planted,
-        })
+        Ok(Self { connection, owner, runs, sessions, effects, failed, next_start, wal_pages, syncs: Cell::new(true) })
     }
 
     /// Lets commits return before they are on the disk.
@@ -267,7 +254,6 @@ impl Store {
         };
         // The run is ours, or older than we are; if we take it over, it is still whose it was.
         let (oldest, newest) = match batch.takes_over {
-            _ if self.planted.is(Fault::EpochNotChecked) => (0, Epoch::MAX),
             Some(owner) => (owner, owner),
             None => (0, batch.epoch),
         };

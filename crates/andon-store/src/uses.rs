@@ -196,7 +196,6 @@ mod tests {
 
     use super::*;
     use crate::encode::Encoded;
-    use crate::fault::Planted;
     use crate::schema::MIGRATIONS;
 
     fn store() -> Store {
@@ -204,7 +203,7 @@ mod tests {
         let transaction = connection.transaction().unwrap();
         MIGRATIONS.iter().for_each(|migrate| migrate(&transaction).unwrap());
         transaction.commit().unwrap();
-        Store::new(connection, Planted::default()).unwrap()
+        Store::new(connection).unwrap()
     }
 
     fn entry(seq: u64, at: u64, event: Event) -> Entry {

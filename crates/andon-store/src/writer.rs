@@ -9,7 +9,6 @@ use andon::{AppendDone, Batch, JournalError, Probe};
 use rusqlite::ErrorCode;
 
 use crate::encode::Encoded;
-use crate::fault::{Fault, Planted};
 use crate::instants::Instants;
 use crate::line::{Line, Taken};
 use crate::place::Place;
@@ -150,7 +149,6 @@ pub(crate) struct Writer {
     pub(crate) rested: bool,
     pub(crate) trouble: Arc<Trouble>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
-    pub(crate) planted: Planted,
     /// How many pages the file of what was written last had when room was last asked for.
     pub(crate) checkpointed: i32,
     /// Something was deleted, and may still be in the file of what was written last.
@@ -311,9 +309,6 @@ impl Writer {
                 Err(Failed::Database(error)) => return Err(error),
             }
         }
-        if self.planted.is(Fault::AcknowledgedBeforeCommit) {
-            self.acknowledge_early(jobs);
-        }
         self.hit("store: before commit");
         self.execute("COMMIT")?;
         self.instants.written(&instants);
@@ -325,16 +320,6 @@ impl Writer {
 
     fn execute(&self, sql: &str) -> rusqlite::Result<()> {
         self.store.connection.prepare_cached(sql)?.execute([]).map(drop)
-    }
-
-    /// Test-only: says that it is done before it is.
-    fn acknowledge_early(&self, jobs: &mut [Job]) {
-        for job in jobs {
-            if let Job::Append { done, .. } = job {
-                let (_, nobody) = andon::Append::pending();
-                std::mem::replace(done, nobody).done(Ok(()));
-            }
-        }
     }
 
     /// Has what was written brought into the file itself now and then, after everybody was told.

@@ -23,7 +23,6 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use crate::blocking::{Doer, Waiter};
 use crate::cord::Cancel;
 use crate::driver::REAP;
-use crate::fault::{Fault, planted};
 use crate::live::{Live, News, Order};
 use crate::tool::{BoxFuture, Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded, bounded_remains};
 
@@ -167,16 +166,13 @@ impl ToolAside {
     /// Runs the work until it is over and cleaned up, and tells the driver.
     pub(crate) async fn run(mut self) {
         let end = poll_fn(|cx| self.poll_end(cx)).await;
-        let remains = if planted(Fault::CleanupNotAwaited) { Remains::NONE } else { self.clean_up().await };
+        let remains = self.clean_up().await;
         let live = &self.guard.live;
         if let Err(News::ToolEnded(_, done)) =
             live.report(self.guard.ticket, News::ToolEnded(self.guard.ticket, Box::new(ToolDone { end, remains })))
             && let Some(late) = self.late.take()
         {
             late(*done);
-        }
-        if planted(Fault::CleanupNotAwaited) {
-            self.clean_up().await;
         }
     }
 
@@ -235,7 +231,7 @@ impl ToolAside {
     /// Whether the work must stop now. One that waits for its place waits no longer.
     fn must_stop(&mut self, cx: &mut Context<'_>) -> bool {
         let is_over = self.guard.poll_stop(cx).is_ready();
-        let is_queued = matches!(self.stage, Stage::Queued(..)) && !planted(Fault::QueuedThreadAfterPull);
+        let is_queued = matches!(self.stage, Stage::Queued(..));
         is_over || (is_queued && self.guard.live.is_told(Some(self.guard.ticket)))
     }
 
@@ -325,8 +321,7 @@ impl ToolAside {
 
     /// Cancels this call alone when its time is over; ready if nobody is there to hear it.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let timeout = self.timeout.as_mut().filter(|_| !planted(Fault::TimeoutIgnored));
-        let Some(timeout) = timeout else { return Poll::Pending };
+        let Some(timeout) = &mut self.timeout else { return Poll::Pending };
         ready!(timeout.as_mut().poll(cx));
         self.timeout = None;
         let live = &self.guard.live;

@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::fault::{Fault, planted};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// How many blocking tools run together, and how many may be abandoned, unless told otherwise.
@@ -100,9 +99,7 @@ impl<T> Doer<T> {
             State::Abandoned(late) => {
                 drop(state);
                 self.job.abandoned.fetch_sub(1, Ordering::Relaxed);
-                if !planted(Fault::LateResultLost) {
-                    late(end);
-                }
+                late(end);
             }
             State::Done(_) | State::Over => {}
         }

@@ -21,7 +21,6 @@ use tokio::time::timeout;
 use crate::agent::AgentCore;
 use crate::aside::panic_text;
 use crate::driver::REAP;
-use crate::fault::{Fault, planted};
 use crate::journal::JournalError;
 use crate::live::Live;
 use crate::tool::{BoxFuture, Returned, Tool, Undo, bounded};
@@ -216,9 +215,6 @@ impl AtIt {
     }
 
     async fn on_record(&self, by: Option<Arc<str>>) -> Result<(), JournalError> {
-        if planted(Fault::CompensationNotRecorded) {
-            return Ok(());
-        }
         self.live.learn_on_record(Learnt::CompensationStarted { call: self.key.1.clone(), by }).await
     }
 

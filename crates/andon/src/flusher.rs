@@ -7,7 +7,6 @@ use std::mem;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::fault::{Fault, planted};
 use crate::journal::Append;
 use crate::live::Live;
 use crate::log::Flush;
@@ -83,9 +82,6 @@ async fn flush_all(mut running: Running) {
             running.is_over = true;
             return;
         };
-        if planted(Fault::LumpsNotJournaled) {
-            continue;
-        }
         running.runtime.probes.hit("flusher: before lumps");
         // All are handed over before any is awaited, so that one commit can carry them.
         let flushes: Vec<(Arc<Live>, Flush, Append)> = dirty

@@ -30,7 +30,6 @@ mod cord;
 mod door;
 mod driver;
 mod export;
-pub mod fault;
 mod feed;
 mod flusher;
 mod hook;
@@ -89,7 +88,7 @@ pub use feed::{Cursor, CursorError, Delta, Feed, FeedFact, FeedItem};
 pub use hook::{Decision, Moment, What};
 pub use journal::{Append, AppendDone, Batch, Earlier, Gathering, Journal, JournalError, Requested, Standing, Stored};
 pub use limits::Retry;
-pub use live::{DecideError, Passed};
+pub use live::DecideError;
 pub use memory::MemoryJournal;
 pub use model::{
     Afterwards, Anchor, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request, Sighting,
@@ -97,7 +96,7 @@ pub use model::{
 pub use observe::{Observer, Seen, SeenLater};
 pub use practice::Practice;
 pub use presence::Watcher;
-pub use probe::Probe;
+pub use probe::{Passed, Probe};
 pub use prompt::{Prompt, StartError};
 pub use recovery::{Fate, Recovered};
 pub use registry::Tally;

@@ -15,7 +15,6 @@ use andon_core::id::{RunId, SessionKey};
 use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 
-use crate::fault::{Fault, planted};
 use crate::journal::JournalError;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -127,9 +126,6 @@ impl Observers {
         pieces: Option<u64>,
     ) {
         for record in new {
-            if planted(Fault::RequestNotTold) && record.event.is_request() {
-                continue;
-            }
             self.fact(&Seen { run, session, record: &record, past, now, pieces });
             past.push(record);
         }

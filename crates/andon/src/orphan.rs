@@ -21,7 +21,6 @@ use andon_core::receipt::Receipt;
 
 use crate::aside::{ToolDone, clean_up};
 use crate::driver::{box_remains, judge};
-use crate::fault::{Fault, planted};
 use crate::journal::{Batch, JournalError, Stored};
 use crate::live::{Live, News};
 use crate::recovery::{append, conclude, fold, number, outcome_of, unreadable};
@@ -88,7 +87,7 @@ pub(crate) async fn settle(mut orphan: Orphan) {
     }
     match settled {
         Ok(()) => {}
-        Err(error) if error.may_pass() && !planted(Fault::StalledRunLeft) => {
+        Err(error) if error.may_pass() => {
             live.stall(error);
             live.runtime.mender.add(orphan);
         }

@@ -11,6 +11,18 @@ pub trait Probe: Send + Sync + 'static {
     fn hit(&self, seam: &'static str);
 }
 
+/// How often each of the three things that a pull forbids has happened. For tests of the gate.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Passed {
+    /// Pieces accepted.
+    pub pieces: u64,
+    /// Tools started.
+    pub tools: u64,
+    /// Models called.
+    pub models: u64,
+}
+
 /// The probe that a runtime was built with, if any.
 #[derive(Clone, Default)]
 pub(crate) struct Probes(pub(crate) Option<Arc<dyn Probe>>);

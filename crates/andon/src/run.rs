@@ -15,7 +15,8 @@ use andon_core::receipt::Receipt;
 use crate::cord::{Cancel, Cord, Reader, Reply};
 use crate::feed::{Cursor, Feed};
 use crate::journal::JournalError;
-use crate::live::{DecideError, Live, Passed};
+use crate::live::{DecideError, Live};
+use crate::probe::Passed;
 
 /// A handle on one run: its id, its feed, its cord, its outcome.
 ///
@@ -222,6 +223,7 @@ impl Run {
     }
 
     /// How often each of the three things that a pull forbids has happened. For tests of the gate.
+    #[doc(hidden)]
     pub fn passed(&self) -> Passed {
         self.live.passed()
     }

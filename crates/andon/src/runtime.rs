@@ -574,6 +574,7 @@ impl RuntimeBuilder {
 
     /// Tools and hooks run with the drivers, in the caller's runtime, instead of on threads of their own. For tests with
     /// a paused clock: a tool that blocks delays every stop.
+    #[doc(hidden)]
     #[must_use]
     pub fn one_lane(mut self) -> Self {
         self.lanes = Lanes::One;

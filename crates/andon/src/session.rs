@@ -15,7 +15,6 @@ use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
 
 use crate::cord::Cancel;
-use crate::fault::{Fault, planted};
 use crate::live::{Live, News};
 use crate::model::Anchor;
 use crate::sync::Mutex;
@@ -123,9 +122,6 @@ impl SessionCore {
         if let Some(history) = &mut state.history {
             history.extend(messages.iter().cloned());
             state.bytes += weight(messages);
-        }
-        if planted(Fault::SeatKept) && live.force().is_some() {
-            return;
         }
         state.seated = state.queue.pop_front();
         let next = state.seated.clone();

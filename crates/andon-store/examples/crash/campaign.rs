@@ -27,11 +27,10 @@ pub(crate) struct Campaign {
     pub(crate) base: PathBuf,
     pub(crate) kills: usize,
     pub(crate) seed: u64,
-    pub(crate) fault: Option<String>,
     /// Whether disks can be mounted, and so be full.
     pub(crate) has_disks: bool,
     /// Ends with the first violation that has this in it.
-    pub(crate) until: Option<&'static str>,
+    pub(crate) until: Option<String>,
 }
 
 /// What came of it.
@@ -69,7 +68,7 @@ fn survey(campaign: &Campaign, tally: &mut Tally) -> Result<Plan> {
     let (mut seams, mut life_us) = (BTreeMap::new(), 0);
     for seed in [0, 1] {
         let (base, is_hunt) = (campaign.base.join("survey"), campaign.until.is_some());
-        let setting = Setting { base, fault: None, seed, disk: Disk::Shared, is_hunt };
+        let setting = Setting { base, seed, disk: Disk::Shared, is_hunt };
         let report = play(&setting, &mut These::default())?;
         note(&report, &setting, tally);
         for (seam, hits) in report.seams {
@@ -99,7 +98,7 @@ struct Shared {
     /// Kills that were handed out and of which nobody knows yet whether they happened.
     pending: usize,
     tally: Tally,
-    until: Option<&'static str>,
+    until: Option<String>,
     /// A worker could not go on: the other is not to wait for it.
     broken: bool,
 }
@@ -107,7 +106,7 @@ struct Shared {
 impl Shared {
     fn is_over(&self) -> bool {
         let found = |until: &str| self.tally.violations.iter().any(|violation| violation.contains(until));
-        self.broken || self.tally.kills >= self.wanted || self.until.is_some_and(found)
+        self.broken || self.tally.kills >= self.wanted || self.until.as_deref().is_some_and(found)
     }
 
     fn next(&mut self, life: u32, outage: Option<Outage>) -> Option<Course> {
@@ -184,7 +183,8 @@ impl Courses for OfRound<'_> {
 pub(crate) fn run(campaign: &Campaign) -> Result<Tally> {
     let mut tally = Tally::default();
     let plan = survey(campaign, &mut tally)?;
-    let shared = Shared { plan, wanted: campaign.kills, pending: 0, tally, until: campaign.until, broken: false };
+    let shared =
+        Shared { plan, wanted: campaign.kills, pending: 0, tally, until: campaign.until.clone(), broken: false };
     let shared = Mutex::new(shared);
     let next_round = AtomicU64::new(0);
     let results: Vec<Result<()>> = thread::scope(|scope| {
@@ -222,13 +222,8 @@ fn work(campaign: &Campaign, shared: &Mutex<Shared>, next_round: &AtomicU64) -> 
         }
         let seed = campaign.seed.wrapping_mul(1_000_003).wrapping_add(next_round.fetch_add(1, Ordering::Relaxed));
         let mut courses = OfRound::new(shared, seed, campaign.has_disks);
-        let setting = Setting {
-            base: campaign.base.clone(),
-            fault: campaign.fault.clone(),
-            seed,
-            disk: courses.disk(),
-            is_hunt: campaign.until.is_some(),
-        };
+        let setting =
+            Setting { base: campaign.base.clone(), seed, disk: courses.disk(), is_hunt: campaign.until.is_some() };
         let report = play(&setting, &mut courses)?;
         let mut shared = shared.lock();
         shared.tally.rounds += 1;
@@ -237,9 +232,9 @@ fn work(campaign: &Campaign, shared: &Mutex<Shared>, next_round: &AtomicU64) -> 
 }
 
 /// Plays one round with these courses.
-pub(crate) fn again(base: &Path, seed: u64, courses: Vec<Course>, fault: Option<String>) -> Result<Tally> {
+pub(crate) fn again(base: &Path, seed: u64, courses: Vec<Course>) -> Result<Tally> {
     let disk = if courses.iter().any(Course::fills_the_disk) { Disk::Own } else { Disk::Shared };
-    let setting = Setting { base: base.to_path_buf(), fault, seed, disk, is_hunt: false };
+    let setting = Setting { base: base.to_path_buf(), seed, disk, is_hunt: false };
     let mut these = These { courses: courses.into_iter(), killed: 0 };
     let report = play(&setting, &mut these)?;
     let mut tally = Tally { kills: these.killed, rounds: 1, ..Tally::default() };
@@ -256,9 +251,8 @@ fn note(report: &Report, setting: &Setting, tally: &mut Tally) {
         for violation in &report.violations {
             println!("violation: {violation}");
         }
-        let fault: String = setting.fault.iter().map(|fault| format!(" --fault {fault}")).collect();
         let points: String = report.planned.iter().map(|course| format!(" --point \"{course}\"")).collect();
-        println!("    again: cargo xtask crash --seed {}{fault}{points}", setting.seed);
+        println!("    again: cargo xtask crash --seed {}{points}", setting.seed);
         println!("    kept:  {}", folder.display());
     }
     let last =

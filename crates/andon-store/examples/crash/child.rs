@@ -55,7 +55,6 @@ pub(crate) struct Orders {
     pub(crate) is_last: bool,
     pub(crate) kill: Option<String>,
     pub(crate) outage: Option<Outage>,
-    pub(crate) fault: Option<String>,
 }
 
 /// Lives.
@@ -143,7 +142,7 @@ impl Life {
             Some(breaker) => Arc::clone(breaker) as _,
             None => Arc::clone(trigger) as _,
         };
-        let options = plant(orders, Options::new().probe(probe))?;
+        let options = Options::new().probe(probe);
         let journal = Arc::new(SqliteJournal::open_with(database(&orders.folder), &options)?);
         if let Some(breaker) = &breaker {
             breaker.opened();
@@ -353,24 +352,5 @@ impl Returned {
             (true, Person::IsAway) => {}
             (true, person) => scenes::decide(self.watching, person).await,
         }
-    }
-}
-
-#[cfg(feature = "faults")]
-fn plant(orders: &Orders, options: Options) -> Result<Options> {
-    let Some(name) = &orders.fault else { return Ok(options) };
-    if let Some(fault) = andon_store::fault::Fault::ALL.into_iter().find(|fault| format!("{fault:?}") == *name) {
-        return Ok(options.fault(Some(fault)));
-    }
-    let fault = andon::fault::Fault::ALL.into_iter().find(|fault| format!("{fault:?}") == *name);
-    andon::fault::plant(Some(fault.with_context(|| format!("there is no fault {name}"))?));
-    Ok(options)
-}
-
-#[cfg(not(feature = "faults"))]
-fn plant(orders: &Orders, options: Options) -> Result<Options> {
-    match &orders.fault {
-        None => Ok(options),
-        Some(_) => bail!("faults are planted with --features faults"),
     }
 }

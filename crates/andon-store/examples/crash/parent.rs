@@ -24,13 +24,11 @@ use crate::points::{Course, Kill, hold};
 pub(crate) struct Setting {
     /// Where rounds have their folders.
     pub(crate) base: PathBuf,
-    /// A fault that is planted in every life.
-    pub(crate) fault: Option<String>,
     /// What the round leaves to chance.
     pub(crate) seed: u64,
     /// What its database is on.
     pub(crate) disk: Disk,
-    /// Violations are looked for, and not to be shouted about.
+    /// A violation is looked for, and not to be shouted about.
     pub(crate) is_hunt: bool,
 }
 
@@ -114,11 +112,10 @@ impl Round<'_> {
             life: self.life,
             dice: seed.wrapping_mul(31).wrapping_add(self.life.into()),
             // Half of all rounds are played on one thread, as the explorer does it, half as a program does it.
-            one_lane: seed.is_multiple_of(2) || self.setting.fault.is_some(),
+            one_lane: seed.is_multiple_of(2),
             is_last,
             kill: kill.filter(|kill| matches!(kill, Kill::At { .. })).map(ToString::to_string),
             outage: course.outage,
-            fault: self.setting.fault.clone(),
         };
         let death = live(&orders, kill)?;
         make_room(&self.folder)?;

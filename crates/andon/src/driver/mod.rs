@@ -44,7 +44,6 @@ use andon_core::progress::{Call, CallState, Progress, State, Step};
 use crate::agent::AgentCore;
 use crate::aside::{AsideEnd, panic_text};
 use crate::cord::Cancel;
-use crate::fault::{Fault, planted};
 use crate::hook::Decision;
 use crate::journal::{JournalError, Standing};
 use crate::live::{Appended, Fresh, Live, News};
@@ -326,13 +325,6 @@ impl Driver {
         self.staged.push(event);
     }
 
-    /// Test-only: folds an event and keeps it from the journal.
-    fn stage_unseen(&mut self, event: &Event) {
-        if let Some(progress) = self.progress.as_deref_mut() {
-            let _ = progress.apply(event);
-        }
-    }
-
     fn stage_all(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             self.stage(event);
@@ -367,13 +359,6 @@ impl Driver {
         self.live.hit("driver: before append");
         let records = self.number_staged();
         let standing = Standing::of(self.progress());
-        if planted(Fault::ShownBeforeDurable) {
-            let fresh = Fresh { records: records.clone(), state: standing.state, phase: standing.phase };
-            self.live.publish(fresh.clone());
-            self.live.hit("driver: shown");
-            let Appended { append, .. } = self.live.append(records, standing);
-            return Some(Appended { append, fresh: Fresh { records: Vec::new(), ..fresh } });
-        }
         Some(self.live.append(records, standing))
     }
 
@@ -430,13 +415,7 @@ impl Driver {
         match news {
             News::Pulled(request) => {
                 let delivered_at = self.live.now();
-                let ignored = planted(Fault::AfterTurnIgnored) && !request.force.cuts();
-                let event = Event::CancelRequested { request, delivered_at };
-                match planted(Fault::RequestNotRecorded) {
-                    _ if ignored => {}
-                    true => self.stage_unseen(&event),
-                    false => self.stage(event),
-                }
+                self.stage(Event::CancelRequested { request, delivered_at });
             }
             News::CallPulled(call, request) => self.hear_call_pulled(call, request),
             News::Decided(call, approval) => self.hear_decided(call, approval),

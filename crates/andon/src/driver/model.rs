@@ -17,7 +17,6 @@ use super::Driver;
 use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
-use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
 use crate::limits::spent;
@@ -106,11 +105,6 @@ impl Driver {
     async fn read(&mut self, reading: &mut Reading) -> Result<Read, JournalError> {
         loop {
             let (live, mut ids) = (&self.live, LazyIds { known: &mut self.call_ids, history: &self.history });
-            if planted(Fault::DeafWhileSilent) {
-                let read = std::future::poll_fn(|cx| reading.poll(cx, live, &mut ids)).await;
-                self.hear();
-                return Ok(read);
-            }
             let woke = self.watch.race(|cx| reading.poll(cx, live, &mut ids)).await;
             match woke {
                 Woke::Work(Read::Refused) | Woke::News => {}
@@ -175,7 +169,6 @@ impl Driver {
         let usage = usage.running();
         let used = match &reading.metered {
             _ if cost_nothing => Used::NONE,
-            _ if planted(Fault::UnknownIsZero) => Used::NONE,
             None => Used::cut(usage),
             Some(metered) => {
                 // A half call was written and is billed, although it is not kept.
@@ -193,33 +186,8 @@ impl Driver {
         let first_piece_us = reading.first_piece_us();
         let close =
             |spans: Vec<&andon_core::answer::Span>| close_model(number, spans, used, pending, first_piece_us, why);
-        let mut events = self.live.with_log(|log| close(log.answer().collect()));
-        self.plant_in_cut(&mut events);
+        let events = self.live.with_log(|log| close(log.answer().collect()));
         self.stage_all(events);
-    }
-
-    /// Test-only: goes wrong in the ways that others do.
-    fn plant_in_cut(&self, events: &mut Vec<Event>) {
-        if planted(Fault::CutTextLost) {
-            events.retain(|event| !matches!(event, Event::Message { .. } | Event::ToolRefused { .. }));
-        }
-        if planted(Fault::HalfCallKept) {
-            events.retain(|event| !matches!(event, Event::ToolRefused { .. }));
-            let parts = self.live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(ModelStop::ToolUse)));
-            let half = Message { role: Role::Assistant, parts, cut: None };
-            events.extend(half.calls().map(|call| refuse(call.id.clone(), Refusal::RunCancelled)));
-        }
-        for event in events {
-            let Event::Message { message } = event else { continue };
-            let whole = AnswerEnd::Whole(ModelStop::ToolUse);
-            if planted(Fault::HalfCallKept) {
-                let parts = self.live.with_log(|log| assemble(log.answer(), whole));
-                *message = Arc::new(Message { parts, ..(**message).clone() });
-            }
-            if planted(Fault::CutMarkMissing) {
-                *message = Arc::new(Message { cut: None, ..(**message).clone() });
-            }
-        }
     }
 
     async fn take_answer(&mut self, number: u32, reading: &mut Reading, stop: ModelStop) -> Result<(), JournalError> {
@@ -322,20 +290,12 @@ impl Driver {
         self.live.hit("driver: before back-off");
         let mut pause = Box::pin(sleep(delay));
         while !self.is_stopping() {
-            if planted(Fault::DeafInBackoff) {
-                pause.await;
-                break;
-            }
             let woke = self.watch.race(|cx| pause.as_mut().poll(cx)).await;
             match woke {
                 Woke::Work(()) => break,
                 Woke::News => self.hear(),
             }
             self.check_journal()?;
-        }
-        if planted(Fault::BackoffNotEnded) && self.is_stopping() {
-            self.stage_unseen(&Event::BackoffFinished);
-            return Ok(());
         }
         self.stage(Event::BackoffFinished);
         Ok(())

@@ -9,7 +9,6 @@ use andon_core::event::{Event, HookPoint};
 use andon_core::outcome::Ending;
 
 use super::Driver;
-use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
 use crate::live::Fresh;
@@ -39,13 +38,7 @@ impl Driver {
 
     async fn settle_cancelled(&mut self, ending: Arc<Ending>) -> Result<(), JournalError> {
         let why = Why::Cancelled(self.reason());
-        for event in close_unstarted(self.progress().calls(), &why) {
-            if planted(Fault::CallWithoutResult) {
-                self.stage_unseen(&event);
-            } else {
-                self.stage(event);
-            }
-        }
+        self.stage_all(close_unstarted(self.progress().calls(), &why));
         self.stage(Event::RunQuieted);
         while !self.running.is_empty() {
             self.commit().await?;
@@ -85,13 +78,7 @@ impl Driver {
     /// The last commit. The session and the registry are free before the end is shown, so that who has seen the end
     /// can go on at once.
     async fn close(&mut self, ending: Arc<Ending>) -> Result<(), JournalError> {
-        self.stage(Event::RunSettled { outcome: Arc::clone(&ending) });
-        if planted(Fault::TwoTerminals) && self.live.force().is_some() {
-            self.staged.push(Event::RunSettled { outcome: ending });
-        }
-        if planted(Fault::SeatFreedEarly) {
-            self.session.leave(&self.live, self.progress().messages());
-        }
+        self.stage(Event::RunSettled { outcome: ending });
         let Some(appended) = self.begin_commit() else { return Ok(()) };
         let (Fresh { records, .. }, result) = self.until_durable(appended).await;
         self.check_written(&records, result)?;

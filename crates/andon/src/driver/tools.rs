@@ -18,7 +18,6 @@ use super::settle::REAP;
 use super::watch::Woke;
 use crate::aside::{AsideEnd, ToolAside, ToolDone, clean_up, out_of_time};
 use crate::cord::Cord;
-use crate::fault::{Fault, planted};
 use crate::hook::What;
 use crate::journal::JournalError;
 use crate::live::{Closed, Live, Manners, Order};
@@ -102,12 +101,6 @@ impl Driver {
         self.running.push(Running { ticket, call: call.id.clone(), effect, spec, limit: None, patience: None });
         let effect_id = (effect != Effect::ReadOnly).then(|| EffectId::new(&self.live.id, &call.id).shared());
         let intent = Event::ToolStarted { call: call.id, effect, effect_id };
-        if planted(Fault::EffectBeforeIntent) {
-            self.live.runtime.door.spawn_aside(aside.run());
-            tokio::task::yield_now().await;
-            self.stage(intent);
-            return Ok(None);
-        }
         self.stage(intent);
         Ok(Some(aside))
     }
@@ -212,7 +205,7 @@ impl Driver {
     fn stop_those_out_of_time(&mut self) {
         let now = Instant::now();
         for running in &mut self.running {
-            if running.limit.take_if(|limit| *limit <= now).is_some() && !planted(Fault::TimeoutIgnored) {
+            if running.limit.take_if(|limit| *limit <= now).is_some() {
                 self.live.pull_call(&running.call, out_of_time(&running.spec).at(self.live.now()));
             }
         }
@@ -252,7 +245,7 @@ impl Driver {
         let alone = closed.alone.as_ref().is_some_and(|request| request.force.cuts());
         let was_told = alone || self.live.force().is_some_and(|force| force.cuts());
         let had_to_be_stopped = matches!(done.end, AsideEnd::Dropped | AsideEnd::Abandoned);
-        if was_told && had_to_be_stopped && !closed.at_once && !planted(Fault::GraceEndNotRecorded) {
+        if was_told && had_to_be_stopped && !closed.at_once {
             self.stage(Event::GraceEnded { calls: [call.clone()].into() });
         }
         let ToolDone { end, mut remains } = done;
@@ -296,9 +289,6 @@ pub(crate) fn judge(
     was_told: bool,
 ) -> (ToolEnd, ToolResult) {
     let kept = std::mem::take(&mut remains.output);
-    if planted(Fault::UnendedNotNamed) {
-        remains.unended = None;
-    }
     // One that was told somewhere else and not seen to end is leaked, however soon it was let go of here.
     let cut = if remains.unended.is_some() { ToolEnd::Leaked } else { cut(effect) };
     let judged = judge_end(call, cut, end, kept, closed, was_told);
@@ -324,7 +314,6 @@ fn judge_end(
         (end, stopped_result(call.clone(), end, why.into_iter().chain(returned).collect()))
     };
     match end {
-        AsideEnd::Returned(_) if planted(Fault::FinishedResultLost) && was_told => stopped(ToolEnd::Cut, Vec::new()),
         AsideEnd::Returned(Ok(output)) if stopped_itself => stopped(cut, output.0),
         AsideEnd::Returned(Err(error)) if stopped_itself => stopped(cut, vec![Content::Text { text: error.0 }]),
         AsideEnd::Returned(Ok(output)) => {

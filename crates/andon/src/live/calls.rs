@@ -5,7 +5,6 @@ use andon_core::event::Approval;
 use andon_core::id::CallId;
 
 use super::{Inner, Live, News, Unstarted, WakeList};
-use crate::fault::{Fault, planted};
 
 /// Why an approval was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -120,8 +119,7 @@ impl Inner {
 
     /// Where the question about a call stands, if it is open and may still be answered.
     fn awaited(&mut self, call: &CallId) -> Result<usize, DecideError> {
-        let is_over = self.orphaned || !self.stop.lets_the_turn_go_on();
-        if is_over && !planted(Fault::ApprovalAfterPull) {
+        if self.orphaned || !self.stop.lets_the_turn_go_on() {
             return Err(DecideError::TooLate);
         }
         let place = self.unstarted().approvals.iter().position(|(open, _)| open == call);

@@ -5,19 +5,8 @@ use andon_core::time::Stamp;
 
 use super::tickets::Ticket;
 use super::{Inner, Live, WakeList};
-use crate::fault::{Fault, planted};
 use crate::log::Log;
-
-/// How often each of the three things that a pull forbids has happened. For tests of the gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Passed {
-    /// Pieces accepted.
-    pub pieces: u64,
-    /// Tools started.
-    pub tools: u64,
-    /// Models called.
-    pub models: u64,
-}
+use crate::probe::Passed;
 
 /// What came of offering a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +26,7 @@ impl Live {
     /// Passes the gate before a model call.
     pub(crate) fn may_call_model(&self) -> bool {
         let mut inner = self.inner.lock();
-        let open = inner.stop.lets_a_turn_begin()
-            || planted(Fault::ModelAfterPull)
-            || (planted(Fault::AfterTurnIgnored) && inner.stop.lets_the_turn_go_on());
+        let open = inner.stop.lets_a_turn_begin();
         inner.passed.models += u64::from(open);
         open
     }
@@ -63,7 +50,7 @@ impl Live {
 
     /// Whether a tool may still be put on record as started.
     pub(crate) fn lets_the_turn_go_on(&self) -> bool {
-        self.inner.lock().stop.lets_the_turn_go_on() || planted(Fault::ToolAfterPull)
+        self.inner.lock().stop.lets_the_turn_go_on()
     }
 
     /// Offers streamed bytes.
@@ -85,7 +72,7 @@ impl Live {
     ) -> Offer {
         let now = self.now();
         let mut inner = self.inner.lock();
-        if !inner.stop.lets_the_turn_go_on() && !planted(Fault::PieceAfterPull) {
+        if !inner.stop.lets_the_turn_go_on() {
             return Offer::Refused;
         }
         if must_wait(&inner.log, now) {
@@ -118,8 +105,6 @@ impl Inner {
     fn startable(&mut self, ticket: u32) -> Option<&mut Ticket> {
         let goes_on = self.stop.lets_the_turn_go_on() && !self.orphaned;
         let ticket = self.tickets.iter_mut().find(|open| open.number == ticket)?;
-        let slips_through = ticket.waits_for_place && planted(Fault::QueuedThreadAfterPull);
-        let open = (goes_on && ticket.cancelled.is_none()) || planted(Fault::ToolAfterPull) || slips_through;
-        open.then_some(ticket)
+        (goes_on && ticket.cancelled.is_none()).then_some(ticket)
     }
 }

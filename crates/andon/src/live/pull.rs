@@ -7,7 +7,6 @@ use andon_core::id::CallId;
 use andon_core::outcome::Ending;
 
 use super::{Live, News, WakeList};
-use crate::fault::{Fault, planted};
 use crate::sync::Ordering;
 
 impl Live {
@@ -22,9 +21,7 @@ impl Live {
         let wake = match reply {
             ReplyKind::Accepted | ReplyKind::Hardened => {
                 inner.requests += 1;
-                if !(planted(Fault::HardeningIgnored) && reply == ReplyKind::Hardened) {
-                    inner.request = Some(Arc::clone(&request));
-                }
+                inner.request = Some(Arc::clone(&request));
                 self.level.store(level(request.force), Ordering::Release);
                 let mut wake = inner.post(News::Pulled(request));
                 wake.others = std::mem::take(&mut inner.watchers);
@@ -35,9 +32,6 @@ impl Live {
         let number = inner.requests;
         drop(inner);
         wake.wake();
-        if planted(Fault::ReplyIsWrong) {
-            return (ReplyKind::AlreadyCancelling, number);
-        }
         (reply, number)
     }
 
@@ -95,10 +89,7 @@ impl Live {
     /// Decides how the run ends (invariant 2). The requests that are still in the inbox come with it.
     pub(crate) fn seal(&self, ending: &Arc<Ending>) -> Result<Vec<News>, Force> {
         let mut inner = self.inner.lock();
-        match inner.stop.seal(ending) {
-            Err(_) if planted(Fault::SealIgnoresPull) => inner.stop = Stop::Sealed(Arc::clone(ending)),
-            other => other?,
-        }
+        inner.stop.seal(ending)?;
         Ok(std::mem::take(&mut inner.inbox))
     }
 

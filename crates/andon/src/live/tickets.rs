@@ -11,7 +11,6 @@ use andon_core::time::Stamp;
 
 use super::{Inner, Live, News, WakeList};
 use crate::driver::REAP;
-use crate::fault::{Fault, planted};
 use crate::sync::Ordering;
 use crate::tool::{Cleanup, OnCancel, ToolSpec};
 
@@ -314,7 +313,7 @@ impl Inner {
 
     fn order(&self, number: u32) -> Order {
         if self.detached.iter().any(|ticket| ticket.number == number) {
-            return if planted(Fault::DetachedToolStopped) { Order::StopNow } else { Order::GoOn };
+            return Order::GoOn;
         }
         let Some(ticket) = self.tickets.iter().find(|ticket| ticket.number == number) else { return Order::StopNow };
         if self.orphaned {
@@ -370,9 +369,9 @@ impl Ticket {
         };
         match request.force {
             Force::AfterTurn => Order::GoOn,
-            Force::Now if !planted(Fault::NowGivesGrace) => Order::StopNow,
+            Force::Now => Order::StopNow,
             Force::Graceful if grace.is_zero() => Order::StopNow,
-            Force::Graceful | Force::Now => {
+            Force::Graceful => {
                 let from = self.since.mono_us.max(request.requested_at.mono_us);
                 let grace_us = u64::try_from(grace.as_micros()).unwrap_or(u64::MAX);
                 Order::StopBy(Stamp { mono_us: from.saturating_add(grace_us), ..request.requested_at })
