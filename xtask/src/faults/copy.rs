@@ -27,19 +27,25 @@ pub(super) fn build(root: &Path, faults: &[Fault]) -> Result<Checkers> {
         apply(fault, &fresh, &ours)?;
     }
     bring_up_to_date(&fresh, &source)?;
-    // What others have published is shared with the source's own builds; only our own crates are built again.
-    let explorer = programs(&source, &target, &["--package", "andon-testkit", "--example", "points"])?;
-    let of_store = ["--package", "andon-store", "--example", "crash", "--test", "conformance"];
-    let store = programs(&source, &target, &of_store)?;
+    // What others have published is shared with the source's own builds, which have the features of all; only our own crates are
+    // built again.
+    let words = ["--workspace", "--example", "points", "--example", "crash", "--test", "conformance"];
+    let built = programs(&source, &target, &words)?;
     // The source's own examples have the same places: from here on these are out of their way.
-    let keep = |name: &str| -> Result<PathBuf> {
-        let mut built = explorer.iter().chain(&store);
-        let is_it = |path: &&PathBuf| path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name));
+    let keep = |package: &str, name: &str| -> Result<PathBuf> {
+        let is_it = |(of, path): &&(String, PathBuf)| {
+            of == package && path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name))
+        };
+        let (_, program) = built.iter().find(is_it).with_context(|| format!("cargo has built no {name}"))?;
         let kept = ours.join(name);
-        put(built.find(is_it).with_context(|| format!("cargo has built no {name}"))?, &kept)?;
+        put(program, &kept)?;
         Ok(kept)
     };
-    Ok(Checkers { points: keep("points")?, conformance: keep("conformance")?, crash: keep("crash")? })
+    Ok(Checkers {
+        points: keep("andon-testkit", "points")?,
+        conformance: keep("andon-store", "conformance")?,
+        crash: keep("andon-store", "crash")?,
+    })
 }
 
 /// The files that belong to the source, those that are not committed yet among them.
@@ -127,8 +133,8 @@ fn put(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds, and says where the programs are.
-fn programs(source: &Path, target: &Path, words: &[&str]) -> Result<Vec<PathBuf>> {
+/// Builds, and says of each program whose it is and where.
+fn programs(source: &Path, target: &Path, words: &[&str]) -> Result<Vec<(String, PathBuf)>> {
     let mut command = cargo(&["build", "--quiet", "--message-format", "json-render-diagnostics"]);
     command.args(words).current_dir(source).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     let output = command.output().context("cargo could not be started")?;
@@ -136,6 +142,10 @@ fn programs(source: &Path, target: &Path, words: &[&str]) -> Result<Vec<PathBuf>
         bail!("the broken copy in {} cannot be built: mend the patch that is to blame", source.display());
     }
     let told = String::from_utf8(output.stdout)?;
-    let path = |line: &str| Some(PathBuf::from(line.split_once("\"executable\":\"")?.1.split_once('"')?.0));
-    Ok(told.lines().filter_map(path).collect())
+    let program = |line: &str| {
+        let path = line.split_once("\"executable\":\"")?.1.split_once('"')?.0;
+        let package = line.split_once("/crates/")?.1.split_once('#')?.0;
+        Some((package.to_owned(), PathBuf::from(path)))
+    };
+    Ok(told.lines().filter_map(program).collect())
 }

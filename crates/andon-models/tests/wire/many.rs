@@ -119,7 +119,9 @@ async fn few_large_messages_are_written_aside_too() {
 #[test]
 fn requests_that_are_given_up_keep_their_places_until_they_are_written() {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
-    let count = || drop(THREADS.fetch_add(1, Ordering::Relaxed));
+    let count = || {
+        THREADS.fetch_add(1, Ordering::Relaxed);
+    };
     let runtime = Builder::new_current_thread().enable_all().on_thread_start(count).build().unwrap();
     let provider = BadProvider::start_on_thread(Protocol::Http1);
     let model = model_of(&provider, Protocol::Http1, builder(CHAT));
