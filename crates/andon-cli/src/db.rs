@@ -189,11 +189,8 @@ pub(crate) fn program() -> String {
 
 /// A text as a shell takes it for one word.
 pub(crate) fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:+@%,=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    // Only a text with a NUL in it cannot be quoted, and no shell could take that.
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into)
 }
 
 #[cfg(test)]
@@ -203,7 +200,7 @@ mod tests {
     #[test]
     fn a_hint_can_be_pasted_into_a_shell() {
         let texts = ["plain-1", "two words", "it's", ""].map(quoted);
-        assert_eq!(texts, ["plain-1", "'two words'", r"'it'\''s'", "''"]);
+        assert_eq!(texts, ["plain-1", "'two words'", "\"it's\"", "''"]);
     }
 
     #[test]

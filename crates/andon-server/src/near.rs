@@ -11,36 +11,15 @@ pub(crate) fn distance(one: &str, other: &str) -> Option<usize> {
     if one.len().max(other.len()) > LONGEST {
         return None;
     }
-    let letters = |name: &str| name.to_lowercase().chars().collect::<Vec<_>>();
-    let (one, other) = (letters(one), letters(other));
-    let allowed = match one.len().max(other.len()) {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let allowed = match one.chars().count().max(other.chars().count()) {
         0..=2 => 0,
         3..=5 => 1,
         _ => 2,
     };
-    let steps = steps(&one, &other);
+    let steps = strsim::osa_distance(&one, &other);
     // Names that differ in their case alone are two names.
     (steps <= allowed).then_some(steps.max(1))
-}
-
-/// How many letters have to be put in, left out, changed, or swapped with the one behind.
-fn steps(one: &[char], other: &[char]) -> usize {
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (row, letter) in one.iter().enumerate() {
-        let mut next = vec![row + 1];
-        for (column, another) in other.iter().enumerate() {
-            let at = |line: &[usize], place: usize| line.get(place).copied().unwrap_or(usize::MAX - 1);
-            let changed = at(&last, column) + usize::from(letter != another);
-            let one_more = at(&last, column + 1).min(at(&next, column)) + 1;
-            let is_swapped =
-                row > 0 && column > 0 && one.get(row - 1) == Some(another) && other.get(column - 1) == Some(letter);
-            let swapped = if is_swapped { at(&before_last, column - 1) + 1 } else { usize::MAX };
-            next.push(changed.min(one_more).min(swapped));
-        }
-        before_last = std::mem::replace(&mut last, next);
-    }
-    last.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,18 +1,11 @@
 //! The two forms of time in HTTP headers: an HTTP date and RFC 3339, both as seconds since 1970.
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+use std::time::UNIX_EPOCH;
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub(super) fn http_date(text: &str) -> Option<f64> {
-    let (_, text) = text.split_once(", ")?;
-    let mut words = text.split(' ');
-    let (day, month, year) = (words.next()?.parse().ok()?, words.next()?, words.next()?.parse().ok()?);
-    let (time, zone) = (words.next()?, words.next()?);
-    let month = MONTHS.iter().position(|name| *name == month)? as i64 + 1;
-    if zone != "GMT" {
-        return None;
-    }
-    moment(year, month, day, time)
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())
 }
 
 /// `1994-11-06T08:49:37.5+01:00`.
