@@ -74,6 +74,9 @@ impl Stages {
         let run = |lane: &Lane<'_>| {
             let mut stages = Self { is_lane: true, ..Self::default() };
             let outcome = lane(&mut stages);
+            if let Err(error) = &outcome {
+                println!("=== {error:#}");
+            }
             (stages, outcome)
         };
         let ended: Vec<_> = std::thread::scope(|scope| {

@@ -22,7 +22,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     stages.run("clippy", &mut cargo(&clippy))?;
-    stages.run("build", cargo(&TESTS).arg("--no-run"))?;
+    stages.run("tests, built", cargo(&TESTS).arg("--no-run"))?;
+    stages.run("examples, built", &mut cargo(&["build", "--workspace", "--examples"]))?;
     stages.side_by_side(&[
         Box::new(move |stages| tests(stages, length)),
         Box::new(move |stages| served(stages, length)),
@@ -35,7 +36,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
 }
 
 /// All tests of all crates.
-const TESTS: [&str; 6] = ["test", "--workspace", "--lib", "--bins", "--tests", "--examples"];
+const TESTS: [&str; 5] = ["test", "--workspace", "--lib", "--bins", "--tests"];
 
 /// The lane of tests that cargo runs.
 fn tests(stages: &mut Stages, length: Length) -> Result<()> {
