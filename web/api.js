@@ -79,8 +79,8 @@ export const serverNow = () => Date.now() - (Number.isFinite(ahead) ? ahead : 0)
  * Asks, and gives the answer.
  * @param {string} method
  * @param {string} path such as "/v1/runs"
- * @param {{query?: object, body?: unknown, signal?: AbortSignal, unread?: boolean}} [more] `unread` is for an answer that has
- *   no end: only whether it is refused is of interest.
+ * @param {{query?: object, body?: {[name: string]: unknown, wait?: boolean}, signal?: AbortSignal, unread?: boolean}} [more]
+ *   `unread` is for an answer that has no end: only whether it is refused is of interest.
  */
 export async function call(method, path, { query, body, signal, unread } = {}) {
   const headers = {};
@@ -142,7 +142,11 @@ export async function socketAddress(path, query, signal) {
   return url;
 }
 
-/** Stops a run: gracefully, or `now`. */
+/**
+ * Stops a run: gracefully, or `now`.
+ * @param {string} run
+ * @param {{force?: string, note?: string}} [how]
+ */
 export const stopRun = (run, { force = "graceful", note } = {}) =>
   post(`/v1/runs/${part(run)}/cancel`, { force, note: note ?? "the page's Stop button" });
 

@@ -76,7 +76,9 @@ async function show() {
   const { signal } = shown;
   const { parts, query } = route();
   const [name = "", ...rest] = parts;
-  for (const item of document.querySelectorAll("[data-nav]")) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const items = document.querySelectorAll("[data-nav]");
+  for (const item of items) {
     if (item.dataset.nav === NAMES[name]) item.setAttribute("aria-current", "page");
     else item.removeAttribute("aria-current");
   }
@@ -142,7 +144,7 @@ function gone() {
 function back() {
   clearInterval(looking);
   if (isBroken) {
-    sessionStorage.setItem(RELOADED, Date.now());
+    sessionStorage.setItem(RELOADED, String(Date.now()));
     location.reload();
     return;
   }

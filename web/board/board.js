@@ -57,6 +57,7 @@ export default function view(place, { query }, signal) {
 
 /** Reads sizes again whenever what stands above the rows takes another height. */
 function measured(board) {
+  /** @type {HTMLElement} */
   const top = document.querySelector(".top");
   const banner = document.getElementById("banner");
   const sizes = new ResizeObserver(() => {

@@ -71,7 +71,13 @@ function whom({ app, user, other }) {
   return other ? ["Tenant ", h("bdi", null, other), " is held"] : null;
 }
 
-/** Opens the line, or one hold on it, and says what came of it. */
+/**
+ * Opens the line, or one hold on it, and says what came of it.
+ * @param {import("./roster.js").Roster} roster
+ * @param {{tenant?: string, app?: string, user?: string}} hold
+ * @param {HTMLElement} said
+ * @param {HTMLButtonElement} button
+ */
 export async function openLine(roster, { tenant, app, user }, said, button) {
   if (button.ariaBusy === "true") return;
   // One that is disabled would lose the focus.

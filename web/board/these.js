@@ -71,6 +71,13 @@ function selected(look, entries) {
   return { ...(app && { app }), ...(user && { user }), ...(tenant && { tenant }) };
 }
 
+/**
+ * What it will do.
+ * @param {Record<string, string>} filter
+ * @param {number} count how many are live now
+ * @param {number} first how many were, when the question was asked
+ * @param {object | null} selector
+ */
 function inWords({ app, user, state, text }, count, first, selector) {
   const which = [app && `of the agent ${app}`, user && `of the user ${user}`, state && `that ${state === "waiting" ? "need approval" : `are ${STATE[state]}`}`];
   const named = [...which, text && `with “${text}”`].filter(Boolean).join(" ");
@@ -104,6 +111,7 @@ async function pull({ roster, box, close, until, selector, ids, force, changed }
   view.told(done.runs);
 }
 
+/** @param {{runs: any[] | null, stopped: number, refused: unknown[], problem?: string}} done */
 function told({ runs, stopped, refused: not, problem }) {
   const over = (runs?.length ?? 0) - stopped;
   const besides = [over && `${number(over)} already over`, not.length && `${number(not.length)} refused`];

@@ -30,6 +30,12 @@ export class Answer {
   constructor(id, { title = "", wasOver = false, signal, onStop }) {
     this.run = newRun(id);
     this.wasOver = wasOver;
+    /** Whether it was seen before it was over. */
+    this.wasLive = false;
+    /** Whether the server took no such prompt. */
+    this.isRefused = false;
+    /** Whether a stop has reached the server ahead of the prompt. */
+    this.isAhead = false;
     this.signal = signal;
     /** How hard somebody pressed Stop here, before the server has said so. */
     this.pressed = null;

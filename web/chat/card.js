@@ -220,7 +220,11 @@ export class Card {
   }
 }
 
-/** A text for machines, as it is. What is copied is what was written, and not how it is shown. */
+/**
+ * A text for machines, as it is. What is copied is what was written, and not how it is shown.
+ * @param {string} text
+ * @param {{name: string, short?: number}} how `short`: how much of it is shown at first
+ */
 function exactly(text, { name, short }) {
   const body = longText(revealed(text), { short });
   body.dir = "ltr";

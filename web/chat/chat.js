@@ -65,6 +65,19 @@ function agentCard({ app, model, description, refused }) {
 /* A conversation. */
 
 class Chat {
+  /** @type {string} */
+  app;
+  /** @type {{app: string, model: string, description?: string} | undefined} what it is, if it is served */
+  agent;
+  /** @type {string} whose session it is */
+  user;
+  /** @type {string} who we are */
+  own;
+  /** @type {string | null} */
+  session;
+  /** @type {AbortSignal} */
+  signal;
+
   constructor(place, about) {
     Object.assign(this, about);
     this.place = place;

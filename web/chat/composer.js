@@ -41,8 +41,9 @@ export class Composer {
     this.isClosed = false;
     this.input = h("textarea", { id: "prompt", rows: "1", placeholder: "Say something", "aria-label": "Prompt", dir: "auto",
       enterkeyhint: "send", oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.paste(event) });
-    [this.label, this.hint] = [h("b"), h("small")];
-    this.button = h("button", { type: "button", class: "act", onclick: (event) => this.press(event) }, this.label, this.hint);
+    this.label = h("b");
+    this.hint = h("small");
+    this.button = h("button", { type: "button", class: "act", onclick: () => this.press() }, this.label, this.hint);
     this.next = h("button", { type: "button", class: "next", hidden: true, onclick: () => this.send(true) }, "Send after this");
     this.problem = h("p", { class: "problem small", role: "alert" });
     this.element = h("form", { class: "composer", onsubmit: (event) => event.preventDefault() },

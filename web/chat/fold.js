@@ -242,6 +242,11 @@ function withCall(run, id, change, isLast = false) {
   if (part) change(part);
 }
 
+/**
+ * @param {any} run
+ * @param {any} part
+ * @param {{verdict: string, why?: string, result: any, remains?: any, at: any}} end
+ */
 function closeCall(run, part, { verdict, why, result, remains, at }) {
   run.openCalls = run.openCalls.filter((open) => open !== part);
   part.stage = "over";

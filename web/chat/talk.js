@@ -26,16 +26,42 @@ const PAST = 1000;
 /** How long after the end of a run that was being stopped, and of another, a press on Stop was meant for it, in milliseconds. */
 const MEANT = { stopped: 1000, other: 350 };
 
+/**
+ * @typedef {{app: string, user: string, session: string | null, log: HTMLElement, signal: AbortSignal,
+ *   onSession: (session: string) => void, onChange: () => void, onProblem: (...words: unknown[]) => void,
+ *   onEarlier: (putIn: () => Promise<unknown>) => void, onGiveBack: (text: string) => void,
+ *   onSettled: (answer: Answer) => void}} How
+ */
+
 export class Talk {
-  /**
-   * @param {{app: string, user: string, session: string | null, log: HTMLElement, signal: AbortSignal,
-   *   onSession: (session: string) => void, onChange: () => void, onProblem: (...words: unknown[]) => void,
-   *   onEarlier: (putIn: () => Promise<unknown>) => void, onGiveBack: (text: string) => void,
-   *   onSettled: (answer: Answer) => void}} how
-   */
+  /** @type {How["app"]} */
+  app;
+  /** @type {How["user"]} */
+  user;
+  /** @type {How["session"]} */
+  session;
+  /** @type {How["log"]} */
+  log;
+  /** @type {How["signal"]} */
+  signal;
+  /** @type {How["onSession"]} */
+  onSession;
+  /** @type {How["onChange"]} */
+  onChange;
+  /** @type {How["onProblem"]} */
+  onProblem;
+  /** @type {How["onEarlier"]} */
+  onEarlier;
+  /** @type {How["onGiveBack"]} */
+  onGiveBack;
+  /** @type {How["onSettled"]} */
+  onSettled;
+  /** @type {Answer[]} */
+  answers = [];
+
+  /** @param {How} how */
   constructor(how) {
     Object.assign(this, how);
-    this.answers = [];
     this.sending = new Set();
     /** Until when a press on Stop is too late for the run that it was meant for. */
     this.lateUntil = 0;

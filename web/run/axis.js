@@ -2,7 +2,7 @@
 
 const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3,
   30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3, 3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3];
-/** The units of a tick, the largest that its step is a whole part of. */
+/** @type {[number, string][]} the units of a tick, the largest that its step is a whole part of */
 const UNITS = [[3600e3, "h"], [60e3, "min"], [1e3, "s"], [1, "ms"], [0.001, "µs"]];
 
 /**

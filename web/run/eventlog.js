@@ -4,7 +4,7 @@
 // 2. A line is a number: of facts `line & 1 === 0`, of what was streamed behind a fact `line & 1 === 1`; `line >> 1` is the
 //    place of the fact. So an unfiltered list of a million facts is an array of numbers.
 
-/** @typedef {{seq: number, at: number, text: number, thinking: number, tool_input: number, tool_output: number, lost: boolean}} Streamed */
+/** @typedef {{text: number, thinking: number, tool_input: number, tool_output: number, lost: boolean}} Streamed */
 
 const KINDS = ["text", "thinking", "tool_input", "tool_output"];
 

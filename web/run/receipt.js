@@ -21,6 +21,7 @@ export async function receiptView(place, id, signal) {
   const run = await get(`/v1/runs/${part(id)}`, { signal });
   if (signal.aborted) return;
   const sheet = h("article", { class: "sheet", "aria-label": "Receipt", "data-run": id });
+  /** @type {any} */
   let latest = null;
   const show = (receipt) => {
     if (latest) announce(receipt.outcome && !latest.outcome ? "The run is settled." : "The receipt has more to say.");

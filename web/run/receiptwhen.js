@@ -10,13 +10,15 @@ const WIDTH = 600;
 /** @param {any} receipt */
 export function instantsOf(receipt) {
   const { took } = receipt;
-  const rows = [
+  /** @type {[string, string | null, number | null][]} */
+  const all = [
     ["accepted", receipt.accepted_at, null],
     ["requested", receipt.requested_at, receipt.requested_at ? 0 : null],
     ["delivered", receipt.delivered_at, took.delivered_us],
     ["quiet", receipt.quiet_at, took.quiet_us],
     ["settled", receipt.settled_at, took.settled_us],
-  ].filter(([name, wall]) => wall || (name === "settled" && receipt.outcome));
+  ];
+  const rows = all.filter(([name, wall]) => wall || (name === "settled" && receipt.outcome));
   const hasStop = Boolean(receipt.requested_at);
   const head = ["Instant", "At", hasStop && "Since requested", hasStop && "Since the one before"].filter(Boolean);
   return [

@@ -16,7 +16,7 @@ const COLUMNS = [["input", "Input"], ["cache_read", "Cache read"], ["cache_write
 export function usageTable(receipt) {
   const { model_calls: calls, usage, cost } = receipt;
   const hasCost = Boolean(cost) || calls.some((call) => call.cost);
-  const head = ["Call", "", ...COLUMNS.map(([, name]) => name), hasCost && "Cost", "How it is known"].filter((name) => name !== false);
+  const head = ["Call", "", ...COLUMNS.map(([, name]) => name), ...(hasCost ? ["Cost"] : []), "How it is known"];
   const bodies = calls.map((call) => group(`${call.call}`, h("bdi", null, call.model), call.usage, call.cost, hasCost, timesOf(call)));
   const none = receipt.outcome === null ? "no model call has ended" : "no model was called";
   const total = usage && group("All", "", usage, cost, hasCost, calls.length ? [] : [none]);

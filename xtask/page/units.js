@@ -143,7 +143,9 @@ const seed = Number(arguments[0]) || 20_261;
       drawn.write(piece);
       drawn.flush();
     }
-    says(["a\u202Eb\nc", "a⟪U+202E⟫b\nc"], [place.querySelector("code").written, place.querySelector("code").textContent]);
+    /** @type {HTMLElement & {written?: string}} */
+    const code = place.querySelector("code");
+    says(["a\u202Eb\nc", "a⟪U+202E⟫b\nc"], [code.written, code.textContent]);
   });
   test("nothing is lost of a text, however broken", () => {
     const next = chance(seed);

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | types | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod bench;
@@ -15,6 +15,7 @@ mod python;
 mod stages;
 mod surface;
 mod tests;
+mod types;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,7 @@ Commands:
   page [--pictures] [--web-dir FOLDER] [WORD..]
                      the program's own page in headless Chromium (or the cases whose name contains a WORD); what it looked like
                      is in target/page, and with --pictures in docs/pictures
+  types              checks the types that the page's modules declare in their comments, with TypeScript
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   observe            asks a real Prometheus every query of the dashboard and of the alerts, about a real server
   bench core [WORD..]     the core's own costs, as a table
@@ -94,6 +96,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["surface", "--long"] => surface::surface(tests::Length::Long),
         ["adk"] => adk::adk(),
         ["page", words @ ..] => page::page(words),
+        ["types"] => types::types(),
         ["proxy"] => proxy::proxy(),
         ["observe"] => observe::observe(),
         ["points", words @ ..] => tests::points(words),

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use crate::debian::ensure_programs;
 use crate::python::ensure_venv;
 use crate::stages::{Stages, build_example, cargo, example, printed, xtask};
-use crate::{adk, observe, page, proxy, surface};
+use crate::{adk, observe, page, proxy, surface, types};
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +79,7 @@ fn served(stages: &mut Stages, length: Length) -> Result<()> {
     }
     stages.run("example own_router", &mut example("own_router"))?;
     stages.run("example stop_tree, its host killed", example("stop_tree").arg("--kill-host"))?;
+    types::run(stages)?;
     page::run(stages)?;
     adk::run(stages)?;
     surface::run(stages, length)?;
