@@ -117,7 +117,9 @@ async fn an_answer_that_comes_after_the_run_keeps_the_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_calls_that_are_stopped_together_end_with_their_program() {
-    for cancel in [Cancel::graceful(), Cancel::now()] {
+    // Without a grace the first one settles before anybody has asked the second to stop, if the machine is slow enough: the server
+    // is still needed then, and the call is named.
+    for (cancel, most) in [(Cancel::graceful(), 0), (Cancel::now(), 1)] {
         let python = Python::new();
         let toolset = python.stdio(McpProtocol::Only2025).connect().await.unwrap();
         let (first_agent, first) = start(tool(&toolset, "effects"), json!({}));
@@ -126,8 +128,11 @@ async fn two_calls_that_are_stopped_together_end_with_their_program() {
         first.cancel(cancel.clone());
         second.cancel(cancel.clone());
         let ((one, _), (two, _)) = tokio::join!(result(&first_agent, &first), result(&second_agent, &second));
-        assert_eq!((&one.receipt.leaked, &two.receipt.leaked), (&vec![], &vec![]), "{cancel:?}");
-        assert!(!is_alive(python.log.pids()[0]), "the runs have settled, and the server lives on");
+        let leaked: Vec<_> = one.receipt.leaked.iter().chain(&two.receipt.leaked).collect();
+        assert!(leaked.len() <= most, "{cancel:?}: {leaked:?}");
+        let is_over = !is_alive(python.log.pids()[0]);
+        assert!(is_over || !leaked.is_empty(), "the runs have settled, and the server lives on");
+        until_gone(python.log.pids()[0]).await;
     }
 }
 
