@@ -2,7 +2,7 @@
 //!
 //! # Theory of operation
 //!
-//! A fault is a patch. All patches are applied to one [copy](copy) of the source, which is built once; what a patch adds
+//! A fault is a patch. All patches are applied to one [copy] of the source, which is built once; what a patch adds
 //! asks a switch whether its fault is on, and the environment of a process says which one is. So each fault is tried by
 //! running the checkers as they are: the explorer, the conformance suite of journals, the crash harness.
 
