@@ -63,8 +63,10 @@ impl Sessions for SqliteJournal {
     }
 
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
-        let pending = self.pending();
-        self.readers().look(move |connection| Ok(pending.add_to_list(lists::runs(connection, &which)?)))
+        let (pending, is_one) = (self.pending(), which.run.is_some());
+        let question = move |connection: &_| Ok(pending.add_to_list(lists::runs(connection, &which)?));
+        // One that is named is there at once; a search may take its time.
+        if is_one { self.readers().ask(question) } else { self.readers().look(question) }
     }
 
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
