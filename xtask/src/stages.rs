@@ -13,16 +13,16 @@ use crate::python::target_folder;
 /// affair as well.
 const SLOW: Duration = Duration::from_secs(15 * 60);
 
-/// How much of its output a stage shows that failed beside others.
+/// How many lines of its output a failed stage of a lane shows.
 const LAST_LINES: usize = 80;
 
 /// What was run, and how long it took.
 #[derive(Debug, Default)]
 pub(crate) struct Stages {
     done: Vec<(String, Duration)>,
-    /// What this machine lacks something for, and what.
+    /// The stages that were skipped, each with what this machine lacks.
     not_tried: Vec<String>,
-    /// Whether others run beside these, so that what they print is kept in a file.
+    /// Whether other lanes run at the same time. If so, output goes to a file.
     is_lane: bool,
 }
 
@@ -56,7 +56,7 @@ impl Stages {
         Ok(())
     }
 
-    /// What a stage needs, or nothing if this machine has not got it. Then the stage is not tried.
+    /// What a stage needs, or `None` if this machine does not have it; the stage is then skipped and listed at the end.
     pub(crate) fn needs<T>(&mut self, name: &str, what: Result<T>) -> Option<T> {
         match what {
             Ok(what) => Some(what),
@@ -68,7 +68,7 @@ impl Stages {
         }
     }
 
-    /// Runs lanes side by side, all of them to their end or to a stage that fails.
+    /// Runs lanes side by side, each to its end or to its first stage that fails.
     pub(crate) fn side_by_side(&mut self, lanes: &[Lane<'_>]) -> Result<()> {
         let began = now();
         let run = |lane: &Lane<'_>| {
@@ -95,7 +95,7 @@ impl Stages {
         outcome
     }
 
-    /// Prints the minutes of each stage, and what was not tried. On a machine that judges a change, that is an error.
+    /// Prints the minutes of each stage, and what was skipped. With `CI=true`, skipping anything is an error.
     pub(crate) fn finish(&self) -> Result<()> {
         let alone = self.done.iter().filter(|(name, _)| !name.starts_with('|'));
         let total: Duration = alone.map(|(_, took)| *took).sum();
@@ -120,7 +120,7 @@ impl Stages {
     }
 }
 
-/// Where a stage's output goes that others run beside.
+/// The file that takes the output of a stage in a lane.
 fn log_of(name: &str) -> Result<PathBuf> {
     let folder = target_folder().join("stages");
     std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
@@ -149,14 +149,14 @@ pub(crate) fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// This program with other words.
+/// This program, with other arguments.
 pub(crate) fn xtask(words: &[&str]) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe().context("this program has no name")?);
     command.args(words);
     Ok(command)
 }
 
-/// Builds an example as [`example`] wants it, if it is not.
+/// Builds the file that [`example`] runs, if it is out of date.
 pub(crate) fn build_example(name: &str) -> Result<()> {
     let status = cargo(&["build", "--quiet", "--workspace", "--example", name]).status();
     if !status.context("cargo cannot be started")?.success() {
@@ -165,7 +165,7 @@ pub(crate) fn build_example(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// An example that was built with everything else: so it is not built again with the features of its package alone.
+/// An example that was built with the whole workspace. `cargo run` would build it again, with the features of its package alone.
 pub(crate) fn example(name: &str) -> Command {
     let mut command = Command::new(target_folder().join("debug").join("examples").join(name));
     on_this_machine(&mut command);

@@ -16,7 +16,7 @@ pub(crate) enum Length {
     Long,
 }
 
-/// Everything. What is built is built once, with the features of all; what is run then is run side by side, because most of it waits.
+/// Runs everything. All of it is built once, with the features of the whole workspace, and then run side by side, because most of it waits.
 pub(crate) fn test(length: Length) -> Result<()> {
     let mut stages = Stages::default();
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
@@ -43,7 +43,7 @@ fn tests(stages: &mut Stages, length: Length) -> Result<()> {
     let python = stages.needs("tests that need Python", ensure_programs().and_then(|()| ensure_venv()));
     match python {
         Some(python) => stages.run("tests", cargo(&TESTS).env("ANDON_TEST_PYTHON", python))?,
-        // Those of tools start servers that are written in it.
+        // The tests of `andon-tools` start MCP servers that are written in Python.
         None => stages.run("tests", cargo(&TESTS).args(["--exclude", "andon-tools", "--", "--skip", "mcp"]))?,
     }
     println!("tests: {}", counted(&printed("tests")?));
@@ -55,7 +55,7 @@ fn tests(stages: &mut Stages, length: Length) -> Result<()> {
     stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))
 }
 
-/// How many tests there were, by the lines with which their programs end.
+/// Adds up the `test result:` lines of all test programs.
 fn counted(printed: &str) -> String {
     let (mut passed, mut failed) = (0, 0);
     for line in printed.lines().filter(|line| line.starts_with("test result:")) {
@@ -70,7 +70,7 @@ fn counted(printed: &str) -> String {
     format!("{passed} passed, {failed} failed")
 }
 
-/// The lane of programs that are used as people use them.
+/// The lane that uses the programs as people do.
 fn served(stages: &mut Stages, length: Length) -> Result<()> {
     for package in ["andon", "andon-store", "andon-tools", "andon-models"] {
         for name in examples(package)? {
@@ -87,7 +87,7 @@ fn served(stages: &mut Stages, length: Length) -> Result<()> {
     observe::run(stages)
 }
 
-/// The lane of what tries every point, and of faults that must be caught.
+/// The lane that stops runs at every point, and checks that every fault is caught.
 fn proofs(stages: &mut Stages, length: Length) -> Result<()> {
     stages.run("points", &mut example("points"))?;
     let kills = if length == Length::Long { "2000" } else { "150" };
@@ -95,7 +95,7 @@ fn proofs(stages: &mut Stages, length: Length) -> Result<()> {
     stages.run("faults, each of them caught", &mut xtask(&["faults"])?)
 }
 
-/// What takes too long for every day.
+/// What is too slow to run every day.
 fn only_long(stages: &mut Stages) -> Result<()> {
     let slow = ["test", "--workspace", "--test", "server", "--", "--ignored", "slowly_stays"];
     stages.run("a slow reader, in real time", &mut cargo(&slow))?;

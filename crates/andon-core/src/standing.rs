@@ -22,7 +22,7 @@ use crate::progress::{Phase, State};
 pub struct RunStanding {
     /// Its state.
     pub state: State,
-    /// What it is doing; nothing once it has settled.
+    /// What it is doing, or `None` once it has settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// How hard it was told to stop, if it was. It only rises.

@@ -33,12 +33,12 @@ use crate::names::{self, Facts};
 use crate::render::Ask;
 use crate::settings::Settings;
 
-/// A request with so many messages is written aside, and one with so many bytes: it takes a millisecond or more, for which other runs
-/// would wait.
+/// A request with this many messages, or more than this many bytes, is written on a blocking thread: it takes a millisecond or more, and
+/// other runs would wait.
 const LONG: usize = 1_000;
 const LARGE: usize = 256 << 10;
 
-/// So many are written aside at a time.
+/// How many requests are written on blocking threads at a time.
 static WRITERS: Semaphore = Semaphore::const_new(2);
 
 /// A model behind an HTTP API. Cheap to clone.
@@ -127,8 +127,8 @@ fn is_long(request: &Request) -> bool {
     request.history.len() >= LONG || bytes.any(|bytes| bytes > LARGE)
 }
 
-/// Writes a request on another thread than the runs'. Whoever is stopped meanwhile does not wait for it; its place is taken until
-/// the thread is done with it.
+/// Writes a request on a blocking thread. A run that is stopped meanwhile does not wait for it; the permit is held until the thread is
+/// done.
 async fn write_aside(inner: Arc<Inner>, request: Arc<Request>) -> Result<Sending, ModelError> {
     let (written, receiver) = oneshot::channel();
     // It is never closed.

@@ -34,18 +34,18 @@ impl From<JournalError> for Unread {
     }
 }
 
-/// Held by every read while it looks at the database. Whoever takes it for himself waits for those reads, and later ones wait for
-/// him: that is the moment in which the file of what was written last can begin anew.
+/// Every read holds it shared. The sweeper takes it exclusively when the write-ahead log must start over, which SQLite does only while
+/// nobody reads.
 pub(crate) type Gate = Arc<RwLock<()>>;
 
 pub(crate) struct Readers {
-    /// What runs need. A list of much, or a search in everything, stands in a line of its own.
+    /// Reads that a run may be waiting for. Lists and searches have a line of their own, so that a run never queues behind one.
     needed: Arc<Line<Question>>,
     wanted: Arc<Line<Question>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Connections that read: for what runs need, and for what people want to see. Without any for these they share the others.
+/// The connections of the two lines. If there are none for `wanted`, both lines share those for `needed`.
 pub(crate) struct Connections {
     pub(crate) needed: Vec<Connection>,
     pub(crate) wanted: Vec<Connection>,
@@ -95,7 +95,7 @@ impl Readers {
     ) -> BoxFuture<Result<T, JournalError>> {
         let (answer, receiver) = oneshot::channel();
         let asked = line.push(Box::new(move |connection: &Connection| {
-            // Nobody waits for it any more: a search that was given up is not made.
+            // Skip a search whose caller has gone.
             if !answer.is_closed() {
                 let _ = answer.send(at_one_moment(connection, question));
             }

@@ -2,8 +2,9 @@
 //! milliseconds, and no commit waits for it.
 //!
 //! What is written while it works stays behind, and as long as anything does, the file of what was written last only grows.
-//! That rest is small, and the writer brings it in itself when this is done. The file begins anew when nobody reads in it: where
-//! reads overlap all the time there is no such moment, and when the file is large one is made, for which the next reads wait.
+//! That rest is small, and the writer brings it in itself when this is done. SQLite starts the
+//! log over only while nobody reads. If reads overlap all the time that never happens, so once the log is large the next reads wait
+//! until it has been started over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ use crate::reader::Gate;
 pub(crate) enum Sweep {
     /// Bring in what can be brought in beside readers.
     Some,
-    /// Have the file begin anew.
+    /// Have the log start over.
     All,
 }
 
@@ -43,7 +44,7 @@ impl Sweeper {
                 if sweep == Sweep::All {
                     let _alone = gate.write();
                     checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
-                    // The writer waits for this one, which has little left to bring in.
+                    // This one blocks the writer, but has little left to copy.
                     checkpoint("PRAGMA wal_checkpoint(RESTART)");
                 }
                 done.store(true, Ordering::Relaxed);
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
     use crate::SqliteJournal;
 
-    /// Takes some milliseconds, in which it reads in the database.
+    /// A read that takes some milliseconds.
     const SLOW: &str = "
 WITH RECURSIVE counted (n) AS (SELECT count(*) FROM runs UNION ALL SELECT n + 1 FROM counted WHERE n < 100000)
 SELECT count(*) FROM counted";
@@ -98,7 +99,7 @@ SELECT count(*) FROM counted";
         Batch::new(run, 1, vec![Entry::Fact(Arc::new(record))])
     }
 
-    /// Checks P10: a disk is not filled by what is only on its way into the file.
+    /// Checks P10: overlapping reads do not let the write-ahead log fill the disk.
     #[test]
     fn the_file_of_what_was_written_last_begins_anew_though_reads_overlap() {
         const WRITTEN: usize = 40 << 20;

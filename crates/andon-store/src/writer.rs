@@ -23,7 +23,7 @@ const MOST: usize = 256;
 /// How many pages are written before they are brought into the file itself: 16 MiB, or less on a disk that has little room. Tests of
 /// this crate's own do not write as much.
 const CHECKPOINT: i32 = if cfg!(test) { 128 } else { 2048 };
-/// From so many on that file is made to begin anew, which holds readers up.
+/// From this many pages on the log is made to start over, which holds up readers.
 const LARGE: i32 = 4 * CHECKPOINT;
 /// Before that many pages it is not asked how much room there is.
 const FEW: i32 = 16;

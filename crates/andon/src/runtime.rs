@@ -424,7 +424,7 @@ impl fmt::Debug for Runtime {
 #[derive(Default)]
 struct Known {
     sessions: HashMap<SessionKey, Weak<SessionCore>>,
-    /// With so many, those that nobody holds any more are looked for.
+    /// At this size the entries of sessions that nobody holds are removed.
     full: usize,
 }
 
@@ -432,7 +432,7 @@ impl Known {
     fn add(&mut self, session: &Arc<SessionCore>) {
         if self.sessions.len() >= self.full {
             self.sessions.retain(|_, session| session.strong_count() > 0);
-            // Twice as many as are held: so looking through all of them costs each new one the same.
+            // Doubling keeps the cost of a new session constant, on average.
             self.full = (2 * self.sessions.len()).max(64);
         }
         self.sessions.insert(session.key.clone(), Arc::downgrade(session));

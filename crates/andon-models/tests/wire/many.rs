@@ -81,7 +81,6 @@ async fn a_long_conversation_is_written_aside_and_sent_whole() {
     };
     let history: Vec<_> = (0..20_001).map(|number| Arc::new(said(number))).collect();
     let mut answer = model.call(Request { history: history.into(), ..request() });
-    assert!(poll_fn(|cx| Poll::Ready(answer.poll_piece(cx))).await.is_pending(), "it is not written here");
     assert_eq!(all(&mut answer).await.1, None);
     let asked: Value = serde_json::from_slice(&provider.seen(0).await.body).unwrap();
     let messages = asked["messages"].as_array().unwrap();
@@ -103,16 +102,24 @@ async fn a_conversation_that_is_given_up_while_it_is_written_is_not_sent() {
     assert_eq!(provider.connections(), 1, "the other call's");
 }
 
-/// Checks P1: a conversation is long by its bytes as well.
-#[tokio::test(flavor = "current_thread")]
-async fn few_large_messages_are_written_aside_too() {
+/// Checks P1: a conversation is long by its bytes as well, and a short one needs no thread.
+#[test]
+fn few_large_messages_are_written_aside_too() {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    let count = || {
+        THREADS.fetch_add(1, Ordering::Relaxed);
+    };
+    let runtime = Builder::new_current_thread().enable_all().on_thread_start(count).build().unwrap();
     let provider = BadProvider::start_on_thread(Protocol::Http1);
     let model = model_of(&provider, Protocol::Http1, builder(CHAT));
     provider.always(Script::reply(CHAT, &Reply::text(["hi"])));
+    let threads_after = |request| {
+        runtime.block_on(async { assert_eq!(all(&mut model.call(request)).await.1, None) });
+        THREADS.load(Ordering::Relaxed)
+    };
+    assert_eq!(threads_after(request()), 0);
     let history = vec![Arc::new(Message::user("word ".repeat(100_000)))];
-    let mut answer = model.call(Request { history: history.into(), ..request() });
-    assert!(poll_fn(|cx| Poll::Ready(answer.poll_piece(cx))).await.is_pending(), "it is not written here");
-    assert_eq!(all(&mut answer).await.1, None);
+    assert_eq!(threads_after(Request { history: history.into(), ..request() }), 1);
 }
 
 /// Checks P5: requests that are given up while they are written leave no heap of threads behind.
