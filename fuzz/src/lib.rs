@@ -6,7 +6,7 @@ pub mod bedrock;
 
 use std::collections::VecDeque;
 
-use andon::{Piece, Usage};
+use andon_runtime::{Piece, Usage};
 use andon_models::decode::{Decode, Frame};
 use andon_models::lines::Lines;
 use andon_models::sse::{FrameTooLong, Sse};

@@ -27,7 +27,7 @@ fn run(command: &mut Command) -> Result<()> {
 
 /// The core's own costs.
 pub(crate) fn core(words: &[&str]) -> Result<()> {
-    bench("andon", "core", words)
+    bench("andon-runtime", "core", words)
 }
 
 /// What tools cost, and how soon they stop.

@@ -19,10 +19,13 @@ const OUTPUT: &str = "target/mutants";
 /// Those that may live, seen from the root.
 const ACCEPTED: &str = "mutants.accepted";
 /// What decides, under the lock, between a pull and everything else.
-const MIDDLE: [&str; 3] =
-    ["crates/andon/src/live/gate.rs", "crates/andon/src/live/pull.rs", "crates/andon/src/driver/settle.rs"];
+const MIDDLE: [&str; 3] = [
+    "crates/andon-runtime/src/live/gate.rs",
+    "crates/andon-runtime/src/live/pull.rs",
+    "crates/andon-runtime/src/driver/settle.rs",
+];
 
-/// Tries the mutants of `andon-core`, and with `--long` of the middle of `andon`. What follows is handed to cargo-mutants, such
+/// Tries the mutants of `andon-core`, and with `--long` of the middle of `andon-runtime`. What follows is handed to cargo-mutants, such
 /// as `--shard 1/8` or `--file crates/andon-core/src/cancel.rs`.
 pub(crate) fn mutants(words: &[&str]) -> Result<()> {
     let (is_long, words) = match words {
@@ -36,7 +39,7 @@ pub(crate) fn mutants(words: &[&str]) -> Result<()> {
     tally.add(&run(&program, &root, "core", &["--package", "andon-core"], words)?, &accepted)?;
     if is_long {
         let middle: Vec<&str> = MIDDLE.iter().flat_map(|file| ["--file", *file]).collect();
-        let packages = ["--package", "andon", "--test-package", "andon"];
+        let packages = ["--package", "andon-runtime", "--test-package", "andon-runtime"];
         tally.add(&run(&program, &root, "middle", &[&packages[..], &middle].concat(), words)?, &accepted)?;
     }
     for survivor in &tally.survivors {

@@ -50,7 +50,7 @@ fn tests(stages: &mut Stages, length: Length) -> Result<()> {
     stages.run("doc tests", &mut cargo(&["test", "--workspace", "--doc"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     stages.run("documentation", docs.env("RUSTDOCFLAGS", "-D warnings"))?;
-    let shuttle = ["test", "--package", "andon", "--features", "shuttle", "--lib", "threads"];
+    let shuttle = ["test", "--package", "andon-runtime", "--features", "shuttle", "--lib", "threads"];
     let iterations = if length == Length::Long { "100000" } else { "3000" };
     stages.run("threads, checked by shuttle", cargo(&shuttle).env("ANDON_SHUTTLE", iterations))
 }
@@ -101,7 +101,7 @@ fn only_long(stages: &mut Stages) -> Result<()> {
     stages.run("a slow reader, in real time", &mut cargo(&slow))?;
     let bedrock = ["test", "--package", "andon-models", "--features", "bedrock", "--test", "bedrock"];
     stages.run("Bedrock, by its SDK", &mut cargo(&bedrock))?;
-    let stress = ["test", "--package", "andon", "--release", "--test", "stress"];
+    let stress = ["test", "--package", "andon-runtime", "--release", "--test", "stress"];
     stages.run("stress, a million pulls", cargo(&stress).env("ANDON_PULLS", "1000000"))
 }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use andon::{Agent, AgentBuilder, Practice, Runtime, Tool};
+use andon_practice::Practice;
+use andon_runtime::{Agent, AgentBuilder, Runtime, Tool};
 use andon_tools::mcp::{McpServer, McpTool};
 use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 use anyhow::{Context, bail};

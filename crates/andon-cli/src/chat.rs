@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use andon::core::id::LOCAL;
-use andon::{Outcome, Recovered};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::{Outcome, Recovered};
 use tokio::time::timeout;
 
 use crate::Exit;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use andon::core::id::LOCAL;
-use andon::{Agent, Event, Message, Outcome, RunFilter, RunId, SessionFilter, SessionInfo, SessionKey, State};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::{Agent, Event, Message, Outcome, RunFilter, RunId, SessionFilter, SessionInfo, SessionKey, State};
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 

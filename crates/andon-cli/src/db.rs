@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use andon::{Runtime, RuntimeBuilder};
+use andon_runtime::{Runtime, RuntimeBuilder};
 use andon_store::{OpenError, Options, Owner, OwnerKey, SqliteJournal, default_path};
 use anyhow::{Context, anyhow};
 

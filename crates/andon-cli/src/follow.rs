@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use andon::{
+use andon_runtime::{
     CallId, Cursor, Digest, Event, Feed, FeedItem, Force, JournalError, Message, Outcome, Reason, Role, Run, RunId,
     ToolCall, Watcher,
 };

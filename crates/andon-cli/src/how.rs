@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::{Cancel, Force, Reason};
+use andon_runtime::{Cancel, Force, Reason};
 use serde_json::{Map, Value};
 
 /// How to stop.

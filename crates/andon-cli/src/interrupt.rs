@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use andon::{Force, Reason};
+use andon_runtime::{Force, Reason};
 use anyhow::Context;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -1,7 +1,7 @@
 //! `andon keys`: at the server that holds the database, or on the database itself.
 
-use andon::Journal;
-use andon::core::time::Wall;
+use andon_runtime::Journal;
+use andon_runtime::core::time::Wall;
 use andon_server::{KeyInfo, Keys, NewKey, NewlyMade, Scope};
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};

@@ -56,7 +56,7 @@ impl Exit {
 
 fn main() {
     // A tool's process has this very program as its supervisor: that comes before everything else.
-    andon::init();
+    andon_runtime::init();
     // Keys are in the environment, and tools are processes of the same user.
     andon_tools::process::hide_memory();
     andon_tools::process::adopt_orphans();

@@ -104,7 +104,7 @@ fn needed<'n>(owner: &Node, fields: &'n Fields, name: &str) -> Result<&'n Node, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon::Usage;
+    use andon_runtime::Usage;
 
     const GOOD: &str = "currency: USD
 models:

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Ending, Outcome, State};
+use andon_runtime::{Ending, Outcome, State};
 use anyhow::{Context, bail};
 use serde_json::json;
 use tokio::time::timeout;

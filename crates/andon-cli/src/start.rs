@@ -1,8 +1,8 @@
 //! What happens before the first prompt: a server or a database is found, the session chosen, and what a dead program left is
 //! taken up.
 
-use andon::core::id::LOCAL;
-use andon::{Cancel, Reason, Recovered, RunId, Runtime, SessionFilter, SessionKey, State};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::{Cancel, Reason, Recovered, RunId, Runtime, SessionFilter, SessionKey, State};
 use anyhow::{Context, bail};
 
 use crate::agent::{PRACTICE, build_agent};

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use andon::{Effect, FnTool, Invocation, ToolError, ToolOutput};
+use andon_runtime::{Effect, FnTool, Invocation, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel};
+use andon_runtime::{Agent, Cancel};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

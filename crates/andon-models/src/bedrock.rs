@@ -14,7 +14,7 @@ mod plain;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Answer, Meter, Model, Rendering, Request};
+use andon_runtime::{Answer, Meter, Model, Rendering, Request};
 use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, StalledStreamProtectionConfig};
 use aws_smithy_types::retry::RetryConfig;

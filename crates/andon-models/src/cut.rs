@@ -16,8 +16,8 @@ pub(crate) use count::Count;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Afterwards, Answer, Pending, Request};
 use andon_core::usage::Figure;
+use andon_runtime::{Afterwards, Answer, Pending, Request};
 
 use crate::http::answer::HttpAnswer;
 use crate::provider::Inner;

@@ -23,8 +23,8 @@ mod seen;
 
 use std::collections::VecDeque;
 
-use andon::{ModelError, Piece};
 use andon_core::usage::Usage;
+use andon_runtime::{ModelError, Piece};
 
 /// One message of a provider's stream: an SSE event, or a line of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

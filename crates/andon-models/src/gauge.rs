@@ -13,8 +13,8 @@ mod texts;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use andon::{Lesson, Meter, Sighting};
 use andon_core::usage::{Figure, Provenance, Usage, Used};
+use andon_runtime::{Lesson, Meter, Sighting};
 use parking_lot::Mutex;
 
 use crate::meter::{Book, Page, Reported};

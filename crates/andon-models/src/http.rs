@@ -23,7 +23,7 @@ mod wait;
 use std::fmt;
 use std::sync::Arc;
 
-use andon::ModelError;
+use andon_runtime::ModelError;
 
 pub(crate) use client::Protocol;
 pub(crate) use send::Sending;

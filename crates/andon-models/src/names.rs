@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use andon::Model;
+use andon_runtime::Model;
 
 use crate::cut::{Count, CutPolicy, Drain};
 use crate::provider::{Builder, Dialect, SetupError};

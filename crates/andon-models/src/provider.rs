@@ -14,7 +14,7 @@ mod setup;
 use std::fmt;
 use std::sync::Arc;
 
-use andon::{Answer, Message, Meter, Model, ModelError, Rendering, Request};
+use andon_runtime::{Answer, Message, Meter, Model, ModelError, Rendering, Request};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;

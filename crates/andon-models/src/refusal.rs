@@ -3,7 +3,7 @@
 //! Every provider has its own form, and servers that speak another's API have theirs inside it. One reader knows them all:
 //! the message, and the words by which the provider names the kind of the error.
 
-use andon::ModelError;
+use andon_runtime::ModelError;
 use serde_json::Value;
 
 use crate::secret::CUT;
@@ -214,7 +214,7 @@ pub(crate) fn is_overflow(message: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use andon::ModelErrorKind;
+    use andon_runtime::ModelErrorKind;
     use serde_json::json;
 
     use super::*;

@@ -20,7 +20,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 mod prepare;
 
-use andon::{Message, ToolSpec};
+use andon_runtime::{Message, ToolSpec};
 use serde_json::{Map, Value};
 
 use crate::settings::Settings;
@@ -34,7 +34,7 @@ pub struct Ask<'a> {
     pub model: &'a str,
     /// The agent's instructions.
     pub instructions: Option<&'a str>,
-    /// The conversation, made acceptable by [`andon::core::prompt`].
+    /// The conversation, made acceptable by [`andon_runtime::core::prompt`].
     pub prompt: &'a [Message],
     /// The tools that the model may ask for.
     pub tools: &'a [std::sync::Arc<ToolSpec>],

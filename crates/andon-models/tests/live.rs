@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, FeedItem, Provenance};
+use andon_runtime::{Agent, Cancel, FeedItem, Provenance};
 use andon_testkit::assert_nothing_lost;
 use tokio::time::timeout;
 

@@ -21,11 +21,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon::core::answer::Piece;
-use andon::core::message::Role;
-use andon::core::outcome::ModelStop;
-use andon::core::usage::Usage;
-use andon::{Agent, Answer, FnTool, Model, ModelError, Request, Runtime, ToolError};
+use andon_runtime::core::answer::Piece;
+use andon_runtime::core::message::Role;
+use andon_runtime::core::outcome::ModelStop;
+use andon_runtime::core::usage::Usage;
+use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, Request, Runtime, ToolError};
 use andon_server::{Board, Options, Server};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -48,7 +48,7 @@ impl Model for Obedient {
     }
 }
 
-fn plan(history: &andon::History) -> (VecDeque<Said>, Duration) {
+fn plan(history: &andon_runtime::History) -> (VecDeque<Said>, Duration) {
     if let Some(last) = history.last().filter(|last| last.role == Role::Tool) {
         let results: Vec<String> = last.results().map(|result| result.to_text()).collect();
         return (say([format!("tool said: {}", results.join(" and "))]), Duration::ZERO);

@@ -8,7 +8,8 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Practice, Runtime};
+use andon_practice::Practice;
+use andon_runtime::{Agent, Runtime};
 use andon_server::{Board, Options, Server};
 use andon_testkit::{Act, ScriptedModel};
 use axum::Router;
@@ -131,7 +132,7 @@ async fn snapshot() -> Result<(), Failed> {
     times.sort_unstable();
     let median = times.get(ROUNDS / 2).copied().unwrap_or(Duration::ZERO);
     println!("{} live runs are told in {median:?}: {bytes} bytes", runtime.in_progress().len());
-    runs.iter().for_each(|run| drop(run.cancel(andon::Cancel::now())));
+    runs.iter().for_each(|run| drop(run.cancel(andon_runtime::Cancel::now())));
     runtime.idle().await;
     Ok(())
 }

@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, FnTool, Practice, Runtime};
+use andon_practice::Practice;
+use andon_runtime::{Agent, FnTool, Runtime};
 use andon_server::{Options, Server};
 use andon_telemetry::Figures;
 use andon_testkit::tools::{self, ToolLog};

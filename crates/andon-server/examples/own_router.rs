@@ -4,7 +4,8 @@
 
 use std::error::Error;
 
-use andon::{Agent, Practice, Runtime};
+use andon_practice::Practice;
+use andon_runtime::{Agent, Runtime};
 use andon_server::{Board, Options, Server};
 use axum::Router;
 use axum::routing::get;

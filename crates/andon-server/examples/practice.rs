@@ -7,7 +7,8 @@
 
 use std::io::Read as _;
 
-use andon::{Agent, Practice, Runtime};
+use andon_practice::Practice;
+use andon_runtime::{Agent, Runtime};
 use andon_server::{Board, Options, Server};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use andon::core::time::Wall;
+use andon_runtime::core::time::Wall;
 use axum::extract::{MatchedPath, NestedPath, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;

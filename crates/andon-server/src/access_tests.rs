@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use andon::Runtime;
+use andon_runtime::Runtime;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, StartError};
+use andon_runtime::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, StartError};
 use parking_lot::Mutex;
 
 use crate::Shared;

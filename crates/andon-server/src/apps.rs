@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use andon::Agent;
+use andon_runtime::Agent;
 use parking_lot::RwLock;
 
 use crate::principal::Principal;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use andon::core::time::Wall;
-use andon::{JournalError, Runtime};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{JournalError, Runtime};
 use axum::http::{HeaderMap, header};
 
 use crate::Shared;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::core::time::Wall;
+use andon_runtime::core::time::Wall;
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use http_body_util::BodyExt as _;

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use andon::core::time::Wall;
-use andon::{Feed, FeedItem, RunId, Runtime};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Feed, FeedItem, RunId, Runtime};
 use andon_telemetry::Figures;
 use axum::body::Bytes;
 use bytes::{BufMut, BytesMut};

@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon::core::id::LOCAL;
-use andon::core::time::Wall;
-use andon::{Append, IdError, JournalError, SessionId, Shelf};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Append, IdError, JournalError, SessionId, Shelf};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-use andon::MemoryJournal;
+use andon_runtime::MemoryJournal;
 
 use super::*;
 use crate::scopes::Scope;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::{OnDisconnect, Run, RunId};
+use andon_runtime::{OnDisconnect, Run, RunId};
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
@@ -158,7 +158,7 @@ async fn who_may_not_read_begins_sessions_and_sees_nothing_of_others_in_them() {
     assert_eq!(status, StatusCode::FORBIDDEN, "{told}");
     let told = world.send(Some(&bob), &Method::GET, "/v1/sessions/shop/ada/s", None).await;
     assert_eq!(told.0, StatusCode::NOT_FOUND);
-    let key = andon::SessionKey::new("shop", "ada", "s").unwrap();
+    let key = andon_runtime::SessionKey::new("shop", "ada", "s").unwrap();
     let state = world.runtime.state(&key).await.unwrap().unwrap();
     assert!(!state.contains_key("own"), "what is refused changes nothing: {state:?}");
 }

@@ -4,7 +4,8 @@
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
-//! use andon::{Agent, Practice, Runtime};
+//! use andon_practice::Practice;
+//! use andon_runtime::{Agent, Runtime};
 //! use andon_server::{Options, Server};
 //!
 //! let runtime = Runtime::builder().build();
@@ -65,7 +66,7 @@ mod turns;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use andon::{JournalError, Runtime};
+use andon_runtime::{JournalError, Runtime};
 use andon_telemetry::Figures;
 use axum::Router;
 use tokio::sync::{Semaphore, watch};

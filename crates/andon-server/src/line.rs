@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use andon::core::time::Wall;
-use andon::{Append, JournalError, SessionKey, Shelf};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Append, JournalError, SessionKey, Shelf};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -196,7 +196,7 @@ impl Line {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use andon::MemoryJournal;
+    use andon_runtime::MemoryJournal;
 
     use super::*;
 

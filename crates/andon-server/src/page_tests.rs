@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::io::Read as _;
 
-use andon::Runtime;
+use andon_runtime::Runtime;
 use axum::body::Body;
 use axum::extract::Request;
 use flate2::read::GzDecoder;

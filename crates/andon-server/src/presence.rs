@@ -6,7 +6,7 @@
 //! 2. A reader whose key or token is no longer valid was disconnected by us, and has not gone away: the run goes on.
 //! 3. Who reads aside is not there, as far as the run knows: it neither keeps a run nor stops one by going away.
 
-use andon::Run;
+use andon_runtime::Run;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -46,7 +46,7 @@ pub(crate) enum OnDisconnectWord {
     Cancel,
 }
 
-impl From<OnDisconnect> for andon::OnDisconnect {
+impl From<OnDisconnect> for andon_runtime::OnDisconnect {
     fn from(form: OnDisconnect) -> Self {
         match form {
             OnDisconnect::Word(OnDisconnectWord::Continue) => Self::Continue,
@@ -56,7 +56,7 @@ impl From<OnDisconnect> for andon::OnDisconnect {
     }
 }
 
-impl From<Disconnect> for andon::OnDisconnect {
+impl From<Disconnect> for andon_runtime::OnDisconnect {
     fn from(policy: Disconnect) -> Self {
         match policy {
             Disconnect::Continue => Self::Continue,
@@ -70,7 +70,7 @@ impl From<Disconnect> for andon::OnDisconnect {
 #[derive(Debug)]
 pub(crate) struct Watcher {
     /// Nothing if it is not missed (invariants 1 and 3).
-    watched: Option<(andon::Watcher, Leave)>,
+    watched: Option<(andon_runtime::Watcher, Leave)>,
 }
 
 impl Watcher {

@@ -1,7 +1,7 @@
 //! What tokens cost.
 
-use andon::core::usage::Used;
-use andon::{Provenance, RunId, SessionKey};
+use andon_runtime::core::usage::Used;
+use andon_runtime::{Provenance, RunId, SessionKey};
 use serde_json::json;
 
 use super::*;
@@ -116,7 +116,7 @@ fn what_is_no_price_name_or_currency_is_refused() {
 
 #[test]
 fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
-    let call = |model: &str| andon::core::receipt::ModelAccount {
+    let call = |model: &str| andon_runtime::core::receipt::ModelAccount {
         call: 1,
         model: model.into(),
         usage: Used { delivered: Usage::NONE, billed: Usage::reported(1000, 100) },

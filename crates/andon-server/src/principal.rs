@@ -9,9 +9,9 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use andon::core::id::LOCAL;
-use andon::core::time::Wall;
-use andon::{Digest, IdError, RunId, Runtime, SessionKey};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Digest, IdError, RunId, Runtime, SessionKey};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
@@ -259,7 +259,7 @@ impl FromRequestParts<Shared> for Principal {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use andon::{Agent, Runtime};
+    use andon_runtime::{Agent, Runtime};
     use andon_testkit::{Act, ScriptedModel};
     use axum::body::Body;
     use axum::http::{Request, StatusCode};

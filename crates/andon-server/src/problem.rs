@@ -1,6 +1,6 @@
 //! Errors as clients see them: `application/problem+json`, which says what is wrong and what to do.
 
-use andon::{DecideError, IdError, JournalError, StartError};
+use andon_runtime::{DecideError, IdError, JournalError, StartError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;

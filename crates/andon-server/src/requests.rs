@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use andon::RunId;
+use andon_runtime::RunId;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;

@@ -302,7 +302,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_not_asked_makes_room_the_longest_there_first_and_who_has_asked_stays() {
-        let server = crate::Server::new(&andon::Runtime::builder().build(), crate::Options::default()).await.unwrap();
+        let server =
+            crate::Server::new(&andon_runtime::Runtime::builder().build(), crate::Options::default()).await.unwrap();
         let seats = Seats::new(&server.core, Room { usual: 0, reserved: 3 });
         let [first, second, third] = [(); 3].map(|()| Some(seats.take().unwrap()));
         let guest = |seat: &Option<Seat>| Arc::clone(seat.as_ref().unwrap().guest().unwrap());
@@ -328,7 +329,8 @@ mod tests {
     /// Checks P1: a cancel whose bytes are here, and were not read yet when its seat was wanted, is not lost.
     #[tokio::test]
     async fn who_turns_out_to_have_asked_stays_and_the_next_one_leaves() {
-        let server = crate::Server::new(&andon::Runtime::builder().build(), crate::Options::default()).await.unwrap();
+        let server =
+            crate::Server::new(&andon_runtime::Runtime::builder().build(), crate::Options::default()).await.unwrap();
         let seats = Seats::new(&server.core, Room { usual: 0, reserved: 2 });
         let (cancel, silent) = (seats.take().unwrap(), seats.take().unwrap());
         let (asking, waiting) = (Arc::clone(cancel.guest().unwrap()), Arc::clone(silent.guest().unwrap()));

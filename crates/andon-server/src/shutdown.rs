@@ -12,7 +12,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use andon::{Cancel, Ending, Reason, Run};
+use andon_runtime::{Cancel, Ending, Reason, Run};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 

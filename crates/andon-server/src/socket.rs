@@ -230,7 +230,7 @@ impl AsyncWrite for Socket {
 
 #[cfg(test)]
 mod tests {
-    use andon::Runtime;
+    use andon_runtime::Runtime;
     use rustix::net::sockopt;
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::time::Wall;
-use andon::{Agent, Run, Runtime, TestClock};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Agent, Run, Runtime, TestClock};
 use andon_testkit::{Act, ScriptedModel};
 use axum::Router;
 use axum::body::Body;
@@ -328,10 +328,10 @@ async fn who_chooses_an_id_learns_nothing_about_the_ids_of_others() {
     let taken = json!({"app": "shop", "input": "x", "run_id": whole, "session": "c"});
     let (status, told) = world.send(Some(&bob), &Method::POST, "/v1/runs", Some(&taken)).await;
     assert_eq!(status, StatusCode::CREATED, "the whole id of ada's run is as free to bob as any: {told}");
-    let adas = world.runtime.find_in_progress(&andon::RunId::new(whole).unwrap()).unwrap();
+    let adas = world.runtime.find_in_progress(&andon_runtime::RunId::new(whole).unwrap()).unwrap();
     assert!(!adas.cord().is_pulled());
     // What bob's cancel waited for was a run of bob's.
-    let bobs = andon::RunId::new(bobs["run_id"].as_str().unwrap()).unwrap();
+    let bobs = andon_runtime::RunId::new(bobs["run_id"].as_str().unwrap()).unwrap();
     let bobs = world.runtime.find(&bobs).await.unwrap().unwrap();
     assert!(bobs.cord().is_pulled());
 }

@@ -1,6 +1,6 @@
 //! Namesakes in two tenants, and the operator of both.
 
-use andon::Run;
+use andon_runtime::Run;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ async fn a_hold_is_on_one_tenant_and_is_told_to_those_for_whom_it_is_in_force() 
 
 #[tokio::test(start_paused = true)]
 async fn a_hold_without_a_tenant_is_from_before_there_were_any_and_is_on_all_until_it_is_opened() {
-    use andon::{MemoryJournal, Runtime};
+    use andon_runtime::{MemoryJournal, Runtime};
     let journal = std::sync::Arc::new(MemoryJournal::new());
     let runtime = Runtime::builder().one_lane().journal(journal).build();
     let old = json!({"user": "ada", "by": "eve", "since": "2026-01-01T00:00:00Z"});

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use andon::core::time::Wall;
+use andon_runtime::core::time::Wall;
 use parking_lot::Mutex;
 
 use crate::principal::Principal;

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::time::Wall;
-use andon::{Append, Cancel, Force, JournalError, Reason, RunId, Shelf};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Append, Cancel, Force, JournalError, Reason, RunId, Shelf};
 use serde::{Deserialize, Serialize};
 
 use crate::principal::{Principal, Who};

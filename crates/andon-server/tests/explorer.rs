@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Ending, FeedItem, Observer, Run, RunId};
+use andon_runtime::{Ending, FeedItem, Observer, Run, RunId};
 use andon_server::{Board, Options, Server};
 use andon_testkit::Act;
 use andon_testkit::explore::{Script, World, explore};

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Practice, Runtime};
+use andon_practice::Practice;
+use andon_runtime::{Agent, Runtime};
 use andon_server::{Options, Server, raise_file_limit};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,8 +1,8 @@
 //! A batch as rows, made where it comes from: the writer only writes.
 
-use andon::core::event::{Changes, Entry, Epoch, Event, Seq};
-use andon::core::id::{RunId, SessionKey};
-use andon::{Batch, JournalError, State, title};
+use andon_runtime::core::event::{Changes, Entry, Epoch, Event, Seq};
+use andon_runtime::core::id::{RunId, SessionKey};
+use andon_runtime::{Batch, JournalError, State, title};
 use serde::Serialize;
 
 use crate::said;

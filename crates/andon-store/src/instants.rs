@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-use andon::core::id::RunId;
-use andon::core::time::Stamp;
-use andon::{Moved, RunInfo, Stored};
+use andon_runtime::core::id::RunId;
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{Moved, RunInfo, Stored};
 use parking_lot::Mutex;
 
 use crate::transaction::Store;

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use andon::core::cancel::CancelRequest;
-use andon::core::event::{Epoch, Learnt};
-use andon::core::id::{RunId, SessionKey};
-use andon::core::message::Message;
-use andon::core::time::Stamp;
-use andon::{Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, Requested, Sessions, Shelf, Stored};
+use andon_runtime::core::cancel::CancelRequest;
+use andon_runtime::core::event::{Epoch, Learnt};
+use andon_runtime::core::id::{RunId, SessionKey};
+use andon_runtime::core::message::Message;
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{
+    Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, Requested, Sessions, Shelf, Stored,
+};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;

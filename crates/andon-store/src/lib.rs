@@ -1,6 +1,6 @@
 //! Andon's journals on disk: a run's truth survives the process.
 //!
-//! [`SqliteJournal`] is embedded and needs no set-up. What it promises is `andon`'s [`Journal`](andon::Journal): appends
+//! [`SqliteJournal`] is embedded and needs no set-up. What it promises is `andon`'s [`Journal`](andon_runtime::Journal): appends
 //! are taken at once and in order, are durable when they are acknowledged, and are refused from a writer that does not own
 //! the run any more.
 //!

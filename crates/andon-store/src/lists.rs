@@ -10,11 +10,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use andon::core::id::SessionKey;
-use andon::core::outcome::Ending;
-use andon::core::progress::State;
-use andon::core::time::Wall;
-use andon::{RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap};
+use andon_runtime::core::id::SessionKey;
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::core::progress::State;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap};
 use rusqlite::types::Value as Bound;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
@@ -389,7 +389,7 @@ fn runs_asked_for(which: &RunFilter, stream: &Stream, floor: i64) -> (String, Ve
 
 #[cfg(test)]
 mod tests {
-    use andon::core::id::RunId;
+    use andon_runtime::core::id::RunId;
 
     use super::*;
     use crate::schema::MIGRATIONS;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::Probe;
+use andon_runtime::Probe;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::owner::{Lock, LockError, Owner};

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use andon::core::time::Wall;
+use andon_runtime::core::time::Wall;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 

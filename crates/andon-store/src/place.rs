@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use andon::JournalError;
+use andon_runtime::JournalError;
 
 pub(crate) struct Place {
     path: PathBuf,

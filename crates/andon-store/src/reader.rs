@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use andon::{BoxFuture, JournalError};
+use andon_runtime::{BoxFuture, JournalError};
 use parking_lot::RwLock;
 use rusqlite::Connection;
 use tokio::sync::oneshot;

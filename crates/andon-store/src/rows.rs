@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use andon::core::answer::Lump;
-use andon::core::event::{Entry, Record, Seq};
-use andon::core::id::{RunId, SessionId, SessionKey};
-use andon::core::message::Message;
-use andon::core::progress::{Progress, State};
-use andon::core::time::{Stamp, Wall};
-use andon::{Earlier, Gathering, JournalError, Kept, Moved, StateMap, Stored};
+use andon_runtime::core::answer::Lump;
+use andon_runtime::core::event::{Entry, Record, Seq};
+use andon_runtime::core::id::{RunId, SessionId, SessionKey};
+use andon_runtime::core::message::Message;
+use andon_runtime::core::progress::{Progress, State};
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::{Earlier, Gathering, JournalError, Kept, Moved, StateMap, Stored};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 use serde_json::Value;

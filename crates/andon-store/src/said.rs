@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use andon::core::message::{Cut, Message, Part, Role};
+use andon_runtime::core::message::{Cut, Message, Part, Role};
 use serde::{Deserialize, Serialize};
 
 /// How many bytes it has at most. What is said is stored with its events, too, and this bounds what that takes. What is longer
@@ -85,9 +85,9 @@ impl Write for Bounded {
 
 #[cfg(test)]
 mod tests {
-    use andon::core::cancel::Reason;
-    use andon::core::id::CallId;
-    use andon::core::message::{ResultStatus, Signature, ToolCall, ToolResult};
+    use andon_runtime::core::cancel::Reason;
+    use andon_runtime::core::id::CallId;
+    use andon_runtime::core::message::{ResultStatus, Signature, ToolCall, ToolResult};
 
     use super::*;
 

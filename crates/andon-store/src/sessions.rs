@@ -1,9 +1,9 @@
 //! What an SQLite database keeps of sessions.
 
-use andon::core::id::SessionKey;
-use andon::core::progress::Progress;
-use andon::core::time::Wall;
-use andon::{
+use andon_runtime::core::id::SessionKey;
+use andon_runtime::core::progress::Progress;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{
     Batch, BoxFuture, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, Standing,
     StateChange, StateMap,
 };

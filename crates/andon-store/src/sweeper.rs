@@ -77,10 +77,10 @@ impl Sweeper {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use andon::core::event::{Accepted, Entry, Event, Record};
-    use andon::core::id::{RunId, SessionKey};
-    use andon::core::time::{Stamp, Wall};
-    use andon::{Batch, Journal as _, Message};
+    use andon_runtime::core::event::{Accepted, Entry, Event, Record};
+    use andon_runtime::core::id::{RunId, SessionKey};
+    use andon_runtime::core::time::{Stamp, Wall};
+    use andon_runtime::{Batch, Journal as _, Message};
 
     use super::*;
     use crate::SqliteJournal;
@@ -95,7 +95,7 @@ SELECT count(*) FROM counted";
         let (run, session) = (RunId::new(number.to_string()).unwrap(), SessionKey::new("shop", "ada", "s").unwrap());
         let accepted = Accepted::new(run.clone(), session, Arc::new(Message::user("pages and pages ".repeat(1 << 14))));
         let (event, at) = (Event::RunAccepted { accepted: Arc::new(accepted) }, Stamp { wall: Wall(1), mono_us: 1 });
-        let record = Record { v: andon::core::FORMAT_VERSION, seq: 1, epoch: 1, at, event };
+        let record = Record { v: andon_runtime::core::FORMAT_VERSION, seq: 1, epoch: 1, at, event };
         Batch::new(run, 1, vec![Entry::Fact(Arc::new(record))])
     }
 

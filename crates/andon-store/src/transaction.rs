@@ -7,11 +7,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use andon::core::cancel::CancelRequest;
-use andon::core::event::{Addendum, Changes, Epoch, Event, Learnt, Record};
-use andon::core::id::{RunId, SessionKey};
-use andon::core::time::{Stamp, Wall};
-use andon::{JournalError, Kept, Moved, Requested, Scope, StateChange, StateMap};
+use andon_runtime::core::cancel::CancelRequest;
+use andon_runtime::core::event::{Addendum, Changes, Epoch, Event, Learnt, Record};
+use andon_runtime::core::id::{RunId, SessionKey};
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::{JournalError, Kept, Moved, Requested, Scope, StateChange, StateMap};
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -460,7 +460,7 @@ impl Store {
         };
         let next = "SELECT coalesce(max(number), 0) + 1 FROM addenda WHERE run = ?1";
         let number = self.connection.prepare_cached(next)?.query_row([id], |row| row.get(0))?;
-        let addendum = Addendum { v: andon::core::FORMAT_VERSION, number, at, what: what.clone() };
+        let addendum = Addendum { v: andon_runtime::core::FORMAT_VERSION, number, at, what: what.clone() };
         self.add_addendum(id, &addendum)
     }
 

@@ -1,6 +1,6 @@
 //! Why nothing can be written, for as long as nothing can.
 
-use andon::JournalError;
+use andon_runtime::JournalError;
 use parking_lot::Mutex;
 
 /// Why nothing can be written now, as the last commit told.

@@ -188,11 +188,11 @@ impl Writer {
 mod tests {
     use std::sync::Arc;
 
-    use andon::core::event::{Accepted, Entry, Event, Record};
-    use andon::core::id::{RunId, SessionKey};
-    use andon::core::outcome::Ending;
-    use andon::core::time::{Stamp, Wall};
-    use andon::{Batch, Message};
+    use andon_runtime::core::event::{Accepted, Entry, Event, Record};
+    use andon_runtime::core::id::{RunId, SessionKey};
+    use andon_runtime::core::outcome::Ending;
+    use andon_runtime::core::time::{Stamp, Wall};
+    use andon_runtime::{Batch, Message};
 
     use super::*;
     use crate::encode::Encoded;
@@ -208,7 +208,7 @@ mod tests {
 
     fn entry(seq: u64, at: u64, event: Event) -> Entry {
         let at = Stamp { wall: Wall(at), mono_us: at };
-        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq, epoch: 1, at, event }))
+        Entry::Fact(Arc::new(Record { v: andon_runtime::core::FORMAT_VERSION, seq, epoch: 1, at, event }))
     }
 
     fn write(store: &mut Store, run: &str, entries: Vec<Entry>) {

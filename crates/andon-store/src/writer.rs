@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::{Entry, Epoch};
-use andon::core::id::RunId;
-use andon::{AppendDone, Batch, JournalError, Probe};
+use andon_runtime::core::event::{Entry, Epoch};
+use andon_runtime::core::id::RunId;
+use andon_runtime::{AppendDone, Batch, JournalError, Probe};
 use rusqlite::ErrorCode;
 
 use crate::encode::Encoded;

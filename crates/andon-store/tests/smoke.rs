@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use andon::{Agent, Practice, Runtime};
+use andon_practice::Practice;
+use andon_runtime::{Agent, Runtime};
 use andon_store::SqliteJournal;
 
 #[tokio::test]

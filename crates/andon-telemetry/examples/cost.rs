@@ -9,7 +9,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Practice, Runtime};
+use andon_practice::Practice;
+use andon_runtime::{Agent, Runtime};
 use andon_store::SqliteJournal;
 use andon_telemetry::{Collector, Figures, Logs, Traces};
 use tokio::time::Instant;

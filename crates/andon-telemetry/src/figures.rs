@@ -16,11 +16,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolEnd};
-use andon::core::id::{CallId, RunId, SessionKey};
-use andon::core::progress::Progress;
-use andon::core::usage::{Figure, Usage, Used};
-use andon::{JournalError, Observer, Runtime, Seen, SeenLater, Tally};
+use andon_runtime::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolEnd};
+use andon_runtime::core::id::{CallId, RunId, SessionKey};
+use andon_runtime::core::progress::Progress;
+use andon_runtime::core::usage::{Figure, Usage, Used};
+use andon_runtime::{JournalError, Observer, Runtime, Seen, SeenLater, Tally};
 use metrics::{Counter, Gauge, Histogram};
 use parking_lot::Mutex;
 

@@ -1,10 +1,10 @@
 //! What operators see of runs: figures, spans and logs.
 //!
-//! All of it is told by the runs' own events, by an [observer](andon::Observer) of what is shown. Nothing here can hold a run up, and
+//! All of it is told by the runs' own events, by an [observer](andon_runtime::Observer) of what is shown. Nothing here can hold a run up, and
 //! nothing is known here that is not on record.
 //!
 //! ```
-//! use andon::Runtime;
+//! use andon_runtime::Runtime;
 //! use andon_telemetry::{Figures, Logs};
 //!
 //! let figures = Figures::new();

@@ -2,10 +2,10 @@
 //!
 //! Ids, words of a few, and times; nothing that was said.
 
-use andon::core::event::{Event, HookEnd, ToolEnd};
-use andon::core::id::{RunId, SessionKey};
-use andon::core::outcome::Ending;
-use andon::{JournalError, Observer, Seen};
+use andon_runtime::core::event::{Event, HookEnd, ToolEnd};
+use andon_runtime::core::id::{RunId, SessionKey};
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::{JournalError, Observer, Seen};
 use tracing::{error, info, warn};
 
 use crate::words;

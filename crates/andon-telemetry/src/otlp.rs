@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use andon::core::time::Wall;
-use andon::{Observer, Seen};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Observer, Seen};
 use opentelemetry::trace::{Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_otlp::{Protocol, WithExportConfig, WithHttpConfig};

@@ -15,9 +15,9 @@ mod run;
 
 use std::sync::Arc;
 
-use andon::core::event::{Event, Record};
-use andon::core::id::RunId;
-use andon::core::time::{Stamp, Wall};
+use andon_runtime::core::event::{Event, Record};
+use andon_runtime::core::id::RunId;
+use andon_runtime::core::time::{Stamp, Wall};
 use serde::{Serialize, Serializer};
 
 pub use ids::{SpanId, TraceId};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use andon::core::event::{Approval, Event, HookEnd, ModelEnd, Record, Refusal, ToolEnd};
-use andon::core::id::CallId;
-use andon::core::outcome::FailureKind;
-use andon::core::progress::Phase;
-use andon::core::usage::{Provenance, Used};
+use andon_runtime::core::event::{Approval, Event, HookEnd, ModelEnd, Record, Refusal, ToolEnd};
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::outcome::FailureKind;
+use andon_runtime::core::progress::Phase;
+use andon_runtime::core::usage::{Provenance, Used};
 
 /// What a model call used.
 pub(crate) fn usage_of(past: &[Arc<Record>], call: u32) -> Option<&Used> {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::{Event, Remains, ToolEnd};
-use andon::{Agent, Cancel, FeedItem, Observer as _, Run, Runtime, Seen, TestClock};
+use andon_runtime::core::event::{Event, Remains, ToolEnd};
+use andon_runtime::{Agent, Cancel, FeedItem, Observer as _, Run, Runtime, Seen, TestClock};
 use andon_telemetry::Figures;
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
@@ -131,7 +131,7 @@ async fn leaked_work_is_counted_and_ends_when_its_late_result_comes() {
     let (let_go, held) = std::sync::mpsc::channel::<()>();
     let held = Arc::new(parking_lot::Mutex::new(held));
     let (started, mut has_started) = tokio::sync::mpsc::unbounded_channel();
-    let tool = andon::FnTool::blocking("stuck", "Waits.", serde_json::json!({"type": "object"}), move |_| {
+    let tool = andon_runtime::FnTool::blocking("stuck", "Waits.", serde_json::json!({"type": "object"}), move |_| {
         started.send(()).unwrap();
         let _ = held.lock().recv();
         Ok("late".into())

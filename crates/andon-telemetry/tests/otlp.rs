@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::Event;
-use andon::{Agent, AgentBuilder, Cancel, FeedItem, Record, Run, Runtime};
+use andon_runtime::core::event::Event;
+use andon_runtime::{Agent, AgentBuilder, Cancel, FeedItem, Record, Run, Runtime};
 use andon_telemetry::span::{SpanId, TraceId, of_run};
 use andon_telemetry::{Collector, Figures, Traces};
 use andon_testkit::tools::{self, ToolLog};
@@ -89,7 +89,7 @@ struct Watched {
 
 impl Watched {
     async fn new() -> Self {
-        Self::on(TestJournal::new(andon::MemoryJournal::new(), None), 1).await
+        Self::on(TestJournal::new(andon_runtime::MemoryJournal::new(), None), 1).await
     }
 
     async fn on(journal: TestJournal, seed: u64) -> Self {
@@ -274,7 +274,7 @@ async fn a_model_that_fails_is_an_error_of_the_call_and_of_the_run() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_run_has_its_open_spans_ended_by_the_process_that_recovers_it() {
-    let journal = TestJournal::new(andon::MemoryJournal::new(), None);
+    let journal = TestJournal::new(andon_runtime::MemoryJournal::new(), None);
     let first = Watched::on(journal.clone(), 1).await;
     let agent = first.agent([vec![Act::text("Half"), Act::Silence]]).build().unwrap();
     let run = agent.start("Go.").unwrap();

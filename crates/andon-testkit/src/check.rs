@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use andon::core::answer::Kind;
-use andon::core::cancel::Force;
-use andon::core::event::{Entry, Event, Learnt, ModelEnd, Record, Seq, ToolEnd};
-use andon::core::id::CallId;
-use andon::core::message::{Message, Part};
-use andon::core::progress::Progress;
-use andon::core::receipt::Receipt;
-use andon::core::standing::StandingFold;
-use andon::{Feed, FeedItem, Provenance, Run, Stored};
+use andon_runtime::core::answer::Kind;
+use andon_runtime::core::cancel::Force;
+use andon_runtime::core::event::{Entry, Event, Learnt, ModelEnd, Record, Seq, ToolEnd};
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::message::{Message, Part};
+use andon_runtime::core::progress::Progress;
+use andon_runtime::core::receipt::Receipt;
+use andon_runtime::core::standing::StandingFold;
+use andon_runtime::{Feed, FeedItem, Provenance, Run, Stored};
 
 use crate::wire;
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon::core::usage::{Figure, Provenance};
-use andon::{Learned, Lesson, Meter, Part, Pending, Sighting, Usage, Used};
+use andon_runtime::core::usage::{Figure, Provenance};
+use andon_runtime::{Learned, Lesson, Meter, Part, Pending, Sighting, Usage, Used};
 use parking_lot::Mutex;
 
 /// What can be learnt about each call of a scripted model after it was cut.

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::cancel::CancelRequest;
-use andon::core::event::{Entry, Epoch, Event, Learnt};
-use andon::core::id::{RunId, SessionKey};
-use andon::core::message::Message;
-use andon::core::time::Stamp;
-use andon::{
+use andon_runtime::core::cancel::CancelRequest;
+use andon_runtime::core::event::{Entry, Epoch, Event, Learnt};
+use andon_runtime::core::id::{RunId, SessionKey};
+use andon_runtime::core::message::Message;
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{
     Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, MemoryJournal, Probe, Requested, Sessions,
     Shelf, Stored,
 };

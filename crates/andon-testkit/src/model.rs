@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use andon::core::outcome::ModelStop;
-use andon::core::usage::Usage;
-use andon::{Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Probe, Request, Signature};
+use andon_runtime::core::outcome::ModelStop;
+use andon_runtime::core::usage::Usage;
+use andon_runtime::{Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Probe, Request, Signature};
 use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon::core::event::{Event, Learnt};
-use andon::{
+use andon_runtime::core::event::{Event, Learnt};
+use andon_runtime::{
     Agent, AgentBuilder, AgentReply, Cancel, CompensateError, DecideError, Decision, FeedItem, FnTool, JournalError,
     Limits, ModelError, OnCancel, Piece, Retry, Run, Runtime, StartError, State, Verdict, What, WhenBusy,
 };
@@ -232,8 +232,8 @@ fn is_question(event: &Event) -> bool {
     matches!(event, Event::ApprovalRequested { .. })
 }
 
-fn call_id(id: &str) -> Option<andon::CallId> {
-    andon::CallId::new(id).ok()
+fn call_id(id: &str) -> Option<andon_runtime::CallId> {
+    andon_runtime::CallId::new(id).ok()
 }
 
 fn two_calls_one_guarded() -> Vec<Act> {
@@ -245,7 +245,7 @@ fn two_calls_one_guarded() -> Vec<Act> {
     ])
 }
 
-async fn decide(world: World, decision: impl Fn(&Run, &andon::CallId) -> Result<(), DecideError>) {
+async fn decide(world: World, decision: impl Fn(&Run, &andon_runtime::CallId) -> Result<(), DecideError>) {
     let model = world.model([two_calls_one_guarded(), done()]);
     let danger = tools::slow("danger", Duration::from_millis(50), &world.tools).needs_approval();
     let agent = world.open(world.agent(&model).tool(tools::quick("quick", &world.tools)).tool(danger));

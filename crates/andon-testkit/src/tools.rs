@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use andon::core::event::Event;
-use andon::core::id::CallId;
-use andon::{Effect, FnTool, Invocation, Probe, Remains, ToolError, ToolOutput, ToolSpec, Work};
+use andon_runtime::core::event::Event;
+use andon_runtime::core::id::CallId;
+use andon_runtime::{Effect, FnTool, Invocation, Probe, Remains, ToolError, ToolOutput, ToolSpec, Work};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::sleep;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use andon::MemoryJournal;
+use andon_runtime::MemoryJournal;
 use andon_testkit::conformance::{self, Subject};
 
 #[test]

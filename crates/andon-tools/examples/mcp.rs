@@ -9,7 +9,8 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, FeedItem, Kind, Practice, Run, Tool as _};
+use andon_practice::Practice;
+use andon_runtime::{Agent, Cancel, FeedItem, Kind, Run, Tool as _};
 use andon_tools::mcp::{McpServer, McpToolset};
 
 type Failure = Box<dyn std::error::Error>;

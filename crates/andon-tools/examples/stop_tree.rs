@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use andon::{Agent, Cancel};
+use andon_runtime::{Agent, Cancel};
 use andon_testkit::model::{Act, ScriptedModel};
 use andon_tools::Shell;
 use serde_json::json;
@@ -78,7 +78,7 @@ async fn kill_the_host() -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 
 /// An agent whose model asks for one shell command.
-fn agent(mark: &str) -> Result<Agent, andon::BuildError> {
+fn agent(mark: &str) -> Result<Agent, andon_runtime::BuildError> {
     let input = json!({ "command": COMMAND.replace("MARK", mark) }).to_string();
     let asks = [Act::call(0, "call-1", "shell", &input), vec![Act::tool_use()]].concat();
     Agent::builder().model(ScriptedModel::new([asks])).tool(Shell::new()).build()

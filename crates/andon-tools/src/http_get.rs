@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use andon::{Effect, Invocation, Tool, ToolError, ToolSpec, Work};
+use andon_runtime::{Effect, Invocation, Tool, ToolError, ToolSpec, Work};
 use reqwest::{Client, Proxy, redirect};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Content, Invocation, Remains, Returned, Tool, ToolError, ToolSpec, Work};
+use andon_runtime::{Content, Invocation, Remains, Returned, Tool, ToolError, ToolSpec, Work};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use andon::core::message::ResultStatus;
-use andon::{Agent, Content, Effect, Part, Tool};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{Agent, Content, Effect, Part, Tool};
 use andon_testkit::model::{Act, ScriptedModel};
 use andon_tools::{ReadFile, WriteFile};
 use serde_json::{Value, json};

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use andon::core::message::{ResultStatus, ToolResult};
-use andon::{Agent, CallId, Cancel, FeedItem, Run, Tool};
+use andon_runtime::core::message::{ResultStatus, ToolResult};
+use andon_runtime::{Agent, CallId, Cancel, FeedItem, Run, Tool};
 use andon_testkit::{Act, ScriptedModel};
 use andon_tools::HttpGet;
 use serde_json::json;
@@ -466,5 +466,5 @@ async fn a_fetch_that_takes_too_long_is_stopped_alone_and_the_model_has_what_had
 #[test]
 fn it_says_of_itself_that_it_changes_nothing() {
     let tool = HttpGet::new();
-    assert_eq!((tool.spec().name.as_str(), tool.spec().effect), ("http_get", andon::Effect::ReadOnly));
+    assert_eq!((tool.spec().name.as_str(), tool.spec().effect), ("http_get", andon_runtime::Effect::ReadOnly));
 }

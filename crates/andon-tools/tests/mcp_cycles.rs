@@ -4,8 +4,8 @@
 #[path = "mcp/common.rs"]
 mod common;
 
-use andon::Cancel;
-use andon::core::message::ResultStatus;
+use andon_runtime::Cancel;
+use andon_runtime::core::message::ResultStatus;
 use andon_tools::mcp::{McpProtocol, McpToolset};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use andon::{Agent, Answer, FnTool, Model, ModelError, ModelStop, Piece, Request, Runtime};
+use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, ModelStop, Piece, Request, Runtime};
 use andon_store::SqliteJournal;
 use andon_testkit::bench::{cpu, now};
 use serde_json::json;

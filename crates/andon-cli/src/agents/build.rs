@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use andon::{Agent, BoxFuture, Invocation, Model, Practice, Returned, Runtime, Tool, ToolSpec, Undo, Work};
+use andon_practice::Practice;
+use andon_runtime::{Agent, BoxFuture, Invocation, Model, Returned, Runtime, Tool, ToolSpec, Undo, Work};
 use andon_tools::{HttpGet, ReadFile, Shell, WriteFile};
 
 use super::fields::{Fault, Spot};

@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use andon::BoxFuture;
+use andon_runtime::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::build::Built;

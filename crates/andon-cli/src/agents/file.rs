@@ -1,6 +1,6 @@
 //! What a `root_agent.yaml` says, read and checked without a look at anything else.
 
-use andon::Limits;
+use andon_runtime::Limits;
 
 use super::fields::{Fault, Fields, Keys, Spot, list};
 use super::tool_entry::{self, ToolEntry, Wanted};
@@ -121,7 +121,7 @@ fn check_name(name: Spot<&str>) -> Result<(), Fault> {
     let mut letters = name.value.chars();
     let is_identifier =
         letters.next().is_some_and(starts) && letters.all(|letter| starts(letter) || letter.is_numeric());
-    if !is_identifier || name.value.len() > andon::core::id::MAX_ID_BYTES {
+    if !is_identifier || name.value.len() > andon_runtime::core::id::MAX_ID_BYTES {
         let why = "`name` must be letters, digits and _, and not begin with a digit, such as my_agent";
         return Err(Fault::new(name.at, why));
     }

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use andon::Runtime;
+use andon_runtime::Runtime;
 use andon_server::{App, Apps};
 use anyhow::bail;
 use tokio::time::{Instant, sleep_until, timeout_at};

@@ -1,6 +1,6 @@
 //! From the bytes of a file to an agent, and what is wrong in words with its place.
 
-use andon::Runtime;
+use andon_runtime::Runtime;
 use tokio::sync::Semaphore;
 
 use super::build::{Built, Home, build};

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use andon::SessionId;
+use andon_runtime::SessionId;
 
 use super::FILE;
 use super::yaml::MAX_BYTES;

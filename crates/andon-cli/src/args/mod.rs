@@ -25,7 +25,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use andon::{Limits, RunId};
+use andon_runtime::{Limits, RunId};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::config;

@@ -38,7 +38,7 @@ impl ServedArgs {
     /// The first flag that says something only a server can do.
     pub(crate) fn needs_a_server(&self) -> Option<&'static str> {
         let app = self.app.as_deref().filter(|app| *app != PRACTICE).map(|_| "--app");
-        let user = self.user.as_deref().filter(|user| *user != andon::core::id::LOCAL).map(|_| "--user");
+        let user = self.user.as_deref().filter(|user| *user != andon_runtime::core::id::LOCAL).map(|_| "--user");
         let busy = self.when_busy.map(|_| "--when-busy");
         let disconnect = self.on_disconnect.as_ref().map(|_| "--on-disconnect");
         app.or(user).or(busy).or(disconnect)

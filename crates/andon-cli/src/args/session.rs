@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::str::FromStr;
 
-use andon::{IdError, SessionId, SessionKey};
+use andon_runtime::{IdError, SessionId, SessionKey};
 
 use crate::agent::PRACTICE;
 
@@ -40,7 +40,7 @@ impl SessionName {
     /// The session that is meant.
     pub(crate) fn key(&self) -> Result<SessionKey, IdError> {
         match self {
-            Self::Alone(session) => SessionKey::new(PRACTICE, andon::core::id::LOCAL, session.as_str()),
+            Self::Alone(session) => SessionKey::new(PRACTICE, andon_runtime::core::id::LOCAL, session.as_str()),
             Self::Whole(key) => Ok(key.clone()),
         }
     }

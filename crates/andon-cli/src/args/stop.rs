@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::{CallId, Cursor, Force};
+use andon_runtime::{CallId, Cursor, Force};
 
 use super::{PlaceArgs, SessionName};
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::id::LOCAL;
-use andon::{CallId, Digest, Message, Receipt, RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::{
+    CallId, Digest, Message, Receipt, RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey,
+};
 use andon_server::KeyInfo;
 use anyhow::bail;
 use reqwest::{Method, Response, StatusCode};
@@ -282,7 +284,7 @@ pub(crate) fn the_one(beginning: &str, runs: Vec<RunInfo>) -> anyhow::Result<Opt
 
 #[cfg(test)]
 mod tests {
-    use andon::Force;
+    use andon_runtime::Force;
 
     use super::*;
 

@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use andon::{Cursor, Event, FeedItem, RunId};
 use andon_models::sse::Sse;
+use andon_runtime::{Cursor, Event, FeedItem, RunId};
 use reqwest::Response;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::{Instant, sleep, timeout};

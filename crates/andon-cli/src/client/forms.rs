@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use andon::core::id::LOCAL;
-use andon::core::time::Wall;
-use andon::{CallId, Digest, Ending, Message, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{CallId, Digest, Ending, Message, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
 use andon_server::KeyInfo;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};

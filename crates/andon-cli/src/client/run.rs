@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use andon::{CallId, Cursor, Digest, Event, FeedItem, Limits, Message, Outcome, Role, RunId};
+use andon_runtime::{CallId, Cursor, Digest, Event, FeedItem, Limits, Message, Outcome, Role, RunId};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel};

@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use andon::Force;
+use andon_runtime::Force;
 use clap::{CommandFactory, FromArgMatches};
 
 use super::super::line::Said;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use andon::{Cancel, RunInfo, SessionKey};
+use andon_runtime::{Cancel, RunInfo, SessionKey};
 use anyhow::bail;
 
 use super::{no_session, open_session, runs_of, write};

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use andon::{ImportError, Imported, JournalError};
+use andon_runtime::{ImportError, Imported, JournalError};
 use anyhow::{Context, anyhow, bail};
 
 use super::{runs_of, write};

@@ -18,7 +18,7 @@ pub(crate) use runs::runs;
 pub(crate) use sessions::{sessions, table as sessions_table};
 pub(crate) use usage::usage;
 
-use andon::{RunFilter, Runtime, SessionKey};
+use andon_runtime::{RunFilter, Runtime, SessionKey};
 
 use crate::args::ListForm;
 use crate::client::Place;

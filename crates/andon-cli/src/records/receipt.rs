@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Message, Run, RunFilter, RunId, Runtime, State};
+use andon_runtime::{Message, Run, RunFilter, RunId, Runtime, State};
 use anyhow::Context;
 
 use super::runs::{is_in_progress, word};

@@ -1,6 +1,6 @@
 //! `andon runs`.
 
-use andon::{Ending, RunFilter, RunInfo, State};
+use andon_runtime::{Ending, RunFilter, RunInfo, State};
 use serde_json::json;
 
 use super::{nothing_recorded, width, write, write_empty};
@@ -120,7 +120,7 @@ fn id_length(runs: &[RunInfo]) -> usize {
         short.sort_unstable();
         short.windows(2).all(|pair| pair.first() != pair.last())
     };
-    (SHORT_ID..andon::core::id::MAX_ID_BYTES).find(differ).unwrap_or(usize::MAX)
+    (SHORT_ID..andon_runtime::core::id::MAX_ID_BYTES).find(differ).unwrap_or(usize::MAX)
 }
 
 fn state(run: &RunInfo, is_left: bool) -> Cell {

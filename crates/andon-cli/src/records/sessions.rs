@@ -1,6 +1,6 @@
 //! `andon sessions`.
 
-use andon::{SessionFilter, SessionInfo};
+use andon_runtime::{SessionFilter, SessionInfo};
 use serde_json::json;
 
 use super::{nothing_recorded, width, write, write_empty};

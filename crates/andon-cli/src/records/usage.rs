@@ -1,7 +1,7 @@
 //! `andon usage`.
 
-use andon::{CALIBRATION, Journal};
 use andon_models::meter::{Book, Page, Quality, Standing};
+use andon_runtime::{CALIBRATION, Journal};
 use serde_json::Value;
 
 use super::{nothing_recorded, where_it_is, width, write};

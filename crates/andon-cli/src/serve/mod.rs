@@ -17,7 +17,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use andon::Runtime;
+use andon_runtime::Runtime;
 use andon_server::{Board, Secret, Server, raise_file_limit};
 use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;

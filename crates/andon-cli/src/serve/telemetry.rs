@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::RuntimeBuilder;
+use andon_runtime::RuntimeBuilder;
 use andon_telemetry::{Collector, Figures, Logs, Traces};
 
 use super::log;

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use andon::{Figure, Provenance, Usage};
+use andon_runtime::{Figure, Provenance, Usage};
 
 use super::plain_line;
 use crate::client::forms::Cost;
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn kinds_that_were_surely_not_used_are_left_out() {
         assert_eq!(usage(&Usage::reported(3, 4), &Usage::reported(3, 4)), "input 3, output 4 (reported)");
-        let cut = andon::Used::cut(Usage::reported(3, 4).running());
+        let cut = andon_runtime::Used::cut(Usage::reported(3, 4).running());
         assert_eq!(usage(&cut.billed, &cut.delivered), "input 3 (reported so far), output at least 4");
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use andon::core::message::Cut;
-use andon::{Message, Part, Role};
+use andon_runtime::core::message::Cut;
+use andon_runtime::{Message, Part, Role};
 
 use super::{Style, one_line, plain_line, result_line};
 

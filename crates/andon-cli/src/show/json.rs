@@ -2,7 +2,7 @@
 
 use std::io;
 
-use andon::{FeedItem, Receipt, ToolCall};
+use andon_runtime::{FeedItem, Receipt, ToolCall};
 use serde_json::json;
 
 use super::out::{write_beside, write_line};
@@ -62,7 +62,7 @@ fn ask_aside(call: &ToolCall) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon::CallId;
+    use andon_runtime::CallId;
 
     #[test]
     fn what_the_model_wrote_does_nothing_to_the_terminal() {

@@ -55,13 +55,13 @@ fn one_line(text: &str) -> String {
 }
 
 /// A tool result's text, on one line.
-fn result_line(result: &andon::ToolResult) -> String {
+fn result_line(result: &andon_runtime::ToolResult) -> String {
     let parts: Vec<&str> = result
         .content
         .iter()
         .map(|content| match content {
-            andon::Content::Text { text } => text.as_str(),
-            andon::Content::Image(_) => "(an image)",
+            andon_runtime::Content::Text { text } => text.as_str(),
+            andon_runtime::Content::Image(_) => "(an image)",
         })
         .collect();
     one_line(&parts.join(" "))

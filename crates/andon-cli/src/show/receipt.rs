@@ -1,11 +1,11 @@
 //! A run's receipt in a form that people like to read.
 
-use andon::core::event::Refusal;
-use andon::core::progress::Phase;
-use andon::core::receipt::CallAccount;
-use andon::core::time::Wall;
-use andon::core::usage::{Awaited, Pending};
-use andon::{Ending, Message, Outcome, Receipt, Verdict};
+use andon_runtime::core::event::Refusal;
+use andon_runtime::core::progress::Phase;
+use andon_runtime::core::receipt::CallAccount;
+use andon_runtime::core::time::Wall;
+use andon_runtime::core::usage::{Awaited, Pending};
+use andon_runtime::{Ending, Message, Outcome, Receipt, Verdict};
 
 use crate::client::forms::Cost;
 
@@ -210,8 +210,8 @@ fn refusal_words(why: Refusal) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon::core::receipt::Took;
-    use andon::{Reason, RunId, SessionKey};
+    use andon_runtime::core::receipt::Took;
+    use andon_runtime::{Reason, RunId, SessionKey};
     use std::sync::Arc;
 
     fn stopped(settled_us: Option<u64>, settled_at: Option<u64>) -> Receipt {

@@ -1,7 +1,7 @@
 //! What became of the runs that a dead program left open, in a line or two.
 
-use andon::core::id::LOCAL;
-use andon::{Ending, Fate, Reason, Recovered, SessionKey, State};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::{Ending, Fate, Reason, Recovered, SessionKey, State};
 
 use crate::agent::PRACTICE;
 use crate::client::Place;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::args::DbArgs;
     use crate::db::Db;
-    use andon::RunId;
+    use andon_runtime::RunId;
     use std::sync::Arc;
 
     fn found(fate: Fate) -> Recovered {

@@ -2,9 +2,9 @@
 
 use std::io::{self, IsTerminal};
 
-use andon::core::event::{Approval, ModelEnd, ToolEnd};
-use andon::core::message::ResultStatus;
-use andon::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, ToolResult};
+use andon_runtime::core::event::{Approval, ModelEnd, ToolEnd};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{CallId, Delta, Event, FeedItem, Force, Kind, Outcome, ToolCall, ToolResult};
 
 use super::flow::Flow;
 use super::{Style, one_line, out, plain, plain_line, receipt, result_line};

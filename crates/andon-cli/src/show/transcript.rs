@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use andon::core::message::ResultStatus;
-use andon::{CallId, Message, Part, Role, ToolResult};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{CallId, Message, Part, Role, ToolResult};
 
 use super::flow::Flow;
 use super::history::{cut_word, history};
@@ -109,7 +109,7 @@ fn result_word(result: &ToolResult) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon::core::message::Cut;
+    use andon_runtime::core::message::Cut;
 
     fn said(role: Role, text: &str, cut: Option<Cut>) -> Arc<Message> {
         Arc::new(Message { role, parts: vec![Part::Text { text: text.to_owned() }], cut })

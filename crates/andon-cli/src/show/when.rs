@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use andon::core::time::Wall;
+use andon_runtime::core::time::Wall;
 
 /// A time, such as `2026-11-15 14:03:22`. It is UTC.
 pub(crate) fn utc(wall: Wall) -> String {

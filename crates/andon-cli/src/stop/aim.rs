@@ -1,6 +1,6 @@
 //! What a stop or a hold was aimed at, in words: one that misses says so, and what goes on.
 
-use andon::core::id::LOCAL;
+use andon_runtime::core::id::LOCAL;
 
 use crate::client::Given;
 use crate::client::calls::Selector;

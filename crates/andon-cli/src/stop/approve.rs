@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, IsTerminal, stdin};
 
-use andon::State;
+use andon_runtime::State;
 use anyhow::{Context, bail};
 use serde_json::json;
 

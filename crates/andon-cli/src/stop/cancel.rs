@@ -1,6 +1,6 @@
 //! `andon cancel`.
 
-use andon::RunId;
+use andon_runtime::RunId;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use andon::core::id::LOCAL;
-use andon::{Recovered, ReplyKind, RunFilter, RunId, Runtime, SessionFilter, SessionKey, State};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::{Recovered, ReplyKind, RunFilter, RunId, Runtime, SessionFilter, SessionKey, State};
 use anyhow::{anyhow, bail};
 
 use super::aim;

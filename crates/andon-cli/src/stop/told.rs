@@ -1,6 +1,6 @@
 //! What a cancel did, in a sentence for each run.
 
-use andon::{Ending, State};
+use andon_runtime::{Ending, State};
 
 use crate::client::forms::Cancelled;
 use crate::show::{Style, plain_line, time};
@@ -74,7 +74,7 @@ fn summary(runs: &[Cancelled], took: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon::{Reason, RunId};
+    use andon_runtime::{Reason, RunId};
 
     fn run(reply: &str, state: State, outcome: Option<Ending>) -> Cancelled {
         let run_id = RunId::new("r1").unwrap();

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use andon::State;
+use andon_runtime::State;
 use tokio::time::{Instant, interval};
 
 use crate::client::forms::Cancelled;

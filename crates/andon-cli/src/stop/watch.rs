@@ -1,6 +1,6 @@
 //! `andon watch`.
 
-use andon::State;
+use andon_runtime::State;
 use anyhow::{Context, bail};
 
 use crate::Exit;

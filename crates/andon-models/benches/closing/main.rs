@@ -12,8 +12,8 @@ mod silent;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Cancel, MemoryJournal, Run, Runtime};
 use andon_models::CutPolicy;
+use andon_runtime::{Agent, Cancel, MemoryJournal, Run, Runtime};
 use andon_testkit::bench::quantile;
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
 use tokio::time::Instant;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
 use andon_core::usage::Usage;
+use andon_runtime::{Afterwards, Answer, BoxFuture, ModelError, Piece};
 use aws_sdk_bedrockruntime::primitives::event_stream::EventReceiver;
 use aws_sdk_bedrockruntime::types::ConverseStreamOutput;
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use andon::ModelError;
+use andon_runtime::ModelError;
 use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_bedrockruntime::types::{

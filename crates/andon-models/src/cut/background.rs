@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Figure, Learned, Provenance, Usage, Used};
+use andon_runtime::{Figure, Learned, Provenance, Usage, Used};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Figure, Learned, Provenance, Request, Usage, Used};
+use andon_runtime::{Figure, Learned, Provenance, Request, Usage, Used};
 use serde_json::{Map, Value, json};
 use url::Url;
 

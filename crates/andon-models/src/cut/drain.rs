@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon::{Afterwards, Answer, CallId, Figure, Kind, Learned, ModelStop, Pending, Piece, Usage, Used};
 use andon_core::answer::{AnswerEnd, CallHead, Span, What, assemble};
+use andon_runtime::{Afterwards, Answer, CallId, Figure, Kind, Learned, ModelStop, Pending, Piece, Usage, Used};
 use tokio::time::{Instant, timeout_at};
 
 use super::Drain;

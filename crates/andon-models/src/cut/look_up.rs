@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Figure, Learned, Provenance, Usage, Used};
+use andon_runtime::{Figure, Learned, Provenance, Usage, Used};
 use serde_json::Value;
 use tokio::time::sleep;
 

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use andon::core::message::Signature;
-use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
+use andon_runtime::core::message::Signature;
+use andon_runtime::{ModelError, ModelStop, Piece};
 
 use super::event::{broke_off, one_more, told};
 use super::seen::Seen;

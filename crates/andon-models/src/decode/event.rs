@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use andon::ModelError;
+use andon_runtime::ModelError;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;

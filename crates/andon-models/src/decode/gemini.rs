@@ -7,9 +7,9 @@
 
 use std::collections::VecDeque;
 
-use andon::core::message::Signature;
-use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
+use andon_runtime::core::message::Signature;
+use andon_runtime::{ModelError, ModelStop, Piece};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;

@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
+use andon_runtime::{ModelError, ModelStop, Piece};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;

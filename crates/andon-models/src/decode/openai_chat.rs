@@ -15,8 +15,8 @@ mod whole;
 
 use std::collections::VecDeque;
 
-use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
+use andon_runtime::{ModelError, ModelStop, Piece};
 
 use self::calls::Calls;
 use self::chunk::{CallDelta, Choice, Chunk, Delta};

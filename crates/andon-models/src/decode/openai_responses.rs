@@ -8,8 +8,8 @@ mod form;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use andon::{ModelError, ModelStop, Piece};
 use andon_core::usage::Usage;
+use andon_runtime::{ModelError, ModelStop, Piece};
 
 use form::{
     ArgumentsDelta, ArgumentsDone, DeltaEvent, ErrorEvent, Item, ItemEvent, PartEvent, Problem, Response,

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Anchor, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall};
 use andon_core::usage::{Figure, Provenance, Usage, Used};
+use andon_runtime::{Anchor, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall};
 
 use super::{Closing, Gauge};
 
@@ -104,14 +104,14 @@ fn a_thought_that_was_not_shown_leaves_only_bounds() {
 #[test]
 fn half_a_call_is_counted() {
     let arguments = "{\"path\": \"/a/long/path/to/a/file.txt\", \"content\": \"something that was being wri".to_owned();
-    let id = andon::CallId::new("a").unwrap();
+    let id = andon_runtime::CallId::new("a").unwrap();
     let half = Part::ToolCall(ToolCall { id, name: "write_file".into(), arguments });
     let used = cut(&gauge("g", Closing::StopsTheBill), &[half], Usage::UNKNOWN);
     assert!(used.delivered.output.value.unwrap() > 10, "{used:?}");
 }
 
 /// A model that counts twice as many tokens as anybody else.
-fn teach(gauge: &Gauge, exact: &str, lessons: usize) -> Option<andon::Lesson> {
+fn teach(gauge: &Gauge, exact: &str, lessons: usize) -> Option<andon_runtime::Lesson> {
     let mut last = None;
     for number in 0..lessons {
         let asked = request(&[Message::user(format!("Tell me story number {number}."))]);
@@ -145,7 +145,7 @@ fn estimates_learn_from_calls_that_came_to_their_end_and_what_was_learnt_can_be_
 #[test]
 fn a_lesson_that_cannot_be_read_is_left_out() {
     let gauge = gauge("i", Closing::StopsTheBill);
-    gauge.recall(vec![andon::Lesson { about: "maker/i".into(), page: serde_json::json!({"what": "is this"}) }]);
+    gauge.recall(vec![andon_runtime::Lesson { about: "maker/i".into(), page: serde_json::json!({"what": "is this"}) }]);
     assert!(cut(&gauge, &[Part::text(TEXT)], Usage::UNKNOWN).delivered.output.value.unwrap() > 0);
 }
 

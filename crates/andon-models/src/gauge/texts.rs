@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use andon::{Anchor as Before, Message, Part, Request};
 use andon_core::message::Content;
+use andon_runtime::{Anchor as Before, Message, Part, Request};
 
 use crate::meter::{Anchor, Asked, Reported, Written};
 
@@ -60,7 +60,7 @@ pub(super) struct Texts<'a> {
 
 impl<'a> Texts<'a> {
     pub(super) fn of(request: &'a Request) -> Self {
-        let tool = |spec: &andon::ToolSpec| {
+        let tool = |spec: &andon_runtime::ToolSpec| {
             let said = serde_json::json!({
                 "name": spec.name, "description": spec.description, "parameters": spec.schema,
             });

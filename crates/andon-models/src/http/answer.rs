@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon::{Afterwards, Answer, BoxFuture, ModelError, Piece};
 use andon_core::usage::Usage;
+use andon_runtime::{Afterwards, Answer, BoxFuture, ModelError, Piece};
 use bytes::Bytes;
 use tokio::time::{Sleep, sleep};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::ModelError;
+use andon_runtime::ModelError;
 use serde_json::Value;
 use tokio::time::timeout;
 

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::ModelError;
+use andon_runtime::ModelError;
 use parking_lot::Mutex;
 use reqwest::Client;
 use reqwest::redirect::Policy;

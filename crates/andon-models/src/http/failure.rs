@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use andon::ModelError;
+use andon_runtime::ModelError;
 
 use super::client::CONNECT;
 use super::proxy;

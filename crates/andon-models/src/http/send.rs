@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use andon::{BoxFuture, ModelError};
+use andon_runtime::{BoxFuture, ModelError};
 use bytes::Bytes;
 use futures_core::Stream;
 use reqwest::{Request, Response};

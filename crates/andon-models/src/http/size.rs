@@ -3,7 +3,7 @@
 //! What counts is what it says. On the wire every few letters come in a frame of their own, with names and figures around
 //! them that are often a hundred times as long.
 
-use andon::{ModelError, Piece};
+use andon_runtime::{ModelError, Piece};
 
 const MIB: usize = 1024 * 1024;
 

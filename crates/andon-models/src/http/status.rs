@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use andon::{ModelError, ModelErrorKind};
+use andon_runtime::{ModelError, ModelErrorKind};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Response, StatusCode};
 use serde::de::IgnoredAny;

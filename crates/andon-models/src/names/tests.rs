@@ -1,4 +1,4 @@
-use andon::Model;
+use andon_runtime::Model;
 
 use super::*;
 use crate::provider::HttpModel;

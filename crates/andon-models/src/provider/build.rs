@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use andon::Meter;
+use andon_runtime::Meter;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use url::Url;

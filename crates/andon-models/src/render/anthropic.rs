@@ -4,7 +4,7 @@
 //! that begins with `redacted:`. An answer with thoughts goes back in the order in which it came: they may stand between words and
 //! calls, and the server refuses an answer whose thoughts were moved.
 
-use andon::core::message::{Content, Image, Part, Role};
+use andon_runtime::core::message::{Content, Image, Part, Role};
 use serde_json::{Value, json};
 
 use super::image::{Source, in_words, source};
@@ -75,7 +75,7 @@ fn opens_with_thought(messages: &[Value]) -> bool {
     !is_result || kind(answer).is_some_and(|kind| kind.ends_with("thinking"))
 }
 
-fn spec(tool: &andon::ToolSpec) -> Value {
+fn spec(tool: &andon_runtime::ToolSpec) -> Value {
     json!({"name": wire_name(&tool.name), "description": tool.description, "input_schema": tool.schema})
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use andon::core::message::{Content, Image, Message, Part, Role};
+use andon_runtime::core::message::{Content, Image, Message, Part, Role};
 use serde_json::{Value, json};
 
 use super::image::{Source, in_words, source};

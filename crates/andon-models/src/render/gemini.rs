@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use andon::core::message::{Content, Image, Message, Part, Role, ToolResult};
+use andon_runtime::core::message::{Content, Image, Message, Part, Role, ToolResult};
 use serde_json::{Value, json};
 
 use super::image::{Source, in_words, source};
@@ -114,7 +114,7 @@ fn seal_first_call(parts: &mut [Value]) {
     }
 }
 
-fn declaration(tool: &andon::ToolSpec) -> Value {
+fn declaration(tool: &andon_runtime::ToolSpec) -> Value {
     let name = gemini_name(&tool.name);
     json!({"name": name, "description": tool.description, "parametersJsonSchema": tool.schema})
 }

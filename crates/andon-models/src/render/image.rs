@@ -1,6 +1,6 @@
 //! An image as a request can carry it.
 
-use andon::core::message::Image;
+use andon_runtime::core::message::Image;
 
 /// Where an image's bytes are, from a provider's point of view.
 pub(super) enum Source<'a> {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use andon::core::message::{Content, Image, Message, Part, Role, ToolCall, ToolResult};
+use andon_runtime::core::message::{Content, Image, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::image::{Source, in_words, source};
@@ -56,7 +56,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     messages
 }
 
-fn spec(tool: &andon::ToolSpec) -> Value {
+fn spec(tool: &andon_runtime::ToolSpec) -> Value {
     let name = wire_name(&tool.name);
     let function = json!({"name": name, "description": tool.description, "parameters": tool.schema});
     json!({"type": "function", "function": function})

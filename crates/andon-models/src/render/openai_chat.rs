@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use andon::core::id::CallId;
-use andon::core::message::{Message, Part, Role, ToolCall};
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::message::{Message, Part, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::image::{Source, in_words, source};
@@ -129,7 +129,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     messages
 }
 
-fn spec(tool: &andon::ToolSpec) -> Value {
+fn spec(tool: &andon_runtime::ToolSpec) -> Value {
     let name = wire_name(&tool.name);
     let function = json!({"name": name, "description": tool.description, "parameters": tool.schema});
     json!({"type": "function", "function": function})

@@ -3,7 +3,7 @@
 //! A thought is a `reasoning` item: a summary, and its content encrypted, which only OpenAI reads. Its seal holds the
 //! item's id and that content, with a colon between. It stands before the message or call that it led to.
 
-use andon::core::message::{Content, Image, Message, Part, Role, Signature, ToolResult};
+use andon_runtime::core::message::{Content, Image, Message, Part, Role, Signature, ToolResult};
 use serde_json::{Value, json};
 
 use super::image::{Source, in_words, source};
@@ -56,7 +56,7 @@ fn input(prompt: &[Message]) -> Vec<Value> {
     input
 }
 
-fn spec(tool: &andon::ToolSpec) -> Value {
+fn spec(tool: &andon_runtime::ToolSpec) -> Value {
     let name = wire_name(&tool.name);
     // Strict is what the server takes for granted, and most schemas are not written for it.
     json!({

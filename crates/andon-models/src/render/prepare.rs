@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use andon::core::message::{Content, Message, Part, Role, ToolResult};
+use andon_runtime::core::message::{Content, Message, Part, Role, ToolResult};
 use serde_json::{Map, Value, json};
 
 /// Which thoughts a provider takes back.
@@ -129,8 +129,8 @@ pub(super) fn contents_in_words(result: &ToolResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon::core::id::CallId;
-    use andon::core::message::{Image, ResultStatus, Signature, ToolCall};
+    use andon_runtime::core::id::CallId;
+    use andon_runtime::core::message::{Image, ResultStatus, Signature, ToolCall};
 
     const OWN: Thoughts = Thoughts::InPlace("maker");
     const BOUND: Thoughts = Thoughts::Bound("maker");

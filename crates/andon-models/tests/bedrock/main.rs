@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use andon::core::usage::{Pending, Provenance};
-use andon::{Answer, Message, Model, ModelErrorKind, ModelStop, Part, Piece, Request, RunId, Usage};
 use andon_models::bedrock::Bedrock;
 use andon_models::settings::Settings;
+use andon_runtime::core::usage::{Pending, Provenance};
+use andon_runtime::{Answer, Message, Model, ModelErrorKind, ModelStop, Part, Piece, Request, RunId, Usage};
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, Credentials, Region};
 use serde_json::{Value, json};
 use server::{Script, Server};
@@ -40,12 +40,12 @@ fn request() -> Request {
     }
 }
 
-async fn next(answer: &mut dyn Answer) -> Option<Result<Piece, andon::ModelError>> {
+async fn next(answer: &mut dyn Answer) -> Option<Result<Piece, andon_runtime::ModelError>> {
     std::future::poll_fn(|cx| answer.poll_piece(cx)).await
 }
 
 /// The error of a call that fails at once, and what it is said to have used.
-async fn failure(model: &Bedrock) -> (andon::ModelError, Usage) {
+async fn failure(model: &Bedrock) -> (andon_runtime::ModelError, Usage) {
     let mut answer = model.call(request());
     assert_eq!(answer.usage_so_far(), Usage::NONE, "nothing is asked before it is polled");
     let error = next(&mut *answer).await.unwrap().unwrap_err();
@@ -150,7 +150,7 @@ async fn more_than_eight_are_not_drained_at_once_and_too_much_text_is_closed() {
     assert!(drained.last().unwrap().is_none());
     server.go_on();
     let learned = drained.remove(0).unwrap().work.await;
-    assert_eq!(learned.used, andon::Used::UNKNOWN, "over the cap nothing is known");
+    assert_eq!(learned.used, andon_runtime::Used::UNKNOWN, "over the cap nothing is known");
 }
 
 #[tokio::test]

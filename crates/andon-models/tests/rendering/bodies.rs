@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use andon::ToolSpec;
-use andon::core::message::{Content, Image, Message, Part, ResultStatus, Role, Signature, ToolResult};
 use andon_models::render::{Ask, anthropic};
 use andon_models::settings::{Settings, Thinking};
+use andon_runtime::ToolSpec;
+use andon_runtime::core::message::{Content, Image, Message, Part, ResultStatus, Role, Signature, ToolResult};
 use andon_testkit::wire::Provider;
 use serde_json::{Value, json};
 
@@ -164,7 +164,8 @@ fn ollama_is_asked_in_its_words() {
 
 /// A question, a call with these thoughts before it, and what the call returned.
 fn looked(thoughts: Vec<Part>, content: Vec<Content>) -> Vec<Message> {
-    let call: andon::ToolCall = serde_json::from_value(json!({"id": "c", "name": "look", "arguments": "{}"})).unwrap();
+    let call: andon_runtime::ToolCall =
+        serde_json::from_value(json!({"id": "c", "name": "look", "arguments": "{}"})).unwrap();
     let result = ToolResult { call: call.id.clone(), status: ResultStatus::Ok, content };
     let parts = thoughts.into_iter().chain([Part::ToolCall(call)]).collect();
     vec![

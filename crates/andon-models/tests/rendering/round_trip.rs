@@ -2,20 +2,20 @@
 
 use std::collections::VecDeque;
 
-use andon::Piece;
 use andon_models::decode::anthropic::Anthropic;
 use andon_models::decode::gemini::Gemini;
 use andon_models::decode::openai_responses::OpenAiResponses;
 use andon_models::decode::{Decode, Frame};
 use andon_models::render::Ask;
 use andon_models::settings::Settings;
+use andon_runtime::Piece;
 use andon_testkit::wire::Provider;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use andon::core::id::CallId;
-use andon::core::message::{Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::message::{Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 
 /// An answer as a provider thinks of it: a thought with its seal, words, and calls, any of them missing.
 #[derive(Debug, Clone)]

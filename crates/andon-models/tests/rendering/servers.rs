@@ -3,10 +3,10 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use andon::core::id::CallId;
-use andon::core::message::{Content, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
-use andon::{Model, Request, RunId, ToolSpec};
 use andon_models::{Builder, Thinking};
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::message::{Content, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
+use andon_runtime::{Model, Request, RunId, ToolSpec};
 use andon_testkit::provider::{BadProvider, Protocol, Script};
 use serde_json::{Value, json};
 

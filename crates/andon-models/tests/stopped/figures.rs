@@ -1,7 +1,7 @@
 //! What a stopped call used.
 
-use andon::core::usage::{Pending, Provenance};
 use andon_models::{CutPolicy, Drain};
+use andon_runtime::core::usage::{Pending, Provenance};
 use andon_testkit::provider::{Dialect, Gate, Generation, Protocol, Reply, Script, Tokens, UsageWhen};
 
 use crate::world::{MODEL, World, everywhere, soon};
@@ -38,7 +38,7 @@ async fn every_cut_call_has_figures_with_their_provenance_and_never_nothing() {
                 (Provenance::Estimated, Provenance::Estimated)
             }
         };
-        let known = |figure: andon::Figure, than: Provenance| figure.provenance <= than;
+        let known = |figure: andon_runtime::Figure, than: Provenance| figure.provenance <= than;
         assert!(known(delivered.input, input) && known(delivered.output, output), "{dialect:?}: {delivered:?}");
         if input == Provenance::ReportedRunning {
             assert_eq!(delivered.input.value, Some(40), "{dialect:?}");
@@ -121,7 +121,7 @@ async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobo
         let seen = world.provider.seen(0).await;
         assert!(soon(seen.reached("pause")).await);
         soon(crate::world::until_shown(&run, "home ")).await;
-        run.cancel(andon::Cancel::graceful());
+        run.cancel(andon_runtime::Cancel::graceful());
         let outcome = soon(run.outcome()).await;
         assert_eq!(outcome.receipt.model_calls[0].pending.unwrap().what, Pending::Draining, "{dialect:?}");
         assert_eq!(world.provider.open_streams(), 1, "{dialect:?}: it is kept open");
@@ -131,7 +131,7 @@ async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobo
         let billed = receipt.usage.billed;
         assert_eq!((billed.output.value, billed.output.provenance), (Some(21), Provenance::Reported), "{dialect:?}");
         let undelivered = receipt.addenda.iter().find_map(|addendum| match &addendum.what {
-            andon::core::event::Learnt::Undelivered { parts, .. } => Some(parts.clone()),
+            andon_runtime::core::event::Learnt::Undelivered { parts, .. } => Some(parts.clone()),
             _ => None,
         });
         let text = undelivered.into_iter().flatten().map(|part| format!("{part:?}")).collect::<String>();

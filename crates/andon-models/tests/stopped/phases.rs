@@ -1,7 +1,7 @@
 //! Every phase of a model call.
 
-use andon::Cancel;
-use andon::core::progress::Phase;
+use andon_runtime::Cancel;
+use andon_runtime::core::progress::Phase;
 use andon_testkit::provider::{Dialect, Refusal, Reply, Script};
 
 use crate::world::{MODEL, World, everywhere, soon};
@@ -103,7 +103,7 @@ async fn tools_are_called_over_the_wire_and_their_results_sent_back() {
         let asks = Reply::text(["Looking."])
             .call("call_1", "look", ["{\"where\":\"here\"}"])
             .call("call_2", "look", ["{\"where\":", "\"there\"}"])
-            .stop(andon::ModelStop::ToolUse)
+            .stop(andon_runtime::ModelStop::ToolUse)
             .model(MODEL);
         world.provider.answer(Script::reply(dialect, &asks));
         world.provider.answer(Script::reply(dialect, &story()));
@@ -125,8 +125,10 @@ async fn a_long_back_off_ends_at_the_pull_and_nothing_more_is_asked() {
         let mut feed = run.feed();
         soon(async {
             while let Some(item) = feed.next().await {
-                let is_backoff = |record: &andon::Record| matches!(record.event, andon::Event::BackoffStarted { .. });
-                if matches!(&item, andon::FeedItem::Fact(record) if is_backoff(record)) {
+                let is_backoff = |record: &andon_runtime::Record| {
+                    matches!(record.event, andon_runtime::Event::BackoffStarted { .. })
+                };
+                if matches!(&item, andon_runtime::FeedItem::Fact(record) if is_backoff(record)) {
                     return;
                 }
             }
@@ -139,7 +141,7 @@ async fn a_long_back_off_ends_at_the_pull_and_nothing_more_is_asked() {
         assert!(outcome.is_cancelled());
         assert_eq!(outcome.receipt.cut_in, Some(Phase::Backoff));
         assert_eq!(world.provider.all_seen().len(), 1, "{dialect:?}");
-        assert_eq!(outcome.usage.billed, andon::Usage::NONE, "a request that was refused costs nothing");
+        assert_eq!(outcome.usage.billed, andon_runtime::Usage::NONE, "a request that was refused costs nothing");
     })
     .await;
 }

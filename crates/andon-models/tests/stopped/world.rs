@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Cancel, FeedItem, FnTool, MemoryJournal, Outcome, Run, Runtime};
 use andon_models::Builder;
+use andon_runtime::{Agent, Cancel, FeedItem, FnTool, MemoryJournal, Outcome, Run, Runtime};
 use andon_testkit::assert_nothing_lost;
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script, Tokens};
 use andon_testkit::wire::Provider;

@@ -1,9 +1,9 @@
 //! Anthropic's Messages API.
 
-use andon::core::message::{Part, Signature};
-use andon::{ModelErrorKind, ModelStop, Piece, Provenance};
 use andon_models::decode::Decode;
 use andon_models::decode::anthropic::Anthropic;
+use andon_runtime::core::message::{Part, Signature};
+use andon_runtime::{ModelErrorKind, ModelStop, Piece, Provenance};
 use andon_testkit::wire::Provider;
 use serde_json::json;
 

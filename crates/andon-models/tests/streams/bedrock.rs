@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use andon::core::message::Signature;
-use andon::{ModelErrorKind, ModelStop, Piece};
 use andon_models::decode::bedrock::{Bedrock, Delta, Event, Tokens, error};
+use andon_runtime::core::message::Signature;
+use andon_runtime::{ModelErrorKind, ModelStop, Piece};
 use andon_testkit::wire::{Provider, check_history};
 use serde_json::json;
 

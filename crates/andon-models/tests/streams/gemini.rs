@@ -1,9 +1,9 @@
 //! Google's Gemini API.
 
-use andon::core::message::Signature;
-use andon::{ModelErrorKind, ModelStop, Piece, Provenance};
 use andon_models::decode::Decode;
 use andon_models::decode::gemini::Gemini;
+use andon_runtime::core::message::Signature;
+use andon_runtime::{ModelErrorKind, ModelStop, Piece, Provenance};
 use andon_testkit::wire::Provider;
 use serde_json::{Value, json};
 

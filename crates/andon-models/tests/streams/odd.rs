@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use andon::{ModelErrorKind, Piece};
 use andon_models::decode::anthropic::Anthropic;
 use andon_models::decode::bedrock::{Bedrock, Event};
 use andon_models::decode::gemini::Gemini;
@@ -10,6 +9,7 @@ use andon_models::decode::ollama::Ollama;
 use andon_models::decode::openai_chat::OpenAiChat;
 use andon_models::decode::openai_responses::OpenAiResponses;
 use andon_models::decode::{Decode, Frame};
+use andon_runtime::{ModelErrorKind, Piece};
 use serde_json::{Value, json};
 
 use crate::play::{is_retryable, numbers};
@@ -39,7 +39,7 @@ fn taken(decoder: &mut dyn Decode, frames: &[&str]) -> Vec<Piece> {
 }
 
 /// The error of a frame that is one.
-fn error(name: &str, frame: &Value) -> andon::ModelError {
+fn error(name: &str, frame: &Value) -> andon_runtime::ModelError {
     let mut decoder = decoder(name);
     decoder.frame(Frame { event: "", data: &frame.to_string() }, &mut VecDeque::new()).unwrap_err()
 }

@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use andon::core::answer::{AnswerEnd, CallHead, Kind, Span, What, assemble};
-use andon::core::cancel::Reason;
-use andon::core::id::CallId;
-use andon::core::message::{Cut, Message, Part, ResultStatus, Role, ToolResult};
-use andon::core::prompt::prompt;
-use andon::core::usage::{Figure, Usage};
-use andon::{ModelError, ModelStop, Piece, ToolSpec};
 use andon_models::decode::{Decode, Frame};
 use andon_models::render::Ask;
 use andon_models::settings::{Settings, Thinking};
+use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Span, What, assemble};
+use andon_runtime::core::cancel::Reason;
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role, ToolResult};
+use andon_runtime::core::prompt::prompt;
+use andon_runtime::core::usage::{Figure, Usage};
+use andon_runtime::{ModelError, ModelStop, Piece, ToolSpec};
 use andon_testkit::wire::{Provider, check_history};
 use serde_json::{Value, json};
 
@@ -151,7 +151,7 @@ pub(crate) fn next_request(provider: Provider, pieces: &[Piece]) -> Value {
 
 /// Whether the error says that it may pass.
 pub(crate) fn is_retryable(error: &ModelError) -> bool {
-    matches!(error.kind, andon::ModelErrorKind::Retryable { .. })
+    matches!(error.kind, andon_runtime::ModelErrorKind::Retryable { .. })
 }
 
 /// Figures as numbers: input, cache read, cache write, output, reasoning.

@@ -1,6 +1,6 @@
 //! Whole answers.
 
-use andon::{Figure, ModelStop, Piece, Usage};
+use andon_runtime::{Figure, ModelStop, Piece, Usage};
 use andon_testkit::provider::{ClosedHow, Dialect, Reply, Script};
 
 use crate::common::{CANARY, all, builder, call, model_of, over_both, text};

@@ -1,6 +1,6 @@
 //! Answers that break: nothing is lost of what came, and what is said about usage is true.
 
-use andon::{ModelError, ModelErrorKind, Piece, Usage};
+use andon_runtime::{ModelError, ModelErrorKind, Piece, Usage};
 use andon_testkit::provider::{BadProvider, Dialect, Frame, Protocol, Refusal, Reply, Script};
 
 use crate::common::{all, builder, call, model_of, over_both, text};

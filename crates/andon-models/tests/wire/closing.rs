@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use andon::{Answer, Usage};
+use andon_runtime::{Answer, Usage};
 use andon_testkit::provider::{BadProvider, Dialect, Reply, Script};
 use tokio::time::timeout;
 

@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Answer, Message, Model, ModelError, Piece, Request, RunId};
 use andon_models::{Builder, HttpModel};
+use andon_runtime::{Answer, Message, Model, ModelError, Piece, Request, RunId};
 use andon_testkit::provider::{BadProvider, Dialect, Protocol};
 use tokio::time::timeout;
 

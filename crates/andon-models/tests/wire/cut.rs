@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use andon::{Answer, Figure, Learned, Part, Pending, Provenance, Usage};
 use andon_models::{Builder, CutPolicy, Drain, HttpModel};
+use andon_runtime::{Answer, Figure, Learned, Part, Pending, Provenance, Usage};
 use andon_testkit::provider::{BadProvider, Dialect, Gate, Generation, Protocol, Refusal, Reply, Script, Tokens};
 
 use crate::common::{builder, call, model_of, next, over_both, text};

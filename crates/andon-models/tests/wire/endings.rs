@@ -1,6 +1,6 @@
 //! How a stream ends, and what its last bytes say.
 
-use andon::{ModelStop, Piece};
+use andon_runtime::{ModelStop, Piece};
 use andon_testkit::provider::{Dialect, Script};
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use andon::{Message, Model as _, Request};
+use andon_runtime::{Message, Model as _, Request};
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use andon::{ModelErrorKind, Usage};
+use andon_runtime::{ModelErrorKind, Usage};
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Reply, Script};
 
 use crate::common::{all, builder, call, model_of, text};

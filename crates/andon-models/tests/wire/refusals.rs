@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use andon::{ModelError, ModelErrorKind, Usage};
 use andon_models::HttpModel;
+use andon_runtime::{ModelError, ModelErrorKind, Usage};
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Refusal, Script};
 use serde_json::json;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use andon::core::cancel::Reason;
-use andon::core::message::{Cut, ResultStatus};
-use andon::{CallId, Message, Model, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
 use andon_models::Settings;
+use andon_runtime::core::cancel::Reason;
+use andon_runtime::core::message::{Cut, ResultStatus};
+use andon_runtime::{CallId, Message, Model, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
 use andon_testkit::provider::{BadProvider, Dialect, Protocol, Script};
 use serde_json::json;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use andon::core::message::Role;
-use andon::{Agent, Answer, FnTool, Model, ModelError, ModelStop, Piece, Request, Runtime};
 use andon_models::Compatible;
+use andon_runtime::core::message::Role;
+use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, ModelStop, Piece, Request, Runtime};
 use serde_json::json;
 
 use crate::models::{Before, Does};

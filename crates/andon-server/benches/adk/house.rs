@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use andon::Runtime;
+use andon_runtime::Runtime;
 use andon_server::{Options, Server};
 use andon_store::SqliteJournal;
 use andon_telemetry::{Collector, Figures, Traces};

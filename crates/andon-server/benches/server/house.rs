@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use andon::{Agent, RunFilter, Runtime};
+use andon_runtime::{Agent, RunFilter, Runtime};
 use andon_server::{Options, Server};
 use andon_store::SqliteJournal;
 use tempfile::TempDir;

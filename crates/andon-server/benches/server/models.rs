@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
+use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
 use tokio::time::{Sleep, sleep};
 
 /// What a bench model does.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Cancel, FeedItem, Runtime};
+use andon_runtime::{Agent, Cancel, FeedItem, Runtime};
 use andon_store::SqliteJournal;
 use andon_testkit::bench::{Goal, Line, cpu, now, quantile};
 use tokio::runtime::Builder;

@@ -1,6 +1,6 @@
 //! What the server is, and which apps it has.
 
-use andon::{Agent, ToolSpec};
+use andon_runtime::{Agent, ToolSpec};
 use axum::extract::{RawQuery, State};
 use axum::routing::get;
 use serde_json::{Map, Value, json};

@@ -10,8 +10,8 @@
 //! 3. What is known of a version is kept apart from what it is. So who looks for names, versions and what is known of them
 //!    does not have all of it read, and who asks for one version has that one read.
 
-use andon::core::time::Wall;
-use andon::{Kept, SessionKey, StateChange};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Kept, SessionKey, StateChange};
 use axum::extract::{RawQuery, State};
 use axum::routing::get;
 use base64::Engine as _;

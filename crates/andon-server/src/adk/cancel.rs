@@ -8,7 +8,7 @@
 //!    not there is told as such.
 //! 4. A stop is the last thing to be refused for its form: no body, `null` and fields that are not known are all the same.
 
-use andon::{Ending, RunId, State as RunState};
+use andon_runtime::{Ending, RunId, State as RunState};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize as _, Serialize};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Ending, Failure, FailureKind, Force, Reason, RunId, Used};
+use andon_runtime::{Ending, Failure, FailureKind, Force, Reason, RunId, Used};
 use serde_json::{Map, Value, json};
 
 use super::event::{AdkEvent, NodeInfo};

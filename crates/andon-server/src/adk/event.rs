@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use andon::core::message::Image;
-use andon::core::time::Wall;
-use andon::core::usage::{Figure, Usage};
-use andon::{Message, Part, RunId, StateMap};
+use andon_runtime::core::message::Image;
+use andon_runtime::core::time::Wall;
+use andon_runtime::core::usage::{Figure, Usage};
+use andon_runtime::{Message, Part, RunId, StateMap};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -218,7 +218,7 @@ pub(crate) fn seconds(wall: Wall) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon::core::usage::Provenance;
+    use andon_runtime::core::usage::Provenance;
 
     #[test]
     fn what_is_not_known_of_the_tokens_is_not_there() {

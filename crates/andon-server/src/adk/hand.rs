@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use andon::{Ending, Event, Failure, FeedItem, Runtime};
+use andon_runtime::{Ending, Event, Failure, FeedItem, Runtime};
 use axum::body::Bytes;
 use bytes::{BufMut, BytesMut};
 use serde::Serialize;

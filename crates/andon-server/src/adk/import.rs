@@ -11,9 +11,9 @@
 mod read;
 mod write;
 
-use andon::core::progress::Progress;
-use andon::core::time::Stamp;
-use andon::{Moved, SessionKey, StateMap};
+use andon_runtime::core::progress::Progress;
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{Moved, SessionKey, StateMap};
 
 use crate::problem::Problem;
 

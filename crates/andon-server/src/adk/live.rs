@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::pin::pin;
 
-use andon::{Ending, FeedItem, StateMap};
+use andon_runtime::{Ending, FeedItem, StateMap};
 use axum::body::Bytes;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::SessionKey;
+use andon_runtime::SessionKey;
 
 use crate::principal::Principal;
 use crate::problem::Problem;

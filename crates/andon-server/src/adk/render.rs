@@ -13,9 +13,11 @@
 
 use std::sync::Arc;
 
-use andon::core::event::{Accepted, Approval, ModelEnd};
-use andon::core::time::Wall;
-use andon::{CallId, Event, FeedItem, Kind, Message, ModelStop, Record, RunId, StateMap, ToolCall, ToolResult, Used};
+use andon_runtime::core::event::{Accepted, Approval, ModelEnd};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{
+    CallId, Event, FeedItem, Kind, Message, ModelStop, Record, RunId, StateMap, ToolCall, ToolResult, Used,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -329,7 +331,7 @@ impl Rendering {
     }
 
     /// The run is at rest (invariant 4).
-    fn end(&mut self, outcome: &andon::Ending, at: Wall) -> Option<AdkEvent> {
+    fn end(&mut self, outcome: &andon_runtime::Ending, at: Wall) -> Option<AdkEvent> {
         if self.view == View::Session && !self.has_started {
             return None;
         }

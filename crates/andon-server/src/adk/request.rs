@@ -2,8 +2,8 @@
 //!
 //! Unknown fields are passed over, as ADK does. What would mean something else here than there is refused.
 
-use andon::core::message::Image;
-use andon::{Message, Part, Role, StateMap};
+use andon_runtime::core::message::Image;
+use andon_runtime::{Message, Part, Role, StateMap};
 use serde_json::Value;
 
 use super::render::CONFIRMATION;

@@ -1,7 +1,7 @@
 //! What tools were asked and returned, as ADK writes it: always an object.
 
-use andon::core::message::ResultStatus;
-use andon::{Content, ToolCall, ToolResult};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{Content, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
 /// A call's arguments; an empty object in the place of what is none.
@@ -37,7 +37,7 @@ pub(crate) fn response(result: &ToolResult) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use andon::CallId;
+    use andon_runtime::CallId;
 
     #[test]
     fn a_response_is_always_an_object() {

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use andon::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
+use andon_runtime::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -121,7 +121,7 @@ async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: 
 
 /// An app's agent in a session that is there.
 pub(crate) struct Place {
-    agent: andon::Agent,
+    agent: andon_runtime::Agent,
 }
 
 impl Place {
@@ -152,7 +152,7 @@ impl Place {
         Ok(Self { agent: agent.in_session(&key) })
     }
 
-    pub(crate) fn session(&self) -> &andon::SessionKey {
+    pub(crate) fn session(&self) -> &andon_runtime::SessionKey {
         self.agent.session_key()
     }
 
@@ -161,8 +161,8 @@ impl Place {
         &self,
         core: &Shared,
         principal: &Principal,
-        input: andon::Message,
-        state: andon::StateMap,
+        input: andon_runtime::Message,
+        state: andon_runtime::StateMap,
         view: View,
     ) -> Result<Followed, Problem> {
         let _permit = may_create(core)?;

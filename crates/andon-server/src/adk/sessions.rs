@@ -10,8 +10,10 @@
 
 use std::sync::Arc;
 
-use andon::core::time::Stamp;
-use andon::{Cancel, JournalError, Scope, SessionFilter, SessionId, SessionInfo, SessionKey, StateChange, StateMap};
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{
+    Cancel, JournalError, Scope, SessionFilter, SessionId, SessionInfo, SessionKey, StateChange, StateMap,
+};
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;

@@ -1,7 +1,7 @@
 //! A stored session's events: those of its runs, and the changes of its state between them.
 
-use andon::core::time::Wall;
-use andon::{Kept, Moved, RunId, SessionKey, Stored};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Kept, Moved, RunId, SessionKey, Stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use andon::{Moved, RunFilter, RunId, SessionKey, Stored};
+use andon_runtime::{Moved, RunFilter, RunId, SessionKey, Stored};
 use andon_telemetry::names;
 use andon_telemetry::span::{self, Span};
 use axum::extract::State;

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use andon::core::id::LOCAL;
-use andon::{RunFilter, SessionKey};
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::{RunFilter, SessionKey};
 use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;

@@ -1,8 +1,8 @@
 //! `POST /v1/runs/{run_id}/approvals/{call}`: a person's yes or no.
 
 use crate::json::Json;
-use andon::core::event::Approval;
-use andon::{CallId, DecideError, Digest, Event, FeedItem, Run};
+use andon_runtime::core::event::Approval;
+use andon_runtime::{CallId, DecideError, Digest, Event, FeedItem, Run};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -69,7 +69,7 @@ pub(crate) async fn decide(
     let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
     let run = runs::find(&core, &principal, &run).await?;
     let by = Some(&*principal.name);
-    let seen = run.feed_from(andon::Cursor { seq: run.seq(), byte: 0 });
+    let seen = run.feed_from(andon_runtime::Cursor { seq: run.seq(), byte: 0 });
     match (request.decision, request.digest) {
         (Decision::Deny, _) => run.deny(&call, by, request.why.as_deref())?,
         (Decision::Approve, Some(digest)) => run.approve_exactly(&call, digest, by)?,
@@ -86,7 +86,7 @@ pub(crate) async fn decide(
 }
 
 /// What became of the call, once that is among the run's events; nothing if it never will be.
-async fn on_record(mut feed: andon::Feed, call: &CallId) -> Option<Approval> {
+async fn on_record(mut feed: andon_runtime::Feed, call: &CallId) -> Option<Approval> {
     while let Some(item) = feed.next().await {
         if let FeedItem::Fact(record) = item
             && let Event::ApprovalResolved { call: resolved, verdict } = &record.event

@@ -7,8 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::json::Json;
-use andon::core::time::Wall;
-use andon::{CallId, Cancel, Ending, Event, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{
+    CallId, Cancel, Ending, Event, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState,
+};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -291,7 +293,7 @@ pub(crate) fn told(run: &Run, reply: &Reply) -> Cancelled {
     // First: once it says that the run has settled, the outcome is there.
     let state = run.state();
     let outcome = run.try_outcome();
-    let state = if outcome.is_some() { andon::State::Settled } else { state };
+    let state = if outcome.is_some() { andon_runtime::State::Settled } else { state };
     let leaked = outcome.as_ref().map(|outcome| outcome.receipt.leaked.clone()).unwrap_or_default();
     let outcome = outcome.map(|outcome| Arc::clone(&outcome.ending));
     Cancelled {

@@ -12,9 +12,9 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use andon::core::message::ResultStatus;
-use andon::core::progress::{CallState, Progress};
-use andon::{Agent, CallId, Earlier, Event, Message, Part, Rendering, Request, Role, Run, RunId, ToolResult};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::core::progress::{CallState, Progress};
+use andon_runtime::{Agent, CallId, Earlier, Event, Message, Part, Rendering, Request, Role, Run, RunId, ToolResult};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, header};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::json::Json;
-use andon::core::message::Image;
-use andon::{
+use andon_runtime::core::message::Image;
+use andon_runtime::{
     Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateMap,
     WhenBusy,
 };
@@ -232,7 +232,7 @@ pub(crate) struct Order {
     pub(crate) named: Option<Named>,
     pub(crate) input: Message,
     pub(crate) when_busy: WhenBusy,
-    pub(crate) on_disconnect: andon::OnDisconnect,
+    pub(crate) on_disconnect: andon_runtime::OnDisconnect,
     pub(crate) limits: Limits,
     /// What it changes in the session's state as it begins.
     pub(crate) state: StateMap,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Cursor, Run, RunId, SessionKey};
+use andon_runtime::{Cursor, Run, RunId, SessionKey};
 use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;

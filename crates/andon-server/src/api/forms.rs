@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use andon::core::progress::Phase;
-use andon::core::time::Wall;
-use andon::{CallId, Ending, Event, Force, Reason, Run, RunId, RunInfo, SessionKey, State, title};
+use andon_runtime::core::progress::Phase;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{CallId, Ending, Event, Force, Reason, Run, RunId, RunInfo, SessionKey, State, title};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -75,7 +75,7 @@ pub(crate) struct AwaitedApproval {
     arguments: String,
     /// The digest of the arguments, to say yes to exactly these.
     #[schema(value_type = String)]
-    digest: andon::Digest,
+    digest: andon_runtime::Digest,
 }
 
 impl RunView {
@@ -128,7 +128,7 @@ impl RunView {
 
 /// The calls that wait for a person.
 fn awaited(run: &Run) -> Vec<AwaitedApproval> {
-    use andon::core::progress::CallState;
+    use andon_runtime::core::progress::CallState;
     let progress = if run.may_await_approval() { run.progress() } else { None };
     let calls = progress.iter().flat_map(|progress| progress.calls());
     let waiting = calls.filter(|open| open.state == CallState::AwaitingApproval);

@@ -1,4 +1,4 @@
-use andon::Runtime;
+use andon_runtime::Runtime;
 use axum::extract::Request;
 use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::json::Json;
-use andon::Reason;
+use andon_runtime::Reason;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -176,7 +176,7 @@ async fn hold(
 
 fn scope(principal: &Principal, request: &ChangeLine) -> Result<Scope, Problem> {
     let checked = |what, name: &String| {
-        andon::SessionId::new(name).map(|_| name.clone()).map_err(|error| Problem::bad_id(what, &error))
+        andon_runtime::SessionId::new(name).map(|_| name.clone()).map_err(|error| Problem::bad_id(what, &error))
     };
     let on = match (&request.app, &request.user) {
         (None, None) => On::All,

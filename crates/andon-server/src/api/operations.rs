@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::json::Json;
-use andon::CALIBRATION;
+use andon_runtime::CALIBRATION;
 use andon_telemetry::Now;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};

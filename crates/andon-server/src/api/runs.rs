@@ -1,8 +1,8 @@
 //! `GET /v1/runs`: what runs, and what ran.
 
 use crate::json::Json;
-use andon::core::time::Wall;
-use andon::{Run, RunFilter, RunId};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Run, RunFilter, RunId};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

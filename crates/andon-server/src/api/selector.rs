@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use crate::json::Json;
-use andon::{Reason, Reply, Run, RunId, SessionKey, State as RunState};
+use andon_runtime::{Reason, Reply, Run, RunId, SessionKey, State as RunState};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -113,7 +113,7 @@ pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) ->
     match said {
         Some(tenant) => {
             principal.needs(crate::scopes::Scope::Admin)?;
-            let checked = andon::SessionId::new(tenant).map_err(|error| Problem::bad_id("tenant", &error))?;
+            let checked = andon_runtime::SessionId::new(tenant).map_err(|error| Problem::bad_id("tenant", &error))?;
             Ok(Some(checked.to_string()))
         }
         None if is_all => Ok(None),

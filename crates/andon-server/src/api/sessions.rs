@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::json::Json;
-use andon::core::time::Wall;
-use andon::{Cancel, JournalError, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Cancel, JournalError, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use andon::core::event::{Addendum, Entry as Stored, Learnt};
-use andon::core::progress::Progress;
-use andon::core::time::Stamp;
-use andon::{Event, JournalError, Observer, Receipt, Record, RunId, Seen, SeenLater, SessionKey, State};
+use andon_runtime::core::event::{Addendum, Entry as Stored, Learnt};
+use andon_runtime::core::progress::Progress;
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{Event, JournalError, Observer, Receipt, Record, RunId, Seen, SeenLater, SessionKey, State};
 use andon_testkit::explore::{Mode, Script, explore_modes};
 use andon_testkit::scripts;
 use parking_lot::Mutex;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use andon::core::progress::Phase;
-use andon::core::time::Wall;
-use andon::{CallId, Digest, Ending, Figure, Force, Reason, RunId, SessionId, State};
+use andon_runtime::core::progress::Phase;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{CallId, Digest, Ending, Figure, Force, Reason, RunId, SessionId, State};
 use serde::Serialize;
 
 use super::row::{Call, CallState, Row};

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use andon::core::event::{Learnt, Remains, ToolEnd};
-use andon::{CallId, Event, Receipt, Record, SeenLater};
+use andon_runtime::core::event::{Learnt, Remains, ToolEnd};
+use andon_runtime::{CallId, Event, Receipt, Record, SeenLater};
 
 use super::row::Row;
 use super::spent::{Spent, Tokens};

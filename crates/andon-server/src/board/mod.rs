@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon::{JournalError, Observer, Record, Run, RunId, Runtime, Seen, SeenLater, SessionKey};
+use andon_runtime::{JournalError, Observer, Record, Run, RunId, Runtime, Seen, SeenLater, SessionKey};
 use parking_lot::Mutex;
 
 use crate::prices::Prices;
@@ -52,7 +52,7 @@ const CHUNK: usize = 500;
 /// All runs as rows, for `GET /v1/board`. Set it as an observer of the runtime, before the server is made:
 ///
 /// ```
-/// use andon::Runtime;
+/// use andon_runtime::Runtime;
 /// use andon_server::Board;
 ///
 /// let runtime = Runtime::builder().observer(Board::new()).build();

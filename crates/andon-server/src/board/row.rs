@@ -2,18 +2,18 @@
 //!
 //! # Invariants
 //!
-//! 1. State and phase are those of [`Progress`](andon::core::progress::Progress), after every fact: both ask
+//! 1. State and phase are those of [`Progress`](andon_runtime::core::progress::Progress), after every fact: both ask
 //!    [`StandingFold`].
 //! 2. A fact is folded once, whoever brings it: by the observer, or out of the run's own log.
 //! 3. A row keeps nothing of what was said but its title; what is open is dropped when it is closed.
 
 use std::sync::Arc;
 
-use andon::core::event::{Accepted, Approval, HookEnd, Remains, Seq, ToolEnd};
-use andon::core::progress::Phase;
-use andon::core::standing::StandingFold;
-use andon::core::time::{Stamp, Wall};
-use andon::{
+use andon_runtime::core::event::{Accepted, Approval, HookEnd, Remains, Seq, ToolEnd};
+use andon_runtime::core::progress::Phase;
+use andon_runtime::core::standing::StandingFold;
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::{
     CallId, Digest, Ending, Event, Force, Message, Reason, Record, RunId, Seen, SessionKey, State, Usage, title,
 };
 
@@ -174,7 +174,7 @@ impl Row {
     }
 
     fn answered(&mut self, message: &Message) {
-        let ready = |call: &andon::ToolCall| Call {
+        let ready = |call: &andon_runtime::ToolCall| Call {
             id: call.id.clone(),
             tool: call.name.as_str().into(),
             state: CallState::Ready,
@@ -220,7 +220,7 @@ impl Row {
     }
 
     /// The first reason stays, and the force only rises.
-    fn cancelled(&mut self, request: &andon::core::cancel::CancelRequest, epoch: u32) {
+    fn cancelled(&mut self, request: &andon_runtime::core::cancel::CancelRequest, epoch: u32) {
         match &mut self.cancel {
             Some(cancel) => cancel.force = cancel.force.max(request.force),
             None => {

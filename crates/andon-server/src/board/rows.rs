@@ -10,8 +10,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use andon::core::time::Stamp;
-use andon::{Ending, JournalError, RunId, Runtime, Seen, SeenLater, SessionKey};
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{Ending, JournalError, RunId, Runtime, Seen, SeenLater, SessionKey};
 
 use super::names::Names;
 use super::row::Row;

@@ -9,8 +9,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use andon::SessionKey;
-use andon::core::time::{Stamp, Wall};
+use andon_runtime::SessionKey;
+use andon_runtime::core::time::{Stamp, Wall};
 
 use crate::principal::Whose;
 

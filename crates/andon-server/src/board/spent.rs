@@ -1,6 +1,6 @@
 //! What a run's model calls have used, and what that costs.
 
-use andon::{Figure, Usage};
+use andon_runtime::{Figure, Usage};
 
 use crate::prices::{Cost, Prices};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use andon::SessionId;
-use andon::core::id::LOCAL;
-use andon::core::time::Wall;
+use andon_runtime::SessionId;
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::core::time::Wall;
 use serde_json::{Map, Value};
 
 use super::Oidc;

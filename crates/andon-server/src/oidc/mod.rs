@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::time::Wall;
+use andon_runtime::core::time::Wall;
 use parking_lot::{Mutex, RwLock};
 use reqwest::Url;
 use tokio::time::{Instant, timeout};

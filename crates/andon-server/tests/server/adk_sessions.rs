@@ -1,6 +1,6 @@
 //! Sessions, artifacts and the page's calls in ADK's dialect.
 
-use andon::{AgentBuilder, FnTool};
+use andon_runtime::{AgentBuilder, FnTool};
 use andon_testkit::Act;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
@@ -341,7 +341,7 @@ async fn who_lists_artifacts_has_none_of_them_read() {
     for name in ["n", "user:n"] {
         inside.ok("POST", &path, Some(json!({"filename": name, "artifact": {"text": long}}))).await;
     }
-    let key = andon::SessionKey::new("shop", "ada", "a").unwrap();
+    let key = andon_runtime::SessionKey::new("shop", "ada", "a").unwrap();
     let known = inside.runtime.kept(&key, "adk.artifact").await.unwrap();
     let shared = inside.runtime.shelf().kept("adk.artifact/local/shop/ada").await.unwrap();
     assert_eq!((known.len(), shared.len()), (1, 1));
@@ -539,7 +539,7 @@ async fn the_page_is_served_from_its_folder() {
     std::fs::write(outer.path().join("secret"), "s").unwrap();
     std::os::unix::fs::symlink(outer.path().join("secret"), folder.join("link")).unwrap();
     let options = andon_server::Options { adk_ui: Some(folder), ..Default::default() };
-    let inside = Inside::build(std::sync::Arc::new(andon::MemoryJournal::new()), options, shop()).await;
+    let inside = Inside::build(std::sync::Arc::new(andon_runtime::MemoryJournal::new()), options, shop()).await;
     for (path, kind) in
         [("/dev-ui/", "text/html; charset=utf-8"), ("/dev-ui/main.js", "text/javascript; charset=utf-8")]
     {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::MemoryJournal;
+use andon_runtime::MemoryJournal;
 use andon_server::Options;
 use andon_testkit::Act;
 use reqwest::StatusCode;

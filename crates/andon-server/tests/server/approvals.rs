@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Agent, AgentBuilder, Digest, JournalError, MemoryJournal};
+use andon_runtime::{Agent, AgentBuilder, Digest, JournalError, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, quick};
 use andon_testkit::{Act, ScriptedModel, TestJournal};

@@ -1,6 +1,6 @@
 //! What no client should send. Each is refused with words, nothing comes of it, and the next request is served.
 
-use andon::SessionFilter;
+use andon_runtime::SessionFilter;
 use reqwest::StatusCode;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, JournalError, MemoryJournal};
+use andon_runtime::{Agent, JournalError, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, cooperative, quick, stubborn};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
@@ -90,7 +90,7 @@ async fn a_row_shows_what_waits_for_a_person_and_what_waits_for_its_session() {
     assert_eq!(row["run_id"], json!(next.id()));
     let second = reader.until("second").await;
     assert_eq!(second["live"], 2);
-    run.approve(&andon::CallId::new("c1").unwrap(), None).unwrap();
+    run.approve(&andon_runtime::CallId::new("c1").unwrap(), None).unwrap();
     settled(&next).await;
     for run in [&run, &next] {
         let row = reader.until_row(|row| row["run_id"] == json!(run.id()) && row["state"] == "settled").await;
@@ -113,7 +113,7 @@ async fn seconds_tell_what_happened_in_them_and_are_there_for_who_comes_later() 
     let mut told = Vec::new();
     while told.len() < 5 {
         let mut second = reader.until("second").await;
-        assert_eq!(second["at"], json!(andon::core::time::Wall(began + told.len() as u64 * 1_000_000)));
+        assert_eq!(second["at"], json!(andon_runtime::core::time::Wall(began + told.len() as u64 * 1_000_000)));
         let second = second.as_object_mut().unwrap();
         second.remove("type");
         second.remove("pieces");
@@ -251,7 +251,7 @@ async fn a_run_whose_end_the_journal_does_not_take_stays_on_the_board_and_says_w
     let run = inside.start(json!({})).await;
     reader.until_row(|row| row["phase"] == "model").await;
     journal.fail(JournalError::Storage("the disk is gone".to_owned()));
-    run.cancel(andon::Cancel::graceful());
+    run.cancel(andon_runtime::Cancel::graceful());
     let row = reader.until_row(|row| row["stalled"].is_string()).await;
     assert_eq!(row["stalled"], "the journal could not be written: the disk is gone");
     assert_eq!(Reader::open(&inside).await.until("board").await["live"], 1);
@@ -297,7 +297,7 @@ async fn the_board_ends_when_the_server_does() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_without_a_board_says_what_to_do() {
-    let runtime = andon::Runtime::builder().one_lane().build();
+    let runtime = andon_runtime::Runtime::builder().one_lane().build();
     let server = andon_server::Server::new(&runtime, Options::default()).await.unwrap();
     let request = axum::http::Request::get("/v1/board").header("host", "localhost");
     let request = request.body(axum::body::Body::empty()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Agent, MemoryJournal};
+use andon_runtime::{Agent, MemoryJournal};
 use andon_server::{ModelPrice, Options, Prices};
 use andon_testkit::tools::{ToolLog, quick};
 use andon_testkit::{Act, ScriptedModel, TestJournal};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use andon::Run;
+use andon_runtime::Run;
 use andon_testkit::Act;
 use axum::http::{Method, StatusCode};
 use serde_json::Value;

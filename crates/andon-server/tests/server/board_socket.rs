@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::MemoryJournal;
+use andon_runtime::MemoryJournal;
 use andon_server::{NewKey, Options};
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Method, StatusCode};

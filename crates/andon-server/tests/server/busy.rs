@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::{Agent, State};
+use andon_runtime::{Agent, State};
 use andon_testkit::tools::{ToolLog, slow};
 use andon_testkit::{Act, ScriptedModel};
 use reqwest::StatusCode;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Event, MemoryJournal};
+use andon_runtime::{Agent, Event, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, cooperative, slow};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
@@ -41,7 +41,7 @@ fn calling(tools: &[&str]) -> ScriptedModel {
 }
 
 /// A server whose run is in a tool that takes ten minutes to finish, and as long to stop.
-async fn in_a_slow_tool() -> (Inside, andon::Run) {
+async fn in_a_slow_tool() -> (Inside, andon_runtime::Run) {
     let tool = slow("slow", Duration::from_secs(600), &ToolLog::new()).grace(Duration::from_secs(600));
     let inside = Inside::new(Agent::builder().model(calling(&["slow"])).tool(tool)).await;
     let run = inside.start(json!({"run_id": "r"})).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, AgentBuilder, Cancel, MemoryJournal, Rendering, Run};
+use andon_runtime::{Agent, AgentBuilder, Cancel, MemoryJournal, Rendering, Run};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, quick, slow};
 use andon_testkit::{Act, ScriptedModel};
@@ -78,7 +78,7 @@ async fn a_run_that_was_stopped_in_mid_answer_shows_what_the_model_is_told_next(
     begun(&inside, "three", json!({"input": NEXT})).await.outcome().await;
     assert_eq!(before["request"], asked(&model), "what was shown is what came");
     assert_eq!((before["form"].as_str(), before["truncated"].as_bool()), (Some("andon"), Some(false)));
-    assert_eq!(before["model"].as_str(), Some(andon::Model::name(&model)));
+    assert_eq!(before["model"].as_str(), Some(andon_runtime::Model::name(&model)));
     assert_eq!(before["request"]["instructions"], "Be brief.");
     assert_eq!(shown(&inside, "two").await, before, "what later runs said is not in it");
     assert_eq!(texts(&shown(&inside, "one").await), ["hello", "Hello."]);
@@ -155,7 +155,7 @@ async fn without_its_app_a_conversation_is_shown_as_it_is_stored() {
         let bare = shown(&inside, "one").await;
         assert_eq!((bare["form"].as_str(), &bare["messages"]), (Some("andon"), &served["messages"]));
         assert_eq!(bare["request"], json!({"messages": served["request"]["messages"]}));
-        assert_eq!(bare["model"].as_str(), Some(andon::Model::name(&model)), "the one that was asked");
+        assert_eq!(bare["model"].as_str(), Some(andon_runtime::Model::name(&model)), "the one that was asked");
     }
 }
 

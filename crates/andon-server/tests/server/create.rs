@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Agent, Limits, MemoryJournal, RunId};
+use andon_runtime::{Agent, Limits, MemoryJournal, RunId};
 use andon_server::Options;
 use andon_testkit::{Act, ScriptedModel};
 use reqwest::{Method, StatusCode};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use andon::{Agent, FnTool, MemoryJournal};
+use andon_runtime::{Agent, FnTool, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::{Act, ScriptedModel};
 use reqwest::{Method, Response};

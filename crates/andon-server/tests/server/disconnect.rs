@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{MemoryJournal, Run};
+use andon_runtime::{MemoryJournal, Run};
 use andon_server::Options;
 use andon_testkit::{Act, TestJournal};
 use reqwest::{Method, StatusCode};
@@ -103,7 +103,7 @@ async fn the_feed_that_the_start_itself_answers_with_is_a_reader() {
 #[tokio::test(start_paused = true)]
 async fn a_queued_run_whose_reader_goes_is_cancelled_and_never_begins() {
     let model = andon_testkit::ScriptedModel::new([endless()]);
-    let inside = Inside::new(andon::Agent::builder().model(model.clone())).await;
+    let inside = Inside::new(andon_runtime::Agent::builder().model(model.clone())).await;
     let first = inside.start(json!({"session": "s"})).await;
     let more = json!({"session": "s", "when_busy": "queue", "on_disconnect": "cancel"});
     let queued = inside.start(more).await;

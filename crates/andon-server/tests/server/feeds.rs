@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, FeedItem, MemoryJournal};
+use andon_runtime::{Agent, FeedItem, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, talkative};
 use andon_testkit::{Act, ScriptedModel};
@@ -24,7 +24,7 @@ fn rich() -> ScriptedModel {
     ScriptedModel::new([first, vec![Act::text("Fertig: ✓"), Act::usage(1, 1), Act::end()]])
 }
 
-fn rich_agent() -> andon::AgentBuilder {
+fn rich_agent() -> andon_runtime::AgentBuilder {
     Agent::builder().model(rich()).tool(talkative("chatty", 3, &ToolLog::new()))
 }
 

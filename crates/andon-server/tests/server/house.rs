@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, AgentBuilder, FeedItem, Journal, MemoryJournal, RunId, Runtime};
+use andon_runtime::{Agent, AgentBuilder, FeedItem, Journal, MemoryJournal, RunId, Runtime};
 use andon_server::{Board, Options, Server, Serving};
 use andon_testkit::{Act, ScriptedModel};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime, TestClock};
+use andon_runtime::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime, TestClock};
 use andon_server::{Board, Options, Server};
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, StatusCode};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Journal, MemoryJournal};
+use andon_runtime::{Agent, Journal, MemoryJournal};
 use andon_server::{Options, raise_file_limit};
 use andon_testkit::tools::{ToolLog, slow};
 use andon_testkit::{Act, ScriptedModel, TestJournal};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{JournalError, MemoryJournal, Runtime, Shelf as _};
+use andon_runtime::{JournalError, MemoryJournal, Runtime, Shelf as _};
 use andon_server::{Options, Server};
 use andon_testkit::TestJournal;
 use reqwest::StatusCode;
@@ -37,7 +37,7 @@ async fn who_is_turned_away_is_told_by_whom_and_why() {
 #[tokio::test]
 async fn an_app_or_a_user_is_held_alone_and_opened_alone() {
     let inside = Inside::new(agent([])).await;
-    let more = andon::Agent::builder().model(andon_testkit::ScriptedModel::new([])).name("bank");
+    let more = andon_runtime::Agent::builder().model(andon_testkit::ScriptedModel::new([])).name("bank");
     inside.server.apps().put(more.runtime(&inside.runtime).build().unwrap(), None);
     inside.put("/v1/line", json!({"state": "held", "app": "bank"})).await;
     let (_, line) = inside.put("/v1/line", json!({"state": "held", "user": "eve", "reason": "spam"})).await;

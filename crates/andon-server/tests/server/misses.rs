@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Agent, MemoryJournal};
+use andon_runtime::{Agent, MemoryJournal};
 use andon_server::{NewKey, Options};
 use andon_testkit::ScriptedModel;
 use reqwest::{Method, StatusCode};
@@ -19,7 +19,7 @@ async fn adas() -> (House, String) {
 }
 
 async fn is_running(house: &House, run: &str) -> bool {
-    let id = andon::RunId::new(run).unwrap();
+    let id = andon_runtime::RunId::new(run).unwrap();
     house.runtime.find_in_progress(&id).is_some_and(|run| !run.cord().is_pulled())
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::MemoryJournal;
+use andon_runtime::MemoryJournal;
 use andon_server::{Oidc, Options};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

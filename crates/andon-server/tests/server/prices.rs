@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::MemoryJournal;
+use andon_runtime::MemoryJournal;
 use andon_server::{ModelPrice, Options, Price, Prices};
 use andon_testkit::Act;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, JournalError, MemoryJournal, Runtime, Shelf as _};
+use andon_runtime::{Agent, JournalError, MemoryJournal, Runtime, Shelf as _};
 use andon_server::{Options, Server};
 use andon_testkit::{ScriptedModel, TestJournal};
 use reqwest::StatusCode;

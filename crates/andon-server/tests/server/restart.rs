@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, AgentBuilder, MemoryJournal, State};
+use andon_runtime::{Agent, AgentBuilder, MemoryJournal, State};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, quick};
 use andon_testkit::{Act, ScriptedModel, TestJournal};

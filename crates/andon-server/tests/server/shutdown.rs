@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Journal, MemoryJournal};
+use andon_runtime::{Agent, Journal, MemoryJournal};
 use andon_server::{Options, ShutDown};
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, ScriptedModel, TestJournal};
@@ -29,7 +29,7 @@ async fn silent(options: Options) -> House {
 }
 
 /// A house whose app calls this tool.
-async fn with_tool(options: Options, tool: andon::FnTool) -> House {
+async fn with_tool(options: Options, tool: andon_runtime::FnTool) -> House {
     let calls = std::iter::repeat_with(|| {
         let mut acts = Act::call(0, "c1", "tool", "{}");
         acts.push(Act::end());

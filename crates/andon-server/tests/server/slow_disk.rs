@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, CallId, Cancel, JournalError, MemoryJournal, ReplyKind, Run};
+use andon_runtime::{Agent, CallId, Cancel, JournalError, MemoryJournal, ReplyKind, Run};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, quick, slow};
 use andon_testkit::{Act, ScriptedModel, TestJournal};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{MemoryJournal, RunId};
+use andon_runtime::{MemoryJournal, RunId};
 use andon_server::Options;
 use andon_testkit::tools::{ToolLog, slow};
 use andon_testkit::{Act, TestJournal};

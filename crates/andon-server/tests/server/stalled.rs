@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{JournalError, MemoryJournal};
+use andon_runtime::{JournalError, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::TestJournal;
 use http_body_util::BodyExt as _;

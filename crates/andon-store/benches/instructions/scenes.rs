@@ -5,12 +5,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use andon::{
-    Agent, Answer, Cancel, Journal, MemoryJournal, Model, ModelError, ModelStop, Piece, Request, Run, Runtime,
-};
 use andon_models::decode::Decode as _;
 use andon_models::decode::openai_chat::OpenAiChat;
 use andon_models::sse::Sse;
+use andon_runtime::{
+    Agent, Answer, Cancel, Journal, MemoryJournal, Model, ModelError, ModelStop, Piece, Request, Run, Runtime,
+};
 use andon_testkit::provider::{Dialect, Reply};
 use tokio::runtime::Builder;
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::{Accepted, Entry, Event, ModelEnd, Record};
-use andon::core::id::{RunId, SessionKey};
-use andon::core::message::{Message, Part, Role};
-use andon::core::outcome::{Ending, ModelStop};
-use andon::core::progress::Progress;
-use andon::core::time::{Stamp, Wall};
-use andon::{Batch, Journal, RunFilter, SessionFilter, Standing, State};
+use andon_runtime::core::event::{Accepted, Entry, Event, ModelEnd, Record};
+use andon_runtime::core::id::{RunId, SessionKey};
+use andon_runtime::core::message::{Message, Part, Role};
+use andon_runtime::core::outcome::{Ending, ModelStop};
+use andon_runtime::core::progress::Progress;
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::{Batch, Journal, RunFilter, SessionFilter, Standing, State};
 use andon_testkit::bench::{Goal, Line, now, quantile};
 
 use crate::world::{Database, on_one_thread};
@@ -41,7 +41,13 @@ fn turn(number: usize, session: SessionKey, settles: bool) -> Batch {
     let wall = Wall(1_000_000 + number as u64);
     let record = |(place, event)| {
         let at = Stamp { wall, mono_us: 0 };
-        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq: place as u64 + 1, epoch: 1, at, event }))
+        Entry::Fact(Arc::new(Record {
+            v: andon_runtime::core::FORMAT_VERSION,
+            seq: place as u64 + 1,
+            epoch: 1,
+            at,
+            event,
+        }))
     };
     let entries = [Event::RunAccepted { accepted }].into_iter().chain(events).enumerate().map(record).collect();
     Batch::new(run, 1, entries).standing(Standing::of(&progress))

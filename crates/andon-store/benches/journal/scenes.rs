@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Cursor, FnTool, Journal, Run, Runtime};
+use andon_runtime::{Agent, Cancel, Cursor, FnTool, Journal, Run, Runtime};
 use andon_testkit::bench::{Goal, Line, Scene, median, now, quantile};
 use serde_json::json;
 
@@ -206,7 +206,7 @@ fn feed() -> Vec<Line> {
             let mut feed = runtime.feed(&id, Cursor::default()).await.expect("a feed").expect("the run is there");
             let mut facts = 0;
             while let Some(item) = feed.next().await {
-                facts += usize::from(matches!(item, andon::FeedItem::Fact(_)));
+                facts += usize::from(matches!(item, andon_runtime::FeedItem::Fact(_)));
             }
             assert_eq!(facts, events);
             times.push(began.elapsed().mul_f64(1_000.0 / events as f64));

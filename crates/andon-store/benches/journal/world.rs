@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use andon::core::answer::{Kind, Lump, Piece, Span};
-use andon::core::event::{Accepted, Entry, Event, Record};
-use andon::core::id::{CallId, RunId, SessionKey};
-use andon::core::message::{Message, ResultStatus, ToolResult};
-use andon::core::outcome::ModelStop;
-use andon::core::time::Stamp;
-use andon::{Answer, Batch, Model, ModelError, Probe, Request, Runtime};
+use andon_runtime::core::answer::{Kind, Lump, Piece, Span};
+use andon_runtime::core::event::{Accepted, Entry, Event, Record};
+use andon_runtime::core::id::{CallId, RunId, SessionKey};
+use andon_runtime::core::message::{Message, ResultStatus, ToolResult};
+use andon_runtime::core::outcome::ModelStop;
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{Answer, Batch, Model, ModelError, Probe, Request, Runtime};
 use andon_store::{Options, SqliteJournal};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
@@ -97,7 +97,7 @@ impl Written {
     fn record(&mut self, event: Event) -> Entry {
         self.seq += 1;
         let at = Stamp::default();
-        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq: self.seq, epoch: 1, at, event }))
+        Entry::Fact(Arc::new(Record { v: andon_runtime::core::FORMAT_VERSION, seq: self.seq, epoch: 1, at, event }))
     }
 
     fn batch(&self, entries: Vec<Entry>) -> Batch {
@@ -116,7 +116,7 @@ impl Written {
         let (call, result) = (self.result.call.clone(), Arc::clone(&self.result));
         let entry = self.record(Event::ToolFinished {
             call,
-            end: andon::core::event::ToolEnd::Finished,
+            end: andon_runtime::core::event::ToolEnd::Finished,
             result,
             remains: None,
             state: None,

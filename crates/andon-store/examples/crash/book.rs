@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use andon::Ending;
-use andon::core::answer::Lump;
-use andon::core::event::{Entry, Epoch, Event, Record, Seq};
+use andon_runtime::Ending;
+use andon_runtime::core::answer::Lump;
+use andon_runtime::core::event::{Entry, Epoch, Event, Record, Seq};
 use anyhow::{Context, Result};
 use rusqlite::Connection;
 

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::cancel::CancelRequest;
-use andon::core::time::Stamp;
-use andon::{
+use andon_runtime::core::cancel::CancelRequest;
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{
     Agent, Cancel, Cursor, Fate, Force, Journal, Probe, Reason, Recovered, ReplyKind, Requested, RunId, Runtime,
     SessionKey,
 };

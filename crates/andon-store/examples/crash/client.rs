@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::{Agent, Cancel, Cursor, Feed, FeedItem, Record, ReplyKind, Run, RunId, Runtime, WhenBusy};
+use andon_runtime::{Agent, Cancel, Cursor, Feed, FeedItem, Record, ReplyKind, Run, RunId, Runtime, WhenBusy};
 use anyhow::Result;
 
 use crate::log::{What, Witness};
@@ -64,7 +64,7 @@ impl Client {
 }
 
 /// Waits until what a reply says is durable.
-pub(crate) async fn acknowledge(witness: &Witness, reply: &andon::Reply) {
+pub(crate) async fn acknowledge(witness: &Witness, reply: &andon_runtime::Reply) {
     let (run, kind) = (reply.run_id().to_string(), reply.kind().clone());
     witness.tell(What::Replied { run: run.clone(), reply: kind.clone() });
     match reply.recorded().await {

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use andon::core::answer::{Kind, Lump, Span};
-use andon::core::event::{Entry, Epoch, Event, Record, Seq};
-use andon::core::time::Stamp;
-use andon::{Batch, Ending, Journal, JournalError, RunId, Stored};
+use andon_runtime::core::answer::{Kind, Lump, Span};
+use andon_runtime::core::event::{Entry, Epoch, Event, Record, Seq};
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{Batch, Ending, Journal, JournalError, RunId, Stored};
 use andon_store::SqliteJournal;
 
 use crate::log::{What, Witness};
@@ -71,12 +71,12 @@ fn seq(stored: &Stored) -> Seq {
 
 fn settled(seq: Seq, epoch: Epoch) -> Entry {
     let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
-    let record = Record { v: andon::core::FORMAT_VERSION, seq, epoch, at: Stamp::default(), event };
+    let record = Record { v: andon_runtime::core::FORMAT_VERSION, seq, epoch, at: Stamp::default(), event };
     Entry::Fact(Arc::new(record))
 }
 
 fn text(after: Seq) -> Entry {
     let mut span = Span::new(after);
     span.push(&Kind::Text, "I am a ghost. ");
-    Entry::Lump(Arc::new(Lump { v: andon::core::FORMAT_VERSION, from: 0, span }))
+    Entry::Lump(Arc::new(Lump { v: andon_runtime::core::FORMAT_VERSION, from: 0, span }))
 }

@@ -6,8 +6,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use andon::core::event::Seq;
-use andon::{Ending, ReplyKind};
+use andon_runtime::core::event::Seq;
+use andon_runtime::{Ending, ReplyKind};
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 use serde::de::DeserializeOwned;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use andon::Probe;
+use andon_runtime::Probe;
 use anyhow::{Context, Error, Result};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};

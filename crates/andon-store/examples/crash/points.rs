@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::Probe;
+use andon_runtime::Probe;
 use anyhow::{Context, Error, Result};
 use parking_lot::Mutex;
 use rustix::process::{Signal, getpid, kill_process};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use andon::{Answer, Message, Model, ModelError, Piece, Request, Role, RunId, Usage};
+use andon_runtime::{Answer, Message, Model, ModelError, Piece, Request, Role, RunId, Usage};
 use andon_testkit::{Act, ScriptedModel};
 
 use crate::log::{What, Witness};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use andon::core::event::Event;
-use andon::{Cancel, Record};
+use andon_runtime::core::event::Event;
+use andon_runtime::{Cancel, Record};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

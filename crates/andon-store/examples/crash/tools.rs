@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{FnTool, Invocation, Probe, ToolError, ToolOutput};
+use andon_runtime::{FnTool, Invocation, Probe, ToolError, ToolOutput};
 use serde_json::json;
 use tokio::time::sleep;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use andon::core::outcome::Ending;
-use andon::{Cancel, Effect, FnTool, Reason, Run, Runtime, SessionKey, StateChange, WhenBusy};
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::{Cancel, Effect, FnTool, Reason, Run, Runtime, SessionKey, StateChange, WhenBusy};
 use andon_testkit::tools::ToolLog;
 use andon_testkit::{Act, ScriptedModel};
 use rusqlite::Connection;
@@ -32,7 +32,8 @@ async fn tell(runtime: &Runtime) -> SessionKey {
         vec![Act::text(&long), Act::end()],
         vec![Act::text(SECRET), Act::Silence],
     ]);
-    let agent = andon::Agent::builder().name("told").model(model).runtime(runtime).tool(echo.effect(Effect::ReadOnly));
+    let agent =
+        andon_runtime::Agent::builder().name("told").model(model).runtime(runtime).tool(echo.effect(Effect::ReadOnly));
     let agent = agent.build().unwrap().session("s").unwrap();
     agent.run(format!("Tell me of the {SECRET}")).await.unwrap();
     let run = agent.start("Once more").unwrap();
@@ -116,7 +117,7 @@ async fn deleting_a_session_settles_its_run_and_those_that_wait_first() {
         (1, 0),
         "the one that waited never ran, and the other's stream is closed"
     );
-    assert_eq!(runtime.list_sessions(andon::SessionFilter::default()).await.unwrap(), []);
+    assert_eq!(runtime.list_sessions(andon_runtime::SessionFilter::default()).await.unwrap(), []);
     assert_eq!(runtime.state(agent.session_key()).await.unwrap(), None);
     agent.run("Anew").await.unwrap();
     assert_eq!(agent.history().await.unwrap().len(), 2, "it begins anew");

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::message::ResultStatus;
-use andon::core::outcome::{Ending, FailureKind};
-use andon::{Agent, Cancel, Effect, Event, FnTool, Journal, Outcome, Run, RunFilter, RunId, Runtime, SessionFilter};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::core::outcome::{Ending, FailureKind};
+use andon_runtime::{
+    Agent, Cancel, Effect, Event, FnTool, Journal, Outcome, Run, RunFilter, RunId, Runtime, SessionFilter,
+};
 use andon_store::{OpenError, SqliteJournal};
 use andon_testkit::check::check_stored;
 use andon_testkit::tools::ToolLog;

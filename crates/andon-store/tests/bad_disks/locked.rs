@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Cancel, Journal, JournalError};
+use andon_runtime::{Cancel, Journal, JournalError};
 use andon_store::{OpenError, Options, SqliteJournal};
 use andon_testkit::tools::ToolLog;
 use andon_testkit::{Act, ScriptedModel};
@@ -80,7 +80,7 @@ async fn a_database_in_use_says_by_whom_and_is_free_once_that_process_was_killed
     assert_eq!(SqliteJournal::owner(&path).unwrap().pid, holder.0.id());
     // Who only looks may.
     let looks = runtime_on(Arc::new(SqliteJournal::open_to_read(&path).unwrap()));
-    assert_eq!(looks.list_sessions(andon::SessionFilter::default()).await.unwrap().len(), 1);
+    assert_eq!(looks.list_sessions(andon_runtime::SessionFilter::default()).await.unwrap().len(), 1);
     let killed = holder.kill();
     assert_eq!(SqliteJournal::owner(&path), None, "process {killed} is dead");
     let runtime = runtime_on(open(&path));

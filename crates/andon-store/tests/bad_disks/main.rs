@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use andon::core::event::Event;
-use andon::{Agent, FeedItem, Run, Runtime};
+use andon_runtime::core::event::Event;
+use andon_runtime::{Agent, FeedItem, Run, Runtime};
 use andon_store::SqliteJournal;
 use andon_testkit::ScriptedModel;
 use andon_testkit::tools::{self, ToolLog};

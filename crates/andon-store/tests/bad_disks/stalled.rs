@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use andon::core::outcome::Ending;
-use andon::{Cancel, Journal, Probe, Reason, ReplyKind, Run, RunFilter, Runtime, SessionFilter};
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::{Cancel, Journal, Probe, Reason, ReplyKind, Run, RunFilter, Runtime, SessionFilter};
 use andon_store::{Options, SqliteJournal};
 use andon_testkit::check::{check_stored, read_all, streamed};
 use andon_testkit::tools::ToolLog;
@@ -70,7 +70,7 @@ fn journal(folder: &tempfile::TempDir, stall: &Arc<Stall>) -> Arc<SqliteJournal>
 }
 
 /// Checks that nothing passes the gate for a while, and that the reply is not recorded.
-async fn assert_quiet(run: &Run, model: &ScriptedModel, log: &ToolLog, reply: &andon::Reply) {
+async fn assert_quiet(run: &Run, model: &ScriptedModel, log: &ToolLog, reply: &andon_runtime::Reply) {
     let (passed, calls) = (run.passed(), model.calls());
     let recorded = timeout(A_WHILE, reply.recorded()).await;
     assert!(recorded.is_err(), "the disk stalls, and the request is said to be recorded: {recorded:?}");
@@ -88,7 +88,7 @@ async fn assert_all_there(runtime: &Runtime, journal: &Arc<SqliteJournal>, run: 
     let stored = journal.read(run.id()).await.unwrap().unwrap();
     assert_eq!(check_stored(&stored), Vec::<String>::new());
     let live = read_all(&mut run.feed()).await;
-    let mut told = runtime.feed(run.id(), andon::Cursor::default()).await.unwrap().unwrap();
+    let mut told = runtime.feed(run.id(), andon_runtime::Cursor::default()).await.unwrap().unwrap();
     assert_eq!(streamed(&read_all(&mut told).await), streamed(&live), "what was shown is what is stored");
 }
 

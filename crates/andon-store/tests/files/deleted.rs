@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use andon::core::time::Wall;
-use andon::{Journal, SessionKey, StateMap};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Journal, SessionKey, StateMap};
 use andon_store::SqliteJournal;
 use rusqlite::Connection;
 use serde_json::json;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use andon::core::time::Wall;
-use andon::{Journal, StateChange};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Journal, StateChange};
 use andon_store::SqliteJournal;
 use rusqlite::Connection;
 use serde_json::json;

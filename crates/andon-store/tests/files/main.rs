@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use andon::core::time::Wall;
-use andon::{Journal, SessionFilter, SessionKey, StateMap};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Journal, SessionFilter, SessionKey, StateMap};
 use andon_store::SqliteJournal;
 use tempfile::TempDir;
 

@@ -1,8 +1,8 @@
 //! What is remembered after something failed, and what is not.
 
-use andon::core::event::Entry;
-use andon::core::time::Wall;
-use andon::{Batch, Journal, JournalError, RunFilter, SessionFilter, StateMap};
+use andon_runtime::core::event::Entry;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Batch, Journal, JournalError, RunFilter, SessionFilter, StateMap};
 use andon_store::SqliteJournal;
 use rusqlite::Connection;
 use tokio::time::timeout;

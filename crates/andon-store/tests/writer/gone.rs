@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, mpsc};
 
-use andon::core::event::Learnt;
-use andon::core::outcome::{Ending, FailureKind};
-use andon::core::time::Wall;
-use andon::core::usage::Used;
-use andon::{
+use andon_runtime::core::event::Learnt;
+use andon_runtime::core::outcome::{Ending, FailureKind};
+use andon_runtime::core::time::Wall;
+use andon_runtime::core::usage::Used;
+use andon_runtime::{
     Agent, BoxFuture, Cancel, Journal, JournalError, RunFilter, Runtime, SessionFilter, StateChange, StateMap,
 };
 use andon_store::SqliteJournal;
@@ -28,7 +28,7 @@ fn everything(journal: &SqliteJournal, told: &Told) -> Vec<(&'static str, BoxFut
     }
     let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     let (sessions, s) = (journal.sessions(), &told.session);
-    let moved = andon::Moved {
+    let moved = andon_runtime::Moved {
         session: key("moved"),
         created_at: Wall(1),
         state: StateMap::new(),

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon::core::time::{Stamp, Wall};
-use andon::{Journal, Probe, RunFilter};
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::{Journal, Probe, RunFilter};
 use andon_store::{Options, SqliteJournal};
 use tempfile::TempDir;
 use tokio::time::timeout;

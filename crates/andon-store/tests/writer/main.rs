@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use andon::Probe;
+use andon_runtime::Probe;
 use andon_store::{Options, SqliteJournal};
 use parking_lot::Mutex;
 use tokio::sync::Notify;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use andon::core::event::Learnt;
-use andon::core::usage::Used;
-use andon::{Batch, Journal, Requested, StateChange};
+use andon_runtime::core::event::Learnt;
+use andon_runtime::core::usage::Used;
+use andon_runtime::{Batch, Journal, Requested, StateChange};
 use andon_store::SqliteJournal;
 use rusqlite::Connection;
 use serde_json::json;
@@ -111,7 +111,7 @@ async fn a_run_that_goes_on_stays_with_its_owner() {
     let next = told.quieted();
     told.write(&journal, [next]).await;
     assert_eq!(owner(&path, "r"), (name, 1));
-    assert_eq!(journal.sessions().state(&key("t")).await, Ok(Some(andon::StateMap::new())));
+    assert_eq!(journal.sessions().state(&key("t")).await, Ok(Some(andon_runtime::StateMap::new())));
 }
 
 /// However much is written without a pause, what was written last is brought into the file itself, and its own file begins anew.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use andon::core::answer::{Kind, Span};
-use andon::core::cancel::CancelRequest;
-use andon::core::event::{Accepted, Entry, Epoch, Record, Seq};
-use andon::core::time::{Stamp, Wall};
-use andon::{
+use andon_runtime::core::answer::{Kind, Span};
+use andon_runtime::core::cancel::CancelRequest;
+use andon_runtime::core::event::{Accepted, Entry, Epoch, Record, Seq};
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::{
     Append, Batch, Ending, Event, Force, Journal, JournalError, Message, ModelStop, Reason, RunId, SessionKey,
 };
 
@@ -42,7 +42,7 @@ impl Told {
         self.seq += 1;
         self.span = Span::new(self.seq);
         let (seq, epoch, at) = (self.seq, self.epoch, stamp());
-        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq, epoch, at, event }))
+        Entry::Fact(Arc::new(Record { v: andon_runtime::core::FORMAT_VERSION, seq, epoch, at, event }))
     }
 
     /// The first two events.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use andon::core::event::{Effect, Event, ModelEnd, Record, Refusal, ToolEnd};
-use andon::core::id::CallId;
-use andon::core::message::ResultStatus;
-use andon::core::usage::{Figure, Used};
+use andon_runtime::core::event::{Effect, Event, ModelEnd, Record, Refusal, ToolEnd};
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::core::usage::{Figure, Used};
 
 use super::{Attributes, Kind, Span, Status, Value, between, run_id};
 use crate::names;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use andon::core::event::Seq;
-use andon::core::id::RunId;
+use andon_runtime::core::event::Seq;
+use andon_runtime::core::id::RunId;
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use andon::core::cancel::CancelRequest;
-use andon::core::event::{Event, HookEnd, Record};
-use andon::core::outcome::Ending;
-use andon::core::receipt::Receipt;
-use andon::core::time::Stamp;
+use andon_runtime::core::cancel::CancelRequest;
+use andon_runtime::core::event::{Event, HookEnd, Record};
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::core::receipt::Receipt;
+use andon_runtime::core::time::Stamp;
 
 use super::calls::set_error;
 use super::{Attributes, Kind, Span, SpanEvent, Status, Value, between};

@@ -1,9 +1,9 @@
 //! What is deleted is gone, and nothing else is.
 
-use andon::core::event::Learnt;
-use andon::core::time::Wall;
-use andon::core::usage::Used;
-use andon::{JournalError, Requested, RunFilter, SessionFilter, StateMap};
+use andon_runtime::core::event::Learnt;
+use andon_runtime::core::time::Wall;
+use andon_runtime::core::usage::Used;
+use andon_runtime::{JournalError, Requested, RunFilter, SessionFilter, StateMap};
 use serde_json::json;
 
 use super::state::{set, state};

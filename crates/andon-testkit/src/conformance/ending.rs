@@ -1,9 +1,9 @@
 //! A run ends once, and what comes later changes nothing of it.
 
-use andon::core::event::{Addendum, Learnt};
-use andon::core::outcome::Ending;
-use andon::core::usage::{Usage, Used};
-use andon::{Journal, JournalError, Requested, RunFilter, SessionFilter};
+use andon_runtime::core::event::{Addendum, Learnt};
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::core::usage::{Usage, Used};
+use andon_runtime::{Journal, JournalError, Requested, RunFilter, SessionFilter};
 
 use super::story::{Story, parts, request, session, stamp};
 use super::subject::Subject;
@@ -55,7 +55,7 @@ pub(super) async fn nothing_stands_behind_the_end(subject: Subject) {
         late.is_refused(&subject, [next], "an event behind the end").await;
         let mut late = story.clone();
         late.epoch = epoch;
-        let text = late.streamed(&andon::Kind::Text, "wait");
+        let text = late.streamed(&andon_runtime::Kind::Text, "wait");
         late.is_refused(&subject, [text], "text behind the end").await;
     }
     assert_eq!(subject.journal().unsettled().await, Ok(vec![]), "nothing has opened it again");
@@ -99,7 +99,7 @@ pub(super) async fn an_unknown_run_takes_no_batch(subject: Subject) {
     story.begun();
     let next = story.quieted();
     story.is_refused(&subject, [next], "a batch of an unknown run").await;
-    let text = story.streamed(&andon::Kind::Text, "hello");
+    let text = story.streamed(&andon_runtime::Kind::Text, "hello");
     story.is_refused(&subject, [text], "text of an unknown run").await;
     let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     let added = subject.journal().append_addendum(story.run(), stamp(1), learnt).await;
@@ -121,7 +121,7 @@ pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subjec
     }
     let subject = subject.opened_again();
     assert_eq!(subject.journal().append_addendum(story.run(), stamp(6), learnt(6)).await, Ok(()));
-    let v = andon::core::FORMAT_VERSION;
+    let v = andon_runtime::core::FORMAT_VERSION;
     let addendum = |n: u32| Addendum { v, number: n, at: stamp(n.into()), what: learnt(n.into()) };
     let expected = (epoch, entries, (1..=6).map(addendum).collect(), Vec::new(), None);
     assert_eq!(parts(subject.stored(&story).await), expected);

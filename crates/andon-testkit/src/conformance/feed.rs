@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use andon::core::answer::{Kind, What};
-use andon::core::event::{Entry, Event, ToolEnd};
-use andon::core::message::{ResultStatus, Signature, ToolResult};
-use andon::core::outcome::ModelStop;
-use andon::core::usage::Usage;
-use andon::{Cursor, Delta, Effect, FeedItem, Runtime};
+use andon_runtime::core::answer::{Kind, What};
+use andon_runtime::core::event::{Entry, Event, ToolEnd};
+use andon_runtime::core::message::{ResultStatus, Signature, ToolResult};
+use andon_runtime::core::outcome::ModelStop;
+use andon_runtime::core::usage::Usage;
+use andon_runtime::{Cursor, Delta, Effect, FeedItem, Runtime};
 
 use super::story::{Story, call, input, request};
 use super::subject::Subject;

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use andon::core::cancel::Reason;
-use andon::core::closing::refuse;
-use andon::core::event::{Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Refusal, ToolEnd};
-use andon::core::message::{Cut, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
-use andon::core::outcome::{Ending, Failure, FailureKind};
-use andon::core::progress::Progress;
-use andon::core::time::Wall;
-use andon::{Batch, ModelStop, RunFilter, RunId, SessionFilter, SessionKey, Standing, State};
+use andon_runtime::core::cancel::Reason;
+use andon_runtime::core::closing::refuse;
+use andon_runtime::core::event::{Approval, Effect, Entry, Event, HookEnd, HookPoint, ModelEnd, Refusal, ToolEnd};
+use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
+use andon_runtime::core::outcome::{Ending, Failure, FailureKind};
+use andon_runtime::core::progress::Progress;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Batch, ModelStop, RunFilter, RunId, SessionFilter, SessionKey, Standing, State};
 
 use super::random::Dice;
 use super::story::{Story, call, request, session, stamp};

@@ -1,6 +1,6 @@
 //! What a session has said, and which runs are open.
 
-use andon::core::outcome::Ending;
+use andon_runtime::core::outcome::Ending;
 
 use super::story::{Story, session};
 use super::subject::Subject;
@@ -20,12 +20,12 @@ async fn told(subject: &Subject) -> Vec<String> {
             continue;
         }
         let mut entries = vec![story.model_started()];
-        entries.push(story.streamed(&andon::Kind::Text, &format!("{} is fine", story.run())));
-        entries.extend(story.answered(andon::ModelStop::EndTurn));
+        entries.push(story.streamed(&andon_runtime::Kind::Text, &format!("{} is fine", story.run())));
+        entries.extend(story.answered(andon_runtime::ModelStop::EndTurn));
         entries.push(story.settled());
         story.write(subject, entries).await;
     }
-    let end = never.ended(Ending::Cancelled { reason: andon::Reason::Requested });
+    let end = never.ended(Ending::Cancelled { reason: andon_runtime::Reason::Requested });
     never.write(subject, [end]).await;
     let mut other = Story::within("other", &session("another"));
     other.write_whole(subject, "elsewhere").await;
@@ -92,21 +92,21 @@ pub(super) async fn of_much_that_was_said_before_a_run_the_latest_is_told(subjec
 
 /// What was said before a run, and whether something is left out.
 async fn before(subject: &Subject, run: &str, most: usize) -> Option<(Vec<String>, bool)> {
-    let run = andon::RunId::new(run).unwrap();
+    let run = andon_runtime::RunId::new(run).unwrap();
     let earlier = subject.journal().said_before(&run, most).await.unwrap()?;
     Some((earlier.messages.iter().map(|message| message.text()).collect(), earlier.truncated))
 }
 
 /// The runs before a run that have not settled.
 async fn unsettled_before(subject: &Subject, run: &str, most: usize) -> Vec<String> {
-    let run = andon::RunId::new(run).unwrap();
+    let run = andon_runtime::RunId::new(run).unwrap();
     let earlier = subject.journal().said_before(&run, most).await.unwrap().unwrap();
     earlier.unsettled.iter().map(ToString::to_string).collect()
 }
 
 pub(super) async fn unsettled_runs_are_those_without_an_end_in_the_order_in_which_they_came(subject: Subject) {
     told(&subject).await;
-    let ids = |runs: Vec<andon::RunId>| runs.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let ids = |runs: Vec<andon_runtime::RunId>| runs.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(ids(subject.journal().unsettled().await.unwrap()), ["queued", "open"]);
     let subject = subject.opened_again();
     assert_eq!(ids(subject.journal().unsettled().await.unwrap()), ["queued", "open"]);

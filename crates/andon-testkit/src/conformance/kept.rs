@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use andon::core::event::{Accepted, Entry, Event};
-use andon::core::time::Wall;
-use andon::{Kept, Message, SessionKey, StateChange};
+use andon_runtime::core::event::{Accepted, Entry, Event};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Kept, Message, SessionKey, StateChange};
 use serde_json::{Value, json};
 
 use super::state::{map, set, state};
@@ -102,7 +102,7 @@ pub(super) async fn what_comes_with_a_run_is_in_the_state_when_the_run_starts(su
     assert_eq!(state(&subject, &s).await, Some(json!({"a": 2, "b": 1, "user:c": 3})));
     // A run that is refused changes nothing.
     set(&subject, &s, json!({"a": 5})).await;
-    let again = andon::Batch::new(story.run().clone(), 1, vec![entry]);
+    let again = andon_runtime::Batch::new(story.run().clone(), 1, vec![entry]);
     assert!(subject.journal().append(again).await.is_err());
     assert_eq!(state(&subject, &s).await, Some(json!({"a": 5, "b": 1, "user:c": 3})));
     // One that moves in brings its session's state as it is now, and not as it was when the run came.

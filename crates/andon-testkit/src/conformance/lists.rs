@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use andon::core::event::Event;
-use andon::core::message::{Message, Part, Role, ToolCall};
-use andon::core::outcome::Ending;
-use andon::core::time::Wall;
-use andon::{RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey, State, StateChange, StateMap};
+use andon_runtime::core::event::Event;
+use andon_runtime::core::message::{Message, Part, Role, ToolCall};
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey, State, StateChange, StateMap};
 
 use super::story::{Story, call, key, request, session};
 use super::subject::Subject;
@@ -134,7 +134,7 @@ pub(super) async fn a_session_is_titled_by_the_first_prompt_that_started(subject
     starts.write(&subject, begun).await;
     let listed = sessions(&subject, SessionFilter::default()).await;
     assert_eq!(listed[0].runs, 2);
-    let long = andon::title(&Message::user(starts.prompt.clone()));
+    let long = andon_runtime::title(&Message::user(starts.prompt.clone()));
     assert!(long.starts_with("Erstens: äöü Erstens") && long.ends_with('…'));
     assert_eq!(title(listed), Some(long));
     touch(&subject, &session("silent"), 9_999).await;
@@ -181,7 +181,7 @@ pub(super) async fn runs_are_listed_newest_first_and_filtered(subject: Subject) 
 }
 
 /// A run whose one tool call waits for a person.
-fn waiting(story: &mut Story) -> Vec<andon::core::event::Entry> {
+fn waiting(story: &mut Story) -> Vec<andon_runtime::core::event::Entry> {
     let mut entries = story.begun();
     entries.push(story.model_started());
     let asked = ToolCall { id: call("c1"), name: "look".to_owned(), arguments: "{}".to_owned() };
@@ -189,7 +189,7 @@ fn waiting(story: &mut Story) -> Vec<andon::core::event::Entry> {
     entries.push(story.fact(Event::Message { message: Arc::new(message) }));
     entries.push(story.fact(Event::ModelFinished {
         call: 1,
-        end: andon::core::event::ModelEnd::Answered { stop: andon::ModelStop::ToolUse },
+        end: andon_runtime::core::event::ModelEnd::Answered { stop: andon_runtime::ModelStop::ToolUse },
         first_piece_us: None,
     }));
     entries.push(story.fact(Event::ApprovalRequested { call: call("c1"), arguments: None }));
@@ -201,7 +201,7 @@ pub(super) async fn a_list_says_the_state_of_each_run(subject: Subject) {
         let (request, delivered_at) = (Arc::new(request("stop")), super::story::stamp(8));
         story.fact(Event::CancelRequested { request, delivered_at })
     };
-    let ending = Ending::Cancelled { reason: andon::Reason::Requested };
+    let ending = Ending::Cancelled { reason: andon_runtime::Reason::Requested };
     let mut stories = ["queued", "running", "waiting", "cancelling", "settled", "never"].map(Story::new);
     let mut expected = Vec::new();
     for story in &mut stories {

@@ -2,8 +2,8 @@
 //!
 //! # Theory of operation
 //!
-//! A factory makes a fresh, empty [`Subject`] for each case. A case talks to it through [`Journal`](andon::Journal) and
-//! [`Sessions`](andon::Sessions) alone, and panics with a sentence when a promise is broken. Each runs on a thread and a
+//! A factory makes a fresh, empty [`Subject`] for each case. A case talks to it through [`Journal`](andon_runtime::Journal) and
+//! [`Sessions`](andon_runtime::Sessions) alone, and panics with a sentence when a promise is broken. Each runs on a thread and a
 //! tokio runtime of its own, so that one that panics or hangs takes no other with it.
 #![allow(
     clippy::unwrap_used,

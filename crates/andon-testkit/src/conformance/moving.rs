@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use andon::core::event::Learnt;
-use andon::core::time::Wall;
-use andon::core::usage::Used;
-use andon::{Journal, JournalError, MemoryJournal, Moved, RunFilter, RunId, SessionFilter, SessionKey, StateMap};
+use andon_runtime::core::event::Learnt;
+use andon_runtime::core::time::Wall;
+use andon_runtime::core::usage::Used;
+use andon_runtime::{
+    Journal, JournalError, MemoryJournal, Moved, RunFilter, RunId, SessionFilter, SessionKey, StateMap,
+};
 use serde_json::json;
 
 use super::state::{map, set, state};
@@ -28,7 +30,7 @@ async fn elsewhere() -> Moved {
     away.journal().keep_settled(said.run(), stamp(said.wall + 6));
     let mut runs = Story::new("runs");
     let mut entries = runs.begun();
-    entries.extend([runs.model_started(), runs.streamed(&andon::Kind::Text, "so f"), runs.quieted()]);
+    entries.extend([runs.model_started(), runs.streamed(&andon_runtime::Kind::Text, "so f"), runs.quieted()]);
     runs.write(&away, entries).await;
     runs.epoch = away.journal().claim(runs.run(), runs.epoch).await.unwrap().unwrap();
     let next = runs.quieted();
@@ -71,7 +73,7 @@ pub(super) async fn a_session_that_was_moved_is_the_same_session(subject: Subjec
         let read = subject.journal().read(run).await.unwrap().unwrap();
         assert_eq!(parts(read), parts(stored.clone()));
     }
-    let kept = |(_, stored): &(RunId, andon::Stored)| stored.settled_at.is_some();
+    let kept = |(_, stored): &(RunId, andon_runtime::Stored)| stored.settled_at.is_some();
     assert_eq!(moved.runs.iter().map(kept).collect::<Vec<_>>(), [true, false, false], "when it settled moves with it");
     let history = subject.journal().history(&moved.session).await.unwrap();
     assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["What about said?", "Gut — 好"]);

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use andon::JournalError;
-use andon::core::answer::{Kind, What};
-use andon::core::event::{Entry, Record};
-use andon::core::message::Signature;
-use andon::core::outcome::ModelStop;
-use andon::core::usage::Usage;
+use andon_runtime::JournalError;
+use andon_runtime::core::answer::{Kind, What};
+use andon_runtime::core::event::{Entry, Record};
+use andon_runtime::core::message::Signature;
+use andon_runtime::core::outcome::ModelStop;
+use andon_runtime::core::usage::Usage;
 
 use super::story::{Story, input};
 use super::subject::Subject;

@@ -1,7 +1,7 @@
 //! One writer owns a run: who is not the owner any more is refused.
 
-use andon::core::event::{Entry, Epoch};
-use andon::{Append, Batch, JournalError};
+use andon_runtime::core::event::{Entry, Epoch};
+use andon_runtime::{Append, Batch, JournalError};
 
 use super::story::{Story, parts};
 use super::subject::Subject;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use andon::core::answer::Kind;
-use andon::core::event::{Addendum, Entry, Epoch, Event, Learnt};
-use andon::core::usage::{Usage, Used};
-use andon::{JournalError, Requested, RunId};
+use andon_runtime::core::answer::Kind;
+use andon_runtime::core::event::{Addendum, Entry, Epoch, Event, Learnt};
+use andon_runtime::core::usage::{Usage, Used};
+use andon_runtime::{JournalError, Requested, RunId};
 
 use super::story::{Parts, Story, parts, request, stamp};
 use super::subject::Subject;
@@ -172,7 +172,7 @@ impl World {
         assert_eq!(added, Ok(()), "{place}");
         let addenda = &mut self.expected(story).stored.2;
         let number = u32::try_from(addenda.len()).unwrap() + 1;
-        addenda.push(Addendum { v: andon::core::FORMAT_VERSION, number, at: stamp(output), what });
+        addenda.push(Addendum { v: andon_runtime::core::FORMAT_VERSION, number, at: stamp(output), what });
     }
 
     /// One to four batches, given together: the owner does not know of the first whether it is taken.

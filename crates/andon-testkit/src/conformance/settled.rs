@@ -1,8 +1,8 @@
 //! When a run settled, kept beside its record.
 
-use andon::core::event::Entry;
-use andon::core::time::{Stamp, Wall};
-use andon::{RunFilter, RunId};
+use andon_runtime::core::event::Entry;
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::{RunFilter, RunId};
 
 use super::story::{Story, stamp};
 use super::subject::Subject;

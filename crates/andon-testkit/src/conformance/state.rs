@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use andon::core::time::Wall;
-use andon::{SessionFilter, SessionKey, StateChange, StateMap};
+use andon_runtime::core::time::Wall;
+use andon_runtime::{SessionFilter, SessionKey, StateChange, StateMap};
 use serde_json::{Value, json};
 
 use super::story::{key, session};
@@ -126,7 +126,7 @@ pub(super) async fn tenants_see_nothing_of_each_other(subject: Subject) {
     assert!(sessions.take_copy(&theirs).await.unwrap().is_none());
     let filter = SessionFilter { tenant: Some("initech".to_owned()), ..SessionFilter::default() };
     assert_eq!(sessions.list(filter).await, Ok(vec![]));
-    let filter = andon::RunFilter { tenant: Some("initech".to_owned()), ..andon::RunFilter::default() };
+    let filter = andon_runtime::RunFilter { tenant: Some("initech".to_owned()), ..andon_runtime::RunFilter::default() };
     assert_eq!(sessions.runs(filter).await, Ok(vec![]));
     assert_eq!(sessions.delete(&theirs).await, Ok(false), "there is nothing of theirs to delete");
     // The same names, and nothing in common.

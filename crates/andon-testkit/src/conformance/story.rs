@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use andon::core::answer::{AnswerEnd, CallHead, Kind, Lump, Span, What, assemble};
-use andon::core::cancel::{CancelRequest, Force, Reason};
-use andon::core::event::{Accepted, Addendum, Entry, Epoch, Event, ModelEnd, Record, Seq};
-use andon::core::message::{Message, Role};
-use andon::core::outcome::{Ending, ModelStop};
-use andon::core::time::{Stamp, Wall};
-use andon::core::usage::{Usage, Used};
-use andon::{Append, Batch, CallId, Journal, RunId, SessionKey, Stored};
+use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Lump, Span, What, assemble};
+use andon_runtime::core::cancel::{CancelRequest, Force, Reason};
+use andon_runtime::core::event::{Accepted, Addendum, Entry, Epoch, Event, ModelEnd, Record, Seq};
+use andon_runtime::core::message::{Message, Role};
+use andon_runtime::core::outcome::{Ending, ModelStop};
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::core::usage::{Usage, Used};
+use andon_runtime::{Append, Batch, CallId, Journal, RunId, SessionKey, Stored};
 
 use super::subject::Subject;
 
@@ -113,7 +113,7 @@ impl Story {
         }
         self.span = Span::new(self.seq);
         let (seq, epoch, at) = (self.seq, self.epoch, stamp(self.wall));
-        Entry::Fact(Arc::new(Record { v: andon::core::FORMAT_VERSION, seq, epoch, at, event }))
+        Entry::Fact(Arc::new(Record { v: andon_runtime::core::FORMAT_VERSION, seq, epoch, at, event }))
     }
 
     pub(super) fn accepted(&mut self) -> Entry {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use andon::{Journal, Stored};
+use andon_runtime::{Journal, Stored};
 
 use super::story::Story;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use andon::core::answer::Kind;
-use andon::core::event::{Entry, Epoch};
-use andon::{Journal, JournalError, Requested};
+use andon_runtime::core::answer::Kind;
+use andon_runtime::core::event::{Entry, Epoch};
+use andon_runtime::{Journal, JournalError, Requested};
 use tokio::task::JoinHandle;
 
 use super::story::{Story, request};

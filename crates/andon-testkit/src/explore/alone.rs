@@ -1,7 +1,7 @@
 //! Which runs are not to go on after a crash, because their readers went with the process.
 
-use andon::core::progress::{Progress, State};
-use andon::{Journal, MemoryJournal, RunId};
+use andon_runtime::core::progress::{Progress, State};
+use andon_runtime::{Journal, MemoryJournal, RunId};
 
 /// The runs that were waiting, had a reader and are not to go on without one, not even for a while.
 pub(super) async fn left_alone(journal: &MemoryJournal) -> Vec<RunId> {

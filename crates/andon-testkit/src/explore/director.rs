@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use andon::core::cancel::ReplyKind;
-use andon::core::event::Event;
-use andon::core::outcome::Ending;
-use andon::{Agent, Cancel, JournalError, Passed, Probe, Reply, Run, RunId};
+use andon_runtime::core::cancel::ReplyKind;
+use andon_runtime::core::event::Event;
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::{Agent, Cancel, JournalError, Passed, Probe, Reply, Run, RunId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 

@@ -5,13 +5,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::cancel::{Force, Reason, ReplyKind};
-use andon::core::event::{Entry, Event, Learnt, Record, Seq, ToolEnd};
-use andon::core::id::CallId;
-use andon::core::message::ResultStatus;
-use andon::core::outcome::Ending;
-use andon::core::progress::Progress;
-use andon::{Cancel, Cursor, Fate, FeedItem, MemoryJournal, Recovered, Reply, RunId, Runtime, Stored};
+use andon_runtime::core::cancel::{Force, Reason, ReplyKind};
+use andon_runtime::core::event::{Entry, Event, Learnt, Record, Seq, ToolEnd};
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::core::outcome::Ending;
+use andon_runtime::core::progress::Progress;
+use andon_runtime::{Cancel, Cursor, Fate, FeedItem, MemoryJournal, Recovered, Reply, RunId, Runtime, Stored};
 use tokio::time::{Instant, timeout};
 
 use super::Script;

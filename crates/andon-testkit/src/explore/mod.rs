@@ -20,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::Observer;
+use andon_runtime::Observer;
 
 pub use mode::Mode;
 pub use world::World;

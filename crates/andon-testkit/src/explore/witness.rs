@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use andon::core::event::{Addendum, Record};
-use andon::{MemoryJournal, Observer, RunId, Seen, SeenLater};
+use andon_runtime::core::event::{Addendum, Record};
+use andon_runtime::{MemoryJournal, Observer, RunId, Seen, SeenLater};
 use parking_lot::Mutex;
 
 /// What was told of runs, in order.

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::Event;
-use andon::{
+use andon_runtime::core::event::Event;
+use andon_runtime::{
     Agent, AgentBuilder, Fate, FeedItem, JournalError, MemoryJournal, Observer, Probe, Prompt, Record, Run, RunId,
     Runtime, RuntimeBuilder, StartError, TestClock,
 };
@@ -146,7 +146,7 @@ impl World {
         false
     }
 
-    fn place(&self, run: &Run) -> andon::Cursor {
+    fn place(&self, run: &Run) -> andon_runtime::Cursor {
         let seen = self.seen.lock();
         let items = seen.iter().find(|seen| &*seen.run == run.id().as_str());
         items.and_then(|seen| seen.items.last()).map(|(_, item)| item.cursor()).unwrap_or_default()

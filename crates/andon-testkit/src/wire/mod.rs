@@ -23,11 +23,11 @@ mod violation;
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use andon::ToolSpec;
 use andon_core::message::{Message, Signature};
 use andon_core::prompt::prompt;
 use andon_models::render::{self, Ask};
 use andon_models::settings::{Settings, Thinking};
+use andon_runtime::ToolSpec;
 use serde_json::{Value, json};
 
 pub use neutral::{check_prompt, check_prompt_of};

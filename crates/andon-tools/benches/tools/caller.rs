@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use andon::core::message::Role;
-use andon::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
+use andon_runtime::core::message::Role;
+use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
 
 /// Asks for a number of calls of `tool` in each of its first turns, and then comes to its end.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use andon::{Agent, Cancel, Effect, FnTool, Returned, Run, Runtime};
+use andon_runtime::{Agent, Cancel, Effect, FnTool, Returned, Run, Runtime};
 use andon_store::SqliteJournal;
 use andon_testkit::bench::{Goal, Line, Scene, median, now, quantile};
 use parking_lot::Mutex;

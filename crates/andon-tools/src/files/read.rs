@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use andon::{Effect, Invocation, Returned, Tool, ToolError, ToolSpec, Work};
+use andon_runtime::{Effect, Invocation, Returned, Tool, ToolError, ToolSpec, Work};
 use serde_json::{Value, json};
 
 use super::root::Root;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon::{Effect, Invocation, Returned, Tool, ToolError, ToolSpec, Work};
+use andon_runtime::{Effect, Invocation, Returned, Tool, ToolError, ToolSpec, Work};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fchmod, fsync, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use serde_json::{Value, json};

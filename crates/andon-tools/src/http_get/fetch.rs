@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::future::Future;
 
-use andon::{Cord, Progress, Returned, ToolError};
+use andon_runtime::{Cord, Progress, Returned, ToolError};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use reqwest::{Client, Response, StatusCode};
 use url::Url;

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Cord, Invocation, Progress, Returned, ToolError, Work};
+use andon_runtime::{Cord, Invocation, Progress, Returned, ToolError, Work};
 use parking_lot::Mutex;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, RequestId, ServerResult};
 use rmcp::service::{PeerRequestOptions, RequestHandle};

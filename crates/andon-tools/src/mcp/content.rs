@@ -1,7 +1,7 @@
 //! What a server answered, as a tool's result.
 
-use andon::core::message::Image;
-use andon::{Content, Returned, ToolError, ToolOutput};
+use andon_runtime::core::message::Image;
+use andon_runtime::{Content, Returned, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, Resource, ResourceContents, ServerResult};
 use serde_json::Value;
 

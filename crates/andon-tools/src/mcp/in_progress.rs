@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::pin::pin;
 use std::sync::Arc;
 
-use andon::Cord;
+use andon_runtime::Cord;
 use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio::sync::Notify;

@@ -4,7 +4,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
-//! use andon::Agent;
+//! use andon_runtime::Agent;
 //! use andon_tools::mcp::McpServer;
 //!
 //! let search = McpServer::http("https://example.org/mcp")

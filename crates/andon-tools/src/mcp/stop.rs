@@ -20,7 +20,7 @@
 
 use std::time::Duration;
 
-use andon::{Cord, Remains, Returned};
+use andon_runtime::{Cord, Remains, Returned};
 use rmcp::ServiceError;
 use rmcp::model::{
     CancelTaskParams, CancelTaskRequest, CancelledNotification, CancelledNotificationParam, ClientRequest,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Returned, ToolError};
+use andon_runtime::{Returned, ToolError};
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, GetTaskParams, GetTaskRequest, ServerResult, Task, TaskPayload};
 

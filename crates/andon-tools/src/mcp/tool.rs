@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use andon::{Effect, Invocation, Tool, ToolSpec, Work};
+use andon_runtime::{Effect, Invocation, Tool, ToolSpec, Work};
 use rmcp::model::Tool as Listed;
 use serde_json::Value;
 

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use andon::Progress;
+use andon_runtime::Progress;
 use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{

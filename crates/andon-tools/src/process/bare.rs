@@ -4,7 +4,7 @@ use std::io;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use andon::Remains;
+use andon_runtime::Remains;
 use andon_shim::{Config, Limits, Part, Refusal, Status};
 use parking_lot::Mutex;
 use tokio::process::Child;
@@ -94,7 +94,7 @@ impl Bare {
         let reaped = tokio::time::timeout(super::PATIENCE, self.exited()).await;
         let mut notes = vec![format!(
             "`{}` ran without a shim and was stopped by best effort, by its process group{}: a process that has left it could \
-             live on; call andon::init() first in main, or name a helper",
+             live on; call andon_runtime::init() first in main, or name a helper",
             self.name,
             if cfg!(target_os = "linux") { " and its environment" } else { "" }
         )];

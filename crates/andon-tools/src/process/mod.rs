@@ -13,7 +13,7 @@
 //!
 //! # Without a shim
 //!
-//! A program gets a shim by calling `andon::init()` first in `main`, or by naming a helper. Without one, and on other
+//! A program gets a shim by calling `andon_runtime::init()` first in `main`, or by naming a helper. Without one, and on other
 //! systems than Linux, a process is started in a group of its own and stopped by best effort: its group, and on Linux
 //! whoever carries its mark in the environment. Daemons that cleared it escape, and so does everything if the host is killed. Then the receipt
 //! says so. Only a shim keeps from the process what descriptors the host has left open for its children.
@@ -37,7 +37,7 @@ mod tree;
 
 use std::time::Duration;
 
-pub use andon::Remains;
+pub use andon_runtime::Remains;
 pub use andon_shim::{Limits, Refusal, Status};
 pub use command::{Command, StartError, Stdin};
 pub use output::Captured;
@@ -57,7 +57,7 @@ pub const CLEANUP: Duration = Duration::from_secs(10);
 /// Makes this process the parent of whatever outlives its shim, so that it can be ended also when a tool has killed its shim
 /// and has left nothing to be found by. On Linux; elsewhere it does nothing.
 ///
-/// For the `main` of a program that starts processes only through this module: right after `andon::init()`, before any thread.
+/// For the `main` of a program that starts processes only through this module: right after `andon_runtime::init()`, before any thread.
 /// **Never for a library**, and never in a program that has other children: when a shim was killed, every child of this process
 /// that was not started here is killed and reaped, whoever started it. Without this call such processes belong to the
 /// system's first process, and the receipt says that they could live on.
@@ -72,7 +72,7 @@ pub fn adopt_orphans() {
 /// host's keys in `/proc/<host>/environ`, where they stay even when the variables are removed. On Linux; elsewhere it does
 /// nothing.
 ///
-/// For the `main` of a program, right after `andon::init()`. Processes that it starts are not hidden by it: the kernel forgets
+/// For the `main` of a program, right after `andon_runtime::init()`. Processes that it starts are not hidden by it: the kernel forgets
 /// it when a program is executed. **Root sees all the same**, and so does who may trace any process; nobody gets a core dump of
 /// this process, and no debugger without such rights is let in. Says nothing where the kernel refuses: then all is as it was.
 pub fn hide_memory() {

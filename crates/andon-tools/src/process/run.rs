@@ -5,7 +5,7 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use andon::{Cord, DEFAULT_GRACE};
+use andon_runtime::{Cord, DEFAULT_GRACE};
 use andon_shim::Status;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::{Instant, sleep_until};

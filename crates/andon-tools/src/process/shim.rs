@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use andon::Remains;
+use andon_runtime::Remains;
 use andon_shim::{Config, Order, Refusal, SHIM, Status, Survivor, Word, send_stdin};
 use parking_lot::Mutex;
 use rustix::net::Shutdown;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::Remains;
+use andon_runtime::Remains;
 use andon_shim::Status;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use super::shim::Shim;
 /// Everything that one call has started. Cheap to clone: one clone starts, another one ends.
 ///
 /// ```no_run
-/// # use andon::{Invocation, ToolOutput, Work};
+/// # use andon_runtime::{Invocation, ToolOutput, Work};
 /// use andon_tools::process::{Command, Tree};
 ///
 /// fn call(invocation: Invocation) -> Work {

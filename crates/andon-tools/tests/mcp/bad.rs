@@ -1,7 +1,7 @@
 //! Servers that hang, die, flood and talk nonsense cost a grace and no more, and the next call works.
 
-use andon::Cancel;
-use andon::core::message::ResultStatus;
+use andon_runtime::Cancel;
+use andon_runtime::core::message::ResultStatus;
 use andon_tools::mcp::{McpProtocol, McpToolset};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Calls that nobody stops.
 
-use andon::core::message::ResultStatus;
+use andon_runtime::core::message::ResultStatus;
 use serde_json::json;
 
 use crate::common::*;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use andon::core::event::Event;
-use andon::core::message::{Content, ToolResult};
-use andon::{Agent, CallId, FeedItem, Outcome, Run, Tool};
+use andon_runtime::core::event::Event;
+use andon_runtime::core::message::{Content, ToolResult};
+use andon_runtime::{Agent, CallId, FeedItem, Outcome, Run, Tool};
 use andon_testkit::{Act, ScriptedModel};
 use andon_tools::mcp::{McpProtocol, McpServer, McpTool, McpToolset};
 use serde_json::Value;
@@ -230,7 +230,7 @@ pub(crate) async fn shown(run: &Run) -> String {
     let mut shown = String::new();
     while let Some(item) = feed.next().await {
         if let FeedItem::Delta(delta) = item
-            && matches!(delta.kind, andon::Kind::ToolOutput(_))
+            && matches!(delta.kind, andon_runtime::Kind::ToolOutput(_))
         {
             shown.push_str(&delta.text);
         }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use andon::core::message::ResultStatus;
-use andon::{Agent, Cancel, MemoryJournal, Runtime, TestClock};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{Agent, Cancel, MemoryJournal, Runtime, TestClock};
 use andon_testkit::{Act, ScriptedModel};
 use andon_tools::mcp::{McpServer, McpTool};
 use rmcp::model::{
@@ -99,7 +99,7 @@ impl ServerHandler for InMemory {
 }
 
 /// An agent on one lane under the paused clock.
-fn quiet(tool: McpTool) -> (Agent, andon::Run) {
+fn quiet(tool: McpTool) -> (Agent, andon_runtime::Run) {
     let mut asks = Act::call(0, "c", tool.name(), "{}");
     asks.push(Act::tool_use());
     let model = ScriptedModel::new([asks, vec![Act::text("done"), Act::end()]]);

@@ -1,7 +1,7 @@
 //! Told is not ended (P5, P7, P12): a server that ignores a cancel is ended if that is possible, and else its call is named.
 
-use andon::core::message::ResultStatus;
-use andon::{Cancel, Verdict};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{Cancel, Verdict};
 use andon_tools::mcp::{McpProtocol, McpServer, McpToolset};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};

@@ -1,6 +1,6 @@
 //! Connecting, choosing tools, and letting go.
 
-use andon::{Effect, Tool as _};
+use andon_runtime::{Effect, Tool as _};
 use andon_tools::mcp::{McpError, McpProtocol, McpServer};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -121,7 +121,7 @@ async fn nothing_of_the_server_is_left_after_close() {
     let child = u32::try_from(started["child"].as_u64().unwrap()).unwrap();
     let server = python.log.pids()[0];
     assert!(is_alive(server) && is_alive(child));
-    run.cancel(andon::Cancel::graceful());
+    run.cancel(andon_runtime::Cancel::graceful());
     result(&agent, &run).await;
     toolset.close().await;
     assert!(!is_alive(server), "the server lives on");
@@ -231,7 +231,7 @@ async fn a_tool_that_no_agent_could_have_is_left_out_with_the_reason_and_the_oth
     assert!(unusable[0].1.contains("nonsense"), "{unusable:?}");
     assert!(unusable[3].1.contains("`a.b`"), "{unusable:?}");
     let model = andon_testkit::ScriptedModel::new([vec![andon_testkit::Act::end()]]);
-    andon::Agent::builder().model(model).tools(toolset.tools()).build().unwrap();
+    andon_runtime::Agent::builder().model(model).tools(toolset.tools()).build().unwrap();
 }
 
 #[tokio::test]

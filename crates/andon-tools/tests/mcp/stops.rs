@@ -1,7 +1,7 @@
 //! A stop: the server is told, with the right id and our reason, and the next call works.
 
-use andon::core::message::ResultStatus;
-use andon::{Cancel, Receipt, Verdict};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{Cancel, Receipt, Verdict};
 use andon_tools::mcp::{McpProtocol, McpToolset};
 use serde_json::{Value, json};
 

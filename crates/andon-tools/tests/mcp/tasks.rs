@@ -1,7 +1,7 @@
 //! A call that comes back as a task, by the extension of 2026-07-28.
 
-use andon::core::message::ResultStatus;
-use andon::{Cancel, Verdict};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{Cancel, Verdict};
 use andon_tools::mcp::{McpProtocol, McpToolset};
 use serde_json::json;
 
@@ -62,7 +62,7 @@ async fn a_task_that_goes_on_ends_with_its_program_or_is_named_in_the_receipt() 
         until_started(&run).await;
         let mut feed = run.feed();
         while let Some(item) = feed.next().await {
-            if matches!(item, andon::FeedItem::Delta(delta) if delta.text.contains("errand working")) {
+            if matches!(item, andon_runtime::FeedItem::Delta(delta) if delta.text.contains("errand working")) {
                 break;
             }
         }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::message::ResultStatus;
-use andon::{Agent, Cancel, Content, Event, FeedItem, Outcome, Part, Verdict};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{Agent, Cancel, Content, Event, FeedItem, Outcome, Part, Verdict};
 use andon_testkit::model::{Act, ScriptedModel};
 use andon_tools::Shell;
 use serde_json::json;

@@ -235,7 +235,7 @@ fn without_a_shim_it_is_best_effort_and_said_to_be() {
             "`sh` ran without a shim and was stopped by best effort, by its process group and its environment"
         )
     );
-    assert!(said.contains("call andon::init() first in main"));
+    assert!(said.contains("call andon_runtime::init() first in main"));
     token.assert_none_lives(&[]);
 }
 

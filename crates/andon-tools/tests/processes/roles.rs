@@ -3,7 +3,7 @@
 use std::process::{Command as Process, Stdio, exit};
 use std::time::Duration;
 
-use andon::Cancel;
+use andon_runtime::Cancel;
 use andon_shim::proc::{self, Process as Found};
 use andon_tools::Shell;
 use andon_tools::process::{Command, Status, Tree};

@@ -7,7 +7,7 @@ mod slow;
 
 use std::path::{Path, PathBuf};
 
-use andon::{Agent, Runtime};
+use andon_runtime::{Agent, Runtime};
 use andon_server::{App, Apps};
 use tempfile::TempDir;
 
@@ -120,7 +120,7 @@ async fn a_tool_that_needs_an_approval_waits_for_it() {
             break line["call"].as_str().unwrap().to_owned();
         }
     };
-    run.approve(&andon::CallId::new(call).unwrap(), Some("ada")).unwrap();
+    run.approve(&andon_runtime::CallId::new(call).unwrap(), Some("ada")).unwrap();
     assert!(run.outcome().await.text().contains("done"));
 }
 

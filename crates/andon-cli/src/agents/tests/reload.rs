@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon::State;
+use andon_runtime::State;
 use andon_testkit::TestJournal;
 
 use super::*;
@@ -26,7 +26,7 @@ async fn a_change_is_picked_up_and_a_run_in_progress_keeps_its_agent() {
     let next = world.agent("shop").start("shell: echo done").unwrap();
     let mut feed = next.feed();
     while serde_json::to_value(feed.next().await.unwrap()).unwrap()["type"] != "approval_requested" {}
-    next.cancel(andon::Cancel::now());
+    next.cancel(andon_runtime::Cancel::now());
     next.outcome().await;
 }
 
@@ -101,7 +101,8 @@ async fn an_app_goes_when_its_file_is_gone_at_two_looks_and_not_between() {
 #[tokio::test]
 async fn an_agent_that_was_there_before_is_served_whenever_the_folder_has_nothing_better_of_its_name() {
     let (dir, runtime, apps) = (tempfile::tempdir().unwrap(), Runtime::builder().build(), Apps::new());
-    let built_in = Agent::builder().name("shop").runtime(&runtime).model(andon::Practice::instant()).build().unwrap();
+    let built_in =
+        Agent::builder().name("shop").runtime(&runtime).model(andon_practice::Practice::instant()).build().unwrap();
     apps.put(built_in, Some("Built in.".to_owned()));
     let folder = AgentFolder::new(dir.path(), &runtime, apps.clone()).unwrap();
     let mut world = World { dir, apps, folder };
@@ -176,7 +177,7 @@ async fn a_watch_tells_what_changed_and_ends_when_it_is_closed() {
 #[tokio::test]
 async fn a_run_that_a_dead_server_left_waiting_is_taken_up_when_its_app_is_mended() {
     let good = practice("tools:\n- name: shell\n  args: {needs_approval: true}\n");
-    let journal = TestJournal::new(andon::MemoryJournal::new(), None);
+    let journal = TestJournal::new(andon_runtime::MemoryJournal::new(), None);
     let first = Runtime::builder().journal(Arc::new(journal.clone())).build();
     let mut world = World::on(tempfile::tempdir().unwrap(), &first);
     world.write_agent("shop", &good);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use andon::{ModelError, Piece};
+use andon_runtime::{ModelError, Piece};
 
 use super::chunk::CallDelta;
 use super::whole::Whole;

@@ -1,6 +1,6 @@
 //! The events of a stream, in the provider's form: only what is looked at.
 
-use andon::ModelError;
+use andon_runtime::ModelError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

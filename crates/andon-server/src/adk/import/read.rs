@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use andon::core::id::CallId;
-use andon::core::message::{Image, Part, ResultStatus, ToolCall, ToolResult};
-use andon::core::time::{Stamp, Wall};
-use andon::core::usage::{Usage, Used};
+use andon_runtime::core::id::CallId;
+use andon_runtime::core::message::{Image, Part, ResultStatus, ToolCall, ToolResult};
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::core::usage::{Usage, Used};
 use serde_json::Value;
 
 use super::bad;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use andon::core::FORMAT_VERSION;
-use andon::core::cancel::{CancelRequest, Force, Reason};
-use andon::core::event::{Accepted, Effect, Entry, Event, ModelEnd, Record, ToolEnd};
-use andon::core::id::RunId;
-use andon::core::message::{Cut, Message, ResultStatus, Role, ToolResult};
-use andon::core::outcome::{Ending, Failure, FailureKind, ModelStop};
-use andon::core::time::Stamp;
-use andon::{SessionKey, Stored};
+use andon_runtime::core::FORMAT_VERSION;
+use andon_runtime::core::cancel::{CancelRequest, Force, Reason};
+use andon_runtime::core::event::{Accepted, Effect, Entry, Event, ModelEnd, Record, ToolEnd};
+use andon_runtime::core::id::RunId;
+use andon_runtime::core::message::{Cut, Message, ResultStatus, Role, ToolResult};
+use andon_runtime::core::outcome::{Ending, Failure, FailureKind, ModelStop};
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{SessionKey, Stored};
 use uuid::Uuid;
 
 use super::bad;

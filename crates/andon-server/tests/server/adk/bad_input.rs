@@ -12,7 +12,7 @@ use crate::inside::{Inside, answered};
 /// A server, and its model, which nobody is to ask.
 async fn shop() -> (Inside, ScriptedModel) {
     let model = ScriptedModel::new([]);
-    (dialect(andon::Agent::builder().model(model.clone())).await, model)
+    (dialect(andon_runtime::Agent::builder().model(model.clone())).await, model)
 }
 
 async fn refused(inside: &Inside, body: impl Into<Body>) -> Vec<(StatusCode, Value)> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{AgentBuilder, MemoryJournal};
+use andon_runtime::{AgentBuilder, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, TestJournal};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{MemoryJournal, Run};
+use andon_runtime::{MemoryJournal, Run};
 use andon_server::{Disconnect, Options};
 use andon_testkit::Act;
 use reqwest::{Method, StatusCode};

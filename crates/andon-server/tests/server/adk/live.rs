@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{MemoryJournal, RunId};
+use andon_runtime::{MemoryJournal, RunId};
 use andon_server::{NewKey, Options};
 use andon_testkit::Act;
 use futures_util::{SinkExt as _, StreamExt as _};

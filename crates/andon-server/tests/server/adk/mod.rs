@@ -10,7 +10,7 @@ mod stop;
 mod wire;
 mod words;
 
-use andon::{AgentBuilder, FnTool};
+use andon_runtime::{AgentBuilder, FnTool};
 use andon_testkit::Act;
 use axum::body::Body;
 use axum::http::{Method, Response, StatusCode};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::{Agent, State};
+use andon_runtime::{Agent, State};
 use andon_testkit::ScriptedModel;
 use andon_testkit::tools::{ToolLog, quick};
 use axum::http::StatusCode;
@@ -112,7 +112,7 @@ async fn answers_in_one_message_are_all_taken_or_none_is() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!((run.state(), log.started()), (State::Waiting, 0), "whose answer is refused has not left");
     // One of them is answered elsewhere: the message is not taken by half.
-    run.deny(&andon::CallId::new("c2").unwrap(), None, None).unwrap();
+    run.deny(&andon_runtime::CallId::new("c2").unwrap(), None, None).unwrap();
     let (status, told) = inside.post("/run", message([(&questions[0], true), (&questions[1], true)])).await;
     assert_eq!((status, log.started(), run.state()), (StatusCode::CONFLICT, 0, State::Waiting), "{told}");
     let (status, rest) = inside.post("/run", answer(&questions[0], json!({"confirmed": true}))).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Effect, FnTool, MemoryJournal};
+use andon_runtime::{Effect, FnTool, MemoryJournal};
 use andon_server::Options;
 use andon_testkit::Act;
 use andon_testkit::tools::{self, ToolLog};

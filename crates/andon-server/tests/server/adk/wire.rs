@@ -1,6 +1,6 @@
 //! `/run` and `/run_sse`, on the wire: W09 to W17.
 
-use andon::{ModelError, Piece};
+use andon_runtime::{ModelError, Piece};
 use andon_testkit::Act;
 use axum::http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
@@ -86,8 +86,8 @@ async fn pieces_share_the_id_of_the_answer_which_repeats_the_whole_text() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thought_is_marked_as_one_and_its_tokens_are_told_apart() {
-    let mut usage = andon::Usage::reported(10, 7);
-    usage.reasoning = andon::Figure::reported(4);
+    let mut usage = andon_runtime::Usage::reported(10, 7);
+    usage.reasoning = andon_runtime::Figure::reported(4);
     let acts = vec![
         Act::thinking("Hm. "),
         Act::signed(),

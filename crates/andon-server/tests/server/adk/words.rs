@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::MemoryJournal;
+use andon_runtime::MemoryJournal;
 use andon_server::Options;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Error;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use andon::core::event::{Event, ModelEnd, ToolEnd};
+use andon_runtime::core::event::{Event, ModelEnd, ToolEnd};
 
 use super::Seen;
 use crate::book::{Book, Pages};

@@ -11,7 +11,7 @@ mod shown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use andon::{Cursor, Journal, RunId, Runtime, SessionKey};
+use andon_runtime::{Cursor, Journal, RunId, Runtime, SessionKey};
 use andon_store::SqliteJournal;
 use andon_testkit::check::{check_feed, check_stored, read_all};
 use andon_testkit::wire;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use andon::core::outcome::FailureKind;
-use andon::core::progress::{Progress, State};
-use andon::{Ending, ReplyKind};
+use andon_runtime::core::outcome::FailureKind;
+use andon_runtime::core::progress::{Progress, State};
+use andon_runtime::{Ending, ReplyKind};
 
 use super::{Deleted, MAY_BE_LOST_US, READERS_LAG_US, Seen};
 use crate::book::{Book, Pages};

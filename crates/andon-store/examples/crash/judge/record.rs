@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use andon::Ending;
-use andon::core::closing::close_lost;
-use andon::core::event::{Event, ToolEnd};
-use andon::core::progress::{CallState, Progress, State};
+use andon_runtime::Ending;
+use andon_runtime::core::closing::close_lost;
+use andon_runtime::core::event::{Event, ToolEnd};
+use andon_runtime::core::progress::{CallState, Progress, State};
 
 use crate::book::{Pages, Row};
 

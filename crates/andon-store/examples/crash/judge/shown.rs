@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use andon::core::event::Event;
-use andon::{Ending, ReplyKind};
+use andon_runtime::core::event::Event;
+use andon_runtime::{Ending, ReplyKind};
 
 use super::{Deleted, Seen};
 use crate::book::Book;

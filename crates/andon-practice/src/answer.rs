@@ -1,0 +1,156 @@
+//! Streaming: a plan's words come out one by one, each after its pause.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use andon_core::answer::Piece;
+use andon_core::message::Signature;
+use andon_core::outcome::ModelStop;
+use andon_core::usage::{Figure, Usage};
+use tokio::time::{Sleep, sleep};
+
+use super::SILENCE;
+use super::plan::{Call, Plan};
+use super::words::{chunks, json_chunks};
+use andon_runtime::{Answer, ModelError};
+
+/// After this many words it reports its usage, so that a limit of tokens works in the middle of an answer.
+const WORDS_PER_REPORT: usize = 20;
+
+/// One thing to hand out, and how long to wait before.
+struct Step {
+    pause: Duration,
+    give: Give,
+}
+
+enum Give {
+    /// A token of the answer: a word, a tool's name, a part of its arguments.
+    Word(Piece),
+    /// A token of a thought.
+    Thought(String),
+    /// A piece that costs nothing.
+    Mark(Piece),
+    /// What was used so far.
+    Report,
+    /// What was used in all.
+    LastReport,
+}
+
+/// A practice model's answer as it comes.
+///
+/// The pause before the next piece is a [`Sleep`] that lives in here: dropping the answer ends it.
+pub(super) struct PracticeAnswer {
+    steps: VecDeque<Step>,
+    pause: Option<Pin<Box<Sleep>>>,
+    input: u64,
+    output: u64,
+    reasoning: u64,
+    is_whole: bool,
+}
+
+impl PracticeAnswer {
+    pub(super) fn new(plan: Plan, input: u64, pace: Duration, chance: fastrand::Rng) -> Self {
+        let mut steps = Steps { pace, chance, steps: VecDeque::new(), since_report: 0 };
+        steps.add_plan(plan);
+        Self { steps: steps.steps, pause: None, input, output: 0, reasoning: 0, is_whole: false }
+    }
+
+    fn hand_out(&mut self, give: Give) -> Piece {
+        match give {
+            Give::Word(piece) => {
+                self.output += 1;
+                piece
+            }
+            Give::Thought(text) => {
+                self.output += 1;
+                self.reasoning += 1;
+                Piece::Thinking(text)
+            }
+            Give::Mark(piece) => piece,
+            Give::Report => Piece::Usage(Box::new(self.usage_so_far())),
+            Give::LastReport => {
+                self.is_whole = true;
+                Piece::Usage(Box::new(self.usage_so_far()))
+            }
+        }
+    }
+}
+
+impl Answer for PracticeAnswer {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+        let Some(step) = self.steps.front() else { return Poll::Ready(None) };
+        if !step.pause.is_zero() {
+            let pause = self.pause.get_or_insert_with(|| Box::pin(sleep(step.pause)));
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        let Some(Step { give, .. }) = self.steps.pop_front() else { return Poll::Ready(None) };
+        Poll::Ready(Some(Ok(self.hand_out(give))))
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        let usage = Usage { reasoning: Figure::reported(self.reasoning), ..Usage::reported(self.input, self.output) };
+        if self.is_whole { usage } else { usage.running() }
+    }
+}
+
+/// The steps of one answer while they are laid out.
+struct Steps {
+    pace: Duration,
+    chance: fastrand::Rng,
+    steps: VecDeque<Step>,
+    since_report: usize,
+}
+
+impl Steps {
+    fn add_plan(&mut self, plan: Plan) {
+        self.add(Duration::ZERO, Give::Report);
+        if plan.is_silent && !self.pace.is_zero() {
+            self.add(SILENCE, Give::Report);
+        }
+        if let Some(thought) = plan.thought {
+            for word in chunks(&thought) {
+                self.add_paced(Give::Thought(word.to_owned()));
+            }
+            let seal = format!("{:016x}", self.chance.u64(..));
+            let signature = Some(Signature::new("practice", seal));
+            self.add(Duration::ZERO, Give::Mark(Piece::ThinkingEnd { signature }));
+        }
+        for word in chunks(&plan.text) {
+            self.add_paced(Give::Word(Piece::Text(word.to_owned())));
+        }
+        let stop = if plan.calls.is_empty() { ModelStop::EndTurn } else { ModelStop::ToolUse };
+        for (index, call) in plan.calls.into_iter().enumerate() {
+            self.add_call(index, call);
+        }
+        self.add(Duration::ZERO, Give::LastReport);
+        self.add(Duration::ZERO, Give::Mark(Piece::End(stop)));
+    }
+
+    fn add_call(&mut self, index: usize, call: Call) {
+        let id = format!("call-{:08x}", self.chance.u32(..));
+        self.add_paced(Give::Word(Piece::Call { id, name: call.name }));
+        for json in json_chunks(&call.arguments.to_string()) {
+            self.add_paced(Give::Word(Piece::CallInput { index, json: json.to_owned() }));
+        }
+        self.add(Duration::ZERO, Give::Mark(Piece::CallEnd { index }));
+    }
+
+    /// Adds a token after a pause that is a fifth longer or shorter than the pace, by chance.
+    fn add_paced(&mut self, give: Give) {
+        let pause = self.pace.mul_f64(0.8 + 0.4 * self.chance.f64());
+        self.add(pause, give);
+        self.since_report += 1;
+        if self.since_report == WORDS_PER_REPORT {
+            self.since_report = 0;
+            self.add(Duration::ZERO, Give::Report);
+        }
+    }
+
+    fn add(&mut self, pause: Duration, give: Give) {
+        self.steps.push_back(Step { pause, give });
+    }
+}

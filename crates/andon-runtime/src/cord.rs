@@ -1,0 +1,248 @@
+//! The cord: a run's stop handle.
+//!
+//! Why it is not simply a `CancellationToken`: a stop has a reason, a force that can rise, somebody who asked and a reply
+//! that says what it did; and it has to compete with the run's own end under one lock. See `docs/decisions/`.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon_core::cancel::{CancelRequest, Force, Reason, ReplyKind};
+use andon_core::id::RunId;
+use andon_core::outcome::Ending;
+use andon_core::time::Stamp;
+
+use crate::journal::JournalError;
+use crate::live::{Live, Order};
+
+/// What to ask for when pulling a cord.
+///
+/// ```
+/// use andon_runtime::Cancel;
+///
+/// let cancel = Cancel::graceful().note("stop button").by("ada");
+/// # let _ = cancel;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cancel {
+    force: Force,
+    reason: Reason,
+    by: Option<Arc<str>>,
+    note: Option<Arc<str>>,
+    grace: Option<Duration>,
+}
+
+impl Cancel {
+    fn new(force: Force) -> Self {
+        Self { force, reason: Reason::Requested, by: None, note: None, grace: None }
+    }
+
+    /// The model stream is cut at once; running tools are told and get their grace.
+    pub fn graceful() -> Self {
+        Self::new(Force::Graceful)
+    }
+
+    /// As graceful, with no grace.
+    pub fn now() -> Self {
+        Self::new(Force::Now)
+    }
+
+    /// The answer in progress and its tools finish; the next model call is not made.
+    pub fn after_turn() -> Self {
+        Self::new(Force::AfterTurn)
+    }
+
+    /// Why; `requested` unless told otherwise.
+    #[must_use]
+    pub fn reason(mut self, reason: Reason) -> Self {
+        self.reason = reason;
+        self
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub fn by(mut self, by: impl Into<Arc<str>>) -> Self {
+        self.by = Some(by.into());
+        self
+    }
+
+    /// Free text for the receipt.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<Arc<str>>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// The grace for running tools, in place of each tool's own.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = Some(grace);
+        self
+    }
+
+    pub(crate) fn at(self, requested_at: Stamp) -> CancelRequest {
+        let grace_ms = self.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
+        let Self { force, reason, by, note, .. } = self;
+        CancelRequest { reason, force, by, note, grace_ms, requested_at }
+    }
+}
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Self::graceful()
+    }
+}
+
+/// A run's stop handle: to watch it, or to pull it. Cheap to clone, usable from any thread.
+#[derive(Clone)]
+pub struct Cord {
+    live: Arc<Live>,
+    /// The tool call that looks through this handle, if one does.
+    ticket: Option<u32>,
+}
+
+impl Cord {
+    pub(crate) fn new(live: Arc<Live>, ticket: Option<u32>) -> Self {
+        Self { live, ticket }
+    }
+
+    /// The run that this cord stops.
+    pub fn run_id(&self) -> &RunId {
+        &self.live.id
+    }
+
+    /// Pulls. Synchronous, from any thread, never blocks for long and cannot fail: once it has returned, no piece is
+    /// accepted, no tool starts and no model is called.
+    pub fn pull(&self, cancel: Cancel) -> Reply {
+        let request = cancel.at(self.live.now());
+        let (kind, number) = self.live.pull(request);
+        Reply::about(&self.live, kind, number)
+    }
+
+    /// Whether work in progress has been told to stop: the run's, or this call's alone. `after_turn` does not count,
+    /// because it lets the turn finish.
+    pub fn is_pulled(&self) -> bool {
+        self.live.is_told(self.ticket)
+    }
+
+    /// Waits until work in progress is told to stop.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub async fn pulled(&self) {
+        let watcher = Watcher { live: &self.live, key: self.live.next_watcher() };
+        poll_fn(|cx| self.live.poll_told(self.ticket, watcher.key, cx)).await;
+    }
+
+    /// The request that told work in progress to stop: why, by whom, with what note. Nothing while the cord is not pulled.
+    pub fn request(&self) -> Option<Arc<CancelRequest>> {
+        self.live.told_by(self.ticket)
+    }
+
+    /// The grace that is left to stop by oneself: nothing while the cord is not pulled, zero when the time is over.
+    pub fn time_left(&self) -> Option<Duration> {
+        match self.live.order_now(self.ticket?) {
+            Order::GoOn => None,
+            Order::StopNow => Some(Duration::ZERO),
+            Order::StopBy(end) => Some(end.since(self.live.now())),
+        }
+    }
+}
+
+/// Takes its waker out of the run's list when the wait is over or dropped.
+struct Watcher<'a> {
+    live: &'a Live,
+    key: u64,
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.live.forget_watcher(self.key);
+    }
+}
+
+impl fmt::Debug for Cord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cord").field("run", &self.live.id).finish_non_exhaustive()
+    }
+}
+
+/// The answer to one cancel request: what it did, from memory and at once.
+#[derive(Clone)]
+pub struct Reply {
+    run: RunId,
+    kind: ReplyKind,
+    about: Option<(Arc<Live>, u32)>,
+}
+
+impl Reply {
+    pub(crate) fn about(live: &Arc<Live>, kind: ReplyKind, number: u32) -> Self {
+        Self { run: live.id.clone(), kind, about: Some((Arc::clone(live), number)) }
+    }
+
+    /// A reply about a run that nobody drives: what it says is durable, or there is nothing to record.
+    pub(crate) fn undriven(run: RunId, kind: ReplyKind) -> Self {
+        Self { run, kind, about: None }
+    }
+
+    /// What the request did.
+    pub fn kind(&self) -> &ReplyKind {
+        &self.kind
+    }
+
+    /// The run that it was aimed at.
+    pub fn run_id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Whether the run is stopping, because of this request or an earlier one.
+    pub fn is_stopping(&self) -> bool {
+        matches!(self.kind, ReplyKind::Accepted | ReplyKind::Hardened | ReplyKind::AlreadyCancelling)
+    }
+
+    /// How the run had ended, if the request came too late.
+    pub fn too_late(&self) -> Option<&Ending> {
+        match &self.kind {
+            ReplyKind::TooLate { outcome } => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Waits until what the reply says is durable: the request, or the earlier one that it joined, or the outcome that it
+    /// came too late for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only looks.
+    pub async fn recorded(&self) -> Result<(), JournalError> {
+        let Some((live, number)) = &self.about else { return Ok(()) };
+        let reader = Reader { live, key: live.next_reader() };
+        match self.kind {
+            ReplyKind::Accepted | ReplyKind::Hardened | ReplyKind::AlreadyCancelling => {
+                poll_fn(|cx| live.poll_recorded(*number, reader.key, cx)).await
+            }
+            ReplyKind::TooLate { .. } => poll_fn(|cx| live.poll_settled(reader.key, cx)).await.map(drop),
+            ReplyKind::NotRunning | ReplyKind::Armed | ReplyKind::NotFound => Ok(()),
+        }
+    }
+}
+
+/// Takes its waker out of the readers' list when the wait is over or dropped.
+pub(crate) struct Reader<'a> {
+    pub(crate) live: &'a Live,
+    pub(crate) key: u64,
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.live.forget_reader(self.key);
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("run", &self.run).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}

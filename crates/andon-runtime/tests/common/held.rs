@@ -1,0 +1,180 @@
+//! A disk that keeps what it is given waiting until the test says what becomes of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use andon_runtime::core::cancel::CancelRequest;
+use andon_runtime::core::event::{Entry, Epoch, Event, Learnt};
+use andon_runtime::core::message::Message;
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{
+    Append, AppendDone, Batch, BoxFuture, Journal, JournalError, Requested, RunId, SessionKey, Sessions, Shelf, Stored,
+};
+use andon_testkit::TestJournal;
+use tokio::sync::oneshot;
+
+use super::{memory, millis};
+
+type Claimed = Result<Option<Epoch>, JournalError>;
+
+/// A journal that holds the first batch with such an entry and all that comes behind it, appends and claims in one line.
+pub(crate) struct HeldJournal {
+    pub(crate) durable: TestJournal,
+    holds_from: fn(&Entry) -> bool,
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    waiting: Vec<Waiting>,
+    /// What was held has been let go, and nothing is held any more.
+    is_open: bool,
+    /// A batch was refused: those behind it would leave a gap, until the run is claimed anew.
+    refused: Option<JournalError>,
+}
+
+enum Waiting {
+    Append(Batch, AppendDone),
+    Claim(RunId, Epoch, oneshot::Sender<Claimed>),
+}
+
+impl HeldJournal {
+    pub(crate) fn new(holds_from: fn(&Entry) -> bool) -> Arc<Self> {
+        Arc::new(Self { durable: memory(), holds_from, line: Mutex::default() })
+    }
+
+    fn with_line<R>(&self, act: impl FnOnce(&mut Line) -> R) -> R {
+        act(&mut self.line.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) async fn until_a_batch_is_held(&self) {
+        self.until(|waiting| matches!(waiting, Waiting::Append(..))).await;
+    }
+
+    pub(crate) async fn until_a_claim_is_held(&self) {
+        self.until(|waiting| matches!(waiting, Waiting::Claim(..))).await;
+    }
+
+    async fn until(&self, is_it: fn(&Waiting) -> bool) {
+        while !self.with_line(|line| line.waiting.iter().any(is_it)) {
+            tokio::time::sleep(millis(1)).await;
+        }
+    }
+
+    /// Does all that was held, in order, and holds nothing from now on.
+    pub(crate) async fn release(&self) {
+        let waiting = self.with_line(|line| {
+            line.is_open = true;
+            std::mem::take(&mut line.waiting)
+        });
+        for waiting in waiting {
+            match waiting {
+                Waiting::Append(batch, done) => done.done(self.durable.append(batch).await),
+                // Who asked may be gone.
+                Waiting::Claim(run, from, sender) => drop(sender.send(self.durable.claim(&run, from).await)),
+            }
+        }
+    }
+
+    /// Refuses all that was held.
+    pub(crate) fn refuse(&self, error: &JournalError) {
+        let waiting = self.with_line(|line| {
+            line.is_open = true;
+            line.refused = Some(error.clone());
+            std::mem::take(&mut line.waiting)
+        });
+        for waiting in waiting {
+            match waiting {
+                Waiting::Append(_, done) => done.done(Err(error.clone())),
+                // Who asked may be gone.
+                Waiting::Claim(.., sender) => drop(sender.send(Err(error.clone()))),
+            }
+        }
+    }
+}
+
+impl Journal for HeldJournal {
+    fn append(&self, batch: Batch) -> Append {
+        self.with_line(|line| {
+            if let Some(error) = &line.refused {
+                return Append::ready(Err(error.clone()));
+            }
+            let is_held = !line.waiting.is_empty() || batch.entries.iter().any(self.holds_from);
+            if line.is_open || !is_held {
+                return self.durable.append(batch);
+            }
+            let (append, done) = Append::pending();
+            line.waiting.push(Waiting::Append(batch, done));
+            append
+        })
+    }
+
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+        self.durable.append_addendum(run, at, what)
+    }
+
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        self.durable.keep_settled(run, at);
+    }
+
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+        self.durable.read(run)
+    }
+
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+        self.durable.history(session)
+    }
+
+    fn said_before(
+        &self,
+        run: &andon_runtime::RunId,
+        most: usize,
+    ) -> BoxFuture<Result<Option<andon_runtime::Earlier>, JournalError>> {
+        self.durable.said_before(run, most)
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        self.durable.unsettled()
+    }
+
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Claimed> {
+        self.with_line(|line| {
+            if line.waiting.is_empty() {
+                line.refused = None;
+                return self.durable.claim(run, from);
+            }
+            let (sender, receiver) = oneshot::channel();
+            line.waiting.push(Waiting::Claim(run.clone(), from, sender));
+            Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
+        })
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+        self.durable.request_cancel(run, request)
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        self.durable.sessions()
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        self.durable.shelf()
+    }
+}
+
+// ---- what to hold ----
+
+pub(crate) fn is_lump(entry: &Entry) -> bool {
+    matches!(entry, Entry::Lump(_))
+}
+
+pub(crate) fn is_first(entry: &Entry) -> bool {
+    matches!(entry, Entry::Fact(record) if record.seq == 1)
+}
+
+pub(crate) fn is_answer(entry: &Entry) -> bool {
+    matches!(entry, Entry::Fact(record) if matches!(record.event, Event::Message { .. }))
+}
+
+pub(crate) fn is_end(entry: &Entry) -> bool {
+    matches!(entry, Entry::Fact(record) if matches!(record.event, Event::RunSettled { .. }))
+}

@@ -1,0 +1,202 @@
+//! What the behaviour tests share: a runtime under one paused clock, and ways to wait for a state instead of a while.
+#![allow(dead_code, reason = "each test program uses some of these")]
+
+pub(crate) mod held;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use andon_runtime::core::event::Event;
+use andon_runtime::core::message::{Message, ToolResult};
+use andon_runtime::{
+    Agent, AgentBuilder, CallId, Ending, FeedItem, MemoryJournal, Outcome, Reason, Run, Runtime, TestClock,
+};
+use andon_testkit::wire::check_history;
+use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
+
+/// A runtime whose tools and hooks live under the test's paused clock.
+pub(crate) fn runtime() -> Runtime {
+    runtime_on(&memory())
+}
+
+pub(crate) fn runtime_on(journal: &TestJournal) -> Runtime {
+    let clock = Arc::new(TestClock::new());
+    Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(clock).seed(1).build()
+}
+
+/// The runtime of a later process, whose ids are not those of the first.
+pub(crate) fn next_runtime_on(journal: &TestJournal) -> Runtime {
+    let clock = Arc::new(TestClock::a_day_later());
+    Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(clock).seed(2).build()
+}
+
+pub(crate) fn memory() -> TestJournal {
+    TestJournal::new(MemoryJournal::new(), None)
+}
+
+/// An agent in a runtime of its own, yet to be built.
+pub(crate) fn agent(model: &ScriptedModel) -> AgentBuilder {
+    Agent::builder().model(model.clone()).runtime(&runtime())
+}
+
+pub(crate) fn id(text: &str) -> CallId {
+    CallId::new(text).unwrap()
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(crate) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+// ---- scripts ----
+
+/// One answer made of several.
+pub(crate) fn answer(parts: impl IntoIterator<Item = Vec<Act>>) -> Vec<Act> {
+    parts.into_iter().flatten().collect()
+}
+
+/// An answer of plain text, whole.
+pub(crate) fn says(text: &str) -> Vec<Act> {
+    vec![Act::text(text), Act::usage(10, 2), Act::end()]
+}
+
+/// An answer that shows text and is then silent for ever.
+pub(crate) fn says_and_hangs(text: &str) -> Vec<Act> {
+    vec![Act::text(text), Act::Silence]
+}
+
+/// An answer that asks for these tools, each as (id, name), with empty arguments.
+pub(crate) fn calls(calls: &[(&str, &str)]) -> Vec<Act> {
+    let calls = calls.iter().enumerate().flat_map(|(index, (id, name))| Act::call(index, id, name, "{}"));
+    calls.chain([Act::usage(10, 2), Act::tool_use()]).collect()
+}
+
+// ---- waiting ----
+
+/// Reads a run's feed from its beginning until this event; panics if the run ends first.
+pub(crate) async fn until(run: &Run, is_it: impl Fn(&Event) -> bool) {
+    let mut feed = run.feed();
+    while let Some(item) = feed.next().await {
+        if matches!(&item, FeedItem::Fact(record) if is_it(&record.event)) {
+            return;
+        }
+    }
+    panic!("run {} settled first, as {:?}", run.id(), run.try_outcome().map(|outcome| outcome.ending.clone()));
+}
+
+/// Reads a run's feed until it has shown this text.
+pub(crate) async fn until_shown(run: &Run, text: &str) {
+    let mut feed = run.feed();
+    let mut shown = String::new();
+    while let Some(item) = feed.next().await {
+        if let FeedItem::Delta(delta) = item {
+            shown.push_str(&delta.text);
+        }
+        if shown.contains(text) {
+            return;
+        }
+    }
+    panic!("run {} settled and had shown {shown:?} only", run.id());
+}
+
+pub(crate) async fn until_tool_started(run: &Run, call: &str) {
+    until(run, |event| matches!(event, Event::ToolStarted { call: started, .. } if started.as_str() == call)).await;
+}
+
+/// Starts a run and waits until its tools are at work.
+pub(crate) async fn at_work(agent: &Agent) -> Run {
+    let run = agent.start("Go.").unwrap();
+    until(&run, |event| matches!(event, Event::ToolStarted { .. })).await;
+    settle_down().await;
+    run
+}
+
+/// Lets everything that is ready come to rest, without a moment passing.
+pub(crate) async fn settle_down() {
+    for _ in 0..64 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Runs a test's future under a paused clock on a thread of its own, and panics if it takes ten real seconds: for
+/// promises that, once broken, spin for ever.
+pub(crate) fn within_ten_real_seconds<T: Send + 'static>(
+    work: impl FnOnce() -> std::pin::Pin<Box<dyn Future<Output = T>>> + Send + 'static,
+) -> T {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let paused = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        // Whoever waited may have given up.
+        let _ = sender.send(paused.block_on(work()));
+    });
+    receiver.recv_timeout(secs(10)).expect("the run came to no end in ten real seconds")
+}
+
+// ---- looking ----
+
+pub(crate) fn events(run: &Run) -> Vec<Event> {
+    run.records().iter().map(|record| record.event.clone()).collect()
+}
+
+/// The type of each event, as in JSON.
+pub(crate) fn event_types(run: &Run) -> Vec<String> {
+    let type_of = |event: &Event| serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned();
+    events(run).iter().map(type_of).collect()
+}
+
+pub(crate) fn count(run: &Run, is_it: impl Fn(&Event) -> bool) -> usize {
+    events(run).iter().filter(|event| is_it(event)).count()
+}
+
+/// The one result of a call, wherever in the history it is.
+pub(crate) fn result_of(history: &[Arc<Message>], call: &str) -> ToolResult {
+    let results = history.iter().flat_map(|message| message.results());
+    let mut own = results.filter(|result| result.call.as_str() == call);
+    let result = own.next().unwrap_or_else(|| panic!("call {call} has no result in {history:#?}")).clone();
+    assert!(own.next().is_none(), "call {call} has two results");
+    result
+}
+
+/// The messages' texts, with a mark for those that are cut.
+pub(crate) fn texts(history: &[Arc<Message>]) -> Vec<String> {
+    let text = |message: &Arc<Message>| match message.cut {
+        Some(_) => format!("{} [cut]", message.text()),
+        None => message.text(),
+    };
+    history.iter().map(text).collect()
+}
+
+// ---- judging ----
+
+/// Waits for a run's end and checks that nothing was lost and that its session can go on.
+pub(crate) async fn settled(agent: &Agent, run: &Run) -> Arc<Outcome> {
+    let outcome = run.outcome().await;
+    let history = agent.history().await.unwrap();
+    assert_nothing_lost(run, &history).await;
+    assert_eq!(check_history(&history), Vec::<String>::new());
+    outcome
+}
+
+/// As [`settled`], of a run that was stopped because somebody asked.
+pub(crate) async fn cancelled(agent: &Agent, run: &Run) -> Arc<Outcome> {
+    cancelled_because(agent, run, Reason::Requested).await
+}
+
+pub(crate) async fn cancelled_because(agent: &Agent, run: &Run, reason: Reason) -> Arc<Outcome> {
+    let outcome = settled(agent, run).await;
+    assert_eq!(*outcome.ending, Ending::Cancelled { reason });
+    assert_eq!(outcome.stop_reason(), "cancelled");
+    outcome
+}
+
+/// The next prompt is answered as if nothing had happened.
+pub(crate) async fn assert_usable(agent: &Agent) {
+    let outcome = agent.run("And now?").await.unwrap();
+    assert_eq!(outcome.stop_reason(), "end_turn", "{:?}", outcome.ending);
+    assert_eq!(check_history(&agent.history().await.unwrap()), Vec::<String>::new());
+}
