@@ -23,47 +23,19 @@
 //! Cancelled is an outcome, never an error. What a stop keeps, and what it cannot promise, is in `docs/stopping.md`.
 
 mod agent;
-mod aside;
-mod blocking;
-mod clock;
-mod compensate;
-mod cord;
-mod door;
 mod driver;
-mod export;
-mod feed;
-mod flusher;
-mod hook;
 mod journal;
-mod learner;
-mod limits;
+mod lanes;
 mod live;
-mod log;
-mod memory;
-mod mender;
-mod metering;
 mod model;
-mod observe;
-mod orphan;
-mod presence;
-mod probe;
-mod prompt;
 mod recovery;
-mod registry;
-mod rendering;
-mod resume;
-mod run;
 mod runtime;
 mod session;
-mod sessions;
-mod shelf;
-mod sync;
 #[cfg(all(test, feature = "shuttle"))]
 mod threads;
 mod tool;
-mod warm;
 
-pub use agent::{Agent, AgentBuilder, BuildError};
+pub use agent::hook::{Decision, Moment, What};
 pub use andon_core as core;
 pub use andon_core::answer::{Kind, Piece};
 pub use andon_core::cancel::{Force, Reason, ReplyKind};
@@ -80,33 +52,33 @@ pub use andon_core::receipt::{Receipt, Verdict};
 pub use andon_core::standing::RunStanding;
 pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
-pub use clock::{Clock, SystemClock, TestClock};
-pub use compensate::{CompensateError, Compensated};
-pub use cord::{Cancel, Cord, Reply};
-pub use export::{ImportError, Imported};
-pub use feed::{Cursor, CursorError, Delta, Feed, FeedFact, FeedItem};
-pub use hook::{Decision, Moment, What};
+pub use journal::export::{ImportError, Imported};
+pub use journal::memory::MemoryJournal;
+pub use journal::sessions::{
+    Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
+};
+pub use journal::shelf::{CALIBRATION, Shelf};
 pub use journal::{Append, AppendDone, Batch, Earlier, Gathering, Journal, JournalError, Requested, Standing, Stored};
-pub use limits::Retry;
+pub use lanes::clock::{Clock, SystemClock, TestClock};
+pub use lanes::probe::{Passed, Probe};
 pub use live::DecideError;
-pub use memory::MemoryJournal;
+pub use live::cord::{Cancel, Cord, Reply};
+pub use live::feed::{Cursor, CursorError, Delta, Feed, FeedFact, FeedItem};
+pub use live::observe::{Observer, Seen, SeenLater};
+pub use live::presence::Watcher;
+pub use live::run::{AgentReply, Run};
+pub use model::rendering::Rendering;
+pub use model::retry::Retry;
 pub use model::{
     Afterwards, Anchor, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request, Sighting,
 };
-pub use observe::{Observer, Seen, SeenLater};
-pub use presence::Watcher;
-pub use probe::{Passed, Probe};
-pub use prompt::{Prompt, StartError};
 pub use recovery::{Fate, Recovered};
-pub use registry::Tally;
-pub use rendering::Rendering;
-pub use run::{AgentReply, Run};
+pub use runtime::agent::{Agent, AgentBuilder, BuildError};
+pub use runtime::compensate::{CompensateError, Compensated};
+pub use runtime::prompt::{Prompt, StartError};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use session::WhenBusy;
-pub use sessions::{
-    Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
-};
-pub use shelf::{CALIBRATION, Shelf};
+pub use session::registry::Tally;
 pub use tool::{
     BoxFuture, DEFAULT_GRACE, EffectId, FnTool, Invocation, Json, OnCancel, Progress, Returned, SessionState,
     StateError, Tool, ToolError, ToolOutput, ToolSpec, Undo, Work, tool,

@@ -10,10 +10,10 @@ use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::{Ending, ModelStop};
 use shuttle::thread;
 
-use crate::cord::Cancel;
+use crate::live::cord::Cancel;
 use crate::live::{Live, Manners, News, Offer};
-use crate::registry::AgentId;
 use crate::runtime::{Runtime, RuntimeCore};
+use crate::session::registry::AgentId;
 use crate::session::{Seat, SessionCore, WhenBusy};
 
 /// Tries many orders, half of them at random and half by priorities, which find rarer ones.

@@ -5,7 +5,7 @@ use andon_core::history::History;
 use andon_core::id::CallId;
 use andon_core::message::Message;
 
-use crate::sync::{HashMap, HashSet};
+use crate::lanes::sync::{HashMap, HashSet};
 
 /// How much of an id stays if a number has to be added.
 const MAX_BASE: usize = 24;

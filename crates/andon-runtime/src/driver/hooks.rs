@@ -9,10 +9,10 @@ use andon_core::event::{Event, HookEnd, HookPoint};
 use super::Driver;
 use super::settle::REAP;
 use super::watch::Woke;
-use crate::aside::{self, AsideEnd};
-use crate::cord::Cord;
-use crate::hook::{Decision, Hook, Moment, What};
+use crate::agent::hook::{Decision, Hook, Moment, What};
+use crate::driver::aside::{self, AsideEnd};
 use crate::journal::JournalError;
+use crate::live::cord::Cord;
 use crate::live::{Manners, News, Order};
 use crate::tool::DEFAULT_GRACE;
 

@@ -18,9 +18,14 @@
 //! 2. The model's stream is dropped before the driver waits for the disk.
 //! 3. State changes happen in synchronous stretches between waits.
 
+pub(crate) mod aside;
 mod call_ids;
 mod hooks;
+pub(crate) mod learner;
+pub(crate) mod mender;
+pub(crate) mod metering;
 mod model;
+pub(crate) mod orphan;
 mod reading;
 mod settle;
 mod tools;
@@ -41,14 +46,14 @@ use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
 use andon_core::progress::{Call, CallState, Progress, State, Step};
 
-use crate::agent::AgentCore;
-use crate::aside::{AsideEnd, panic_text};
-use crate::cord::Cancel;
-use crate::hook::Decision;
+use crate::agent::hook::Decision;
+use crate::driver::aside::{AsideEnd, panic_text};
+use crate::driver::orphan::{Gone, Orphan};
 use crate::journal::{JournalError, Standing};
+use crate::live::cord::Cancel;
 use crate::live::{Appended, Fresh, Live, News};
-use crate::orphan::{self, Gone, Orphan};
 use crate::runtime::RuntimeCore;
+use crate::runtime::agent::AgentCore;
 use crate::session::{Seat, SessionCore};
 use crate::tool::BoxFuture;
 use call_ids::CallIds;

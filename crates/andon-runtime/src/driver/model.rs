@@ -17,11 +17,11 @@ use super::Driver;
 use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
-use crate::hook::What;
+use crate::agent::hook::What;
+use crate::driver::metering::{Metered, follow};
 use crate::journal::JournalError;
-use crate::limits::spent;
 use crate::live::Appended;
-use crate::metering::{Metered, follow};
+use crate::model::retry::spent;
 use crate::model::{ModelError, Request};
 
 /// How much of what is wrong with a call's arguments the model is told, in characters.

@@ -16,12 +16,12 @@ use andon_core::usage::Usage;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::call_ids::{CallIds, LazyIds};
-use crate::cord::Cancel;
-use crate::limits::tokens_spent;
+use crate::driver::metering::{Metered, Times};
+use crate::lanes::sync::HashSet;
+use crate::live::cord::Cancel;
 use crate::live::{Live, Offer};
-use crate::metering::{Metered, Times};
+use crate::model::retry::tokens_spent;
 use crate::model::{Afterwards, Answer, ModelError};
-use crate::sync::HashSet;
 
 /// What ended the reading.
 pub(super) enum Read {

@@ -9,7 +9,7 @@ use andon_core::event::{Event, HookPoint};
 use andon_core::outcome::Ending;
 
 use super::Driver;
-use crate::hook::What;
+use crate::agent::hook::What;
 use crate::journal::JournalError;
 use crate::live::Fresh;
 use crate::recovery::{conclude, outcome_of};

@@ -16,10 +16,10 @@ use super::Driver;
 use super::hooks::Verdict;
 use super::settle::REAP;
 use super::watch::Woke;
-use crate::aside::{AsideEnd, ToolAside, ToolDone, clean_up, out_of_time};
-use crate::cord::Cord;
-use crate::hook::What;
+use crate::agent::hook::What;
+use crate::driver::aside::{AsideEnd, ToolAside, ToolDone, clean_up, out_of_time};
 use crate::journal::JournalError;
+use crate::live::cord::Cord;
 use crate::live::{Closed, Live, Manners, Order};
 use crate::tool::{EffectId, Invocation, Progress, Returned, SessionState, Tool, ToolSpec};
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use andon_core::cancel::Reason;
 use tokio::time::{Sleep, sleep};
 
-use crate::cord::Cancel;
 use crate::journal::{Append, JournalError};
 use crate::live::Live;
+use crate::live::cord::Cancel;
 use crate::tool::BoxFuture;
 
 /// What ended a wait.

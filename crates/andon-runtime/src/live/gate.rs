@@ -5,8 +5,8 @@ use andon_core::time::Stamp;
 
 use super::tickets::Ticket;
 use super::{Inner, Live, WakeList};
-use crate::log::Log;
-use crate::probe::Passed;
+use crate::lanes::probe::Passed;
+use crate::live::log::Log;
 
 /// What came of offering a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,15 @@
 //!    waits for it but who tells them: no pull, no reader.
 
 mod calls;
+pub(crate) mod cord;
+pub(crate) mod feed;
+pub(crate) mod flusher;
 mod gate;
+pub(crate) mod log;
+pub(crate) mod observe;
+pub(crate) mod presence;
 mod pull;
+pub(crate) mod run;
 mod show;
 mod stands;
 mod tell;
@@ -36,13 +43,13 @@ use andon_core::outcome::Outcome;
 use andon_core::progress::Progress;
 use andon_core::time::Stamp;
 
-use crate::aside::{AsideEnd, ToolDone};
-use crate::hook::Decision;
+use crate::agent::hook::Decision;
+use crate::driver::aside::{AsideEnd, ToolDone};
 use crate::journal::JournalError;
-use crate::log::Log;
-use crate::probe::Passed;
+use crate::lanes::probe::Passed;
+use crate::lanes::sync::{AtomicU8, AtomicU64, Mutex};
+use crate::live::log::Log;
 use crate::runtime::RuntimeCore;
-use crate::sync::{AtomicU8, AtomicU64, Mutex};
 pub use calls::DecideError;
 pub(crate) use gate::Offer;
 pub(crate) use show::Learning;

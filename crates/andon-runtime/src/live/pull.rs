@@ -7,7 +7,7 @@ use andon_core::id::CallId;
 use andon_core::outcome::Ending;
 
 use super::{Live, News, WakeList};
-use crate::sync::Ordering;
+use crate::lanes::sync::Ordering;
 
 impl Live {
     /// Pulls the cord. Also says which request the answer is about, to wait for its record.

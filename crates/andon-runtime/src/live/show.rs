@@ -13,9 +13,9 @@ use andon_core::time::Stamp;
 use tokio::time::timeout;
 
 use super::{Inner, Live, WakeList};
-use crate::feed::{Cursor, FeedItem};
 use crate::journal::{Append, JournalError};
-use crate::sync::Ordering;
+use crate::lanes::sync::Ordering;
+use crate::live::feed::{Cursor, FeedItem};
 
 /// How many bytes of a tool's work are shown.
 const MAX_SHOWN: usize = 256 << 10;

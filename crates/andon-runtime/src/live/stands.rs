@@ -5,7 +5,7 @@
 
 use andon_core::progress::{Phase, State};
 
-use crate::sync::{AtomicU8, Ordering};
+use crate::lanes::sync::{AtomicU8, Ordering};
 
 /// Where a live run stands.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use andon_core::time::Stamp;
 
 use super::Live;
 use crate::journal::JournalError;
-use crate::observe::SeenLater;
+use crate::live::observe::SeenLater;
 
 impl Live {
     /// Tells observers of what is shown and they were not told of.

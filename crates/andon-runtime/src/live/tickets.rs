@@ -11,7 +11,7 @@ use andon_core::time::Stamp;
 
 use super::{Inner, Live, News, WakeList};
 use crate::driver::REAP;
-use crate::sync::Ordering;
+use crate::lanes::sync::Ordering;
 use crate::tool::{Cleanup, OnCancel, ToolSpec};
 
 /// How long a cleanup may not have begun before the driver begins it.

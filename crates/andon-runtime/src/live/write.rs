@@ -12,8 +12,8 @@ use andon_core::time::Stamp;
 use super::pull::level;
 use super::{Inner, Live, News, WakeList};
 use crate::journal::{Append, Batch, JournalError, Standing};
-use crate::log::{Flush, Log};
-use crate::sync::Ordering;
+use crate::lanes::sync::Ordering;
+use crate::live::log::{Flush, Log};
 
 /// A batch that was handed to the journal.
 pub(crate) struct Appended {

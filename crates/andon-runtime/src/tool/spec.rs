@@ -5,7 +5,7 @@ use std::time::Duration;
 use andon_core::event::Effect;
 use serde_json::Value;
 
-use crate::agent::{BuildError, guard};
+use crate::runtime::agent::{BuildError, guard};
 
 use super::DEFAULT_GRACE;
 

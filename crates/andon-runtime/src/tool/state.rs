@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::journal::JournalError;
+use crate::journal::sessions::{Scope, StateChange, StateMap};
 use crate::live::Live;
-use crate::sessions::{Scope, StateChange, StateMap};
 
 /// The session's state, for one call.
 #[derive(Clone)]

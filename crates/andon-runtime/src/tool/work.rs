@@ -7,7 +7,7 @@ use std::sync::Arc;
 use andon_core::event::Remains;
 
 use super::{BoxFuture, Returned};
-use crate::sync::Mutex;
+use crate::lanes::sync::Mutex;
 
 /// What a call of a tool does, and what brings to its end whatever it starts.
 pub struct Work {

@@ -1,0 +1,107 @@
+//! Hooks: a program's own say before and after a run, a model call and a tool call.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use andon_core::event::HookPoint;
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::{Message, ToolCall, ToolResult};
+use andon_core::outcome::Ending;
+
+use crate::live::cord::{Cancel, Cord};
+use crate::tool::BoxFuture;
+
+/// Where a hook is called, and with what.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    /// The run.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionKey,
+    /// The run's cord: a hook may watch it or pull it.
+    pub cord: Cord,
+    /// What is about to happen, or has happened.
+    pub what: What,
+}
+
+/// What is about to happen, or has happened.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// The run begins with this input.
+    BeforeRun {
+        /// What was asked.
+        input: Arc<Message>,
+    },
+    /// The run is about to end so.
+    AfterRun {
+        /// How.
+        ending: Arc<Ending>,
+    },
+    /// The model is about to be called.
+    BeforeModel,
+    /// The model has answered.
+    AfterModel {
+        /// The answer.
+        message: Arc<Message>,
+    },
+    /// A tool is about to be started.
+    BeforeTool {
+        /// The call.
+        call: ToolCall,
+    },
+    /// A tool has finished.
+    AfterTool {
+        /// The result.
+        result: Arc<ToolResult>,
+    },
+}
+
+impl What {
+    pub(crate) fn point(&self) -> HookPoint {
+        match self {
+            Self::BeforeRun { .. } => HookPoint::BeforeRun,
+            Self::AfterRun { .. } => HookPoint::AfterRun,
+            Self::BeforeModel => HookPoint::BeforeModel,
+            Self::AfterModel { .. } => HookPoint::AfterModel,
+            Self::BeforeTool { .. } => HookPoint::BeforeTool,
+            Self::AfterTool { .. } => HookPoint::AfterTool,
+        }
+    }
+}
+
+/// What a hook decides.
+#[derive(Debug, Clone)]
+pub enum Decision {
+    /// Go on.
+    Continue,
+    /// Do not start this tool; the model is told why. Before a tool only: elsewhere it is as `Continue`.
+    Deny(String),
+    /// Cancel the run.
+    Cancel(Cancel),
+}
+
+type HookFn = dyn Fn(Moment) -> BoxFuture<Decision> + Send + Sync;
+
+/// One hook: a point and what to do there.
+#[derive(Clone)]
+pub(crate) struct Hook {
+    pub(crate) point: HookPoint,
+    pub(crate) call: Arc<HookFn>,
+}
+
+impl Hook {
+    pub(crate) fn new<F, R>(point: HookPoint, call: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        Self { point, call: Arc::new(move |moment| Box::pin(call(moment))) }
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hook({:?})", self.point)
+    }
+}

@@ -1,0 +1,3 @@
+//! What an agent is made of.
+
+pub(crate) mod hook;

@@ -1,0 +1,432 @@
+//! Work that runs beside the driver: a tool call or a hook, on the tools' own threads.
+//!
+//! Such a task stops itself. It looks at the cord each time it is polled and is woken when that is pulled; when its grace
+//! is over it drops the tool's future, on its own thread. So a slow disk or a busy driver delays no stop, and nobody
+//! aborts anybody. What cannot be dropped is given up by name: a thread by the task itself, a future that never yields by
+//! the driver.
+
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use andon_core::cancel::{Reason, ReplyKind};
+use andon_core::event::Remains;
+use andon_core::id::CallId;
+use andon_core::time::Stamp;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+
+use crate::driver::REAP;
+use crate::lanes::blocking::{Doer, Waiter};
+use crate::live::cord::Cancel;
+use crate::live::{Live, News, Order};
+use crate::tool::{BoxFuture, Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded, bounded_remains};
+
+/// How work beside the driver ended.
+#[derive(Debug)]
+pub(crate) enum AsideEnd<T> {
+    Returned(T),
+    Panicked(String),
+    /// It was told to stop, had its grace, and was dropped.
+    Dropped,
+    /// It was told to stop, had its grace, and goes on on its thread.
+    Abandoned,
+    /// The gate was closed before it began.
+    NeverStarted,
+}
+
+/// The end of a tool's work, and what its cleanup found.
+#[derive(Debug)]
+pub(crate) struct ToolDone {
+    pub(crate) end: AsideEnd<Returned>,
+    pub(crate) remains: Remains,
+}
+
+/// A task beside the driver, as the cord sees it.
+struct Guard {
+    live: Arc<Live>,
+    ticket: u32,
+    key: u64,
+    /// When the grace ends, and the timer for it.
+    grace: Option<(Stamp, Pin<Box<Sleep>>)>,
+}
+
+impl Guard {
+    fn new(live: Arc<Live>, ticket: u32) -> Self {
+        let key = live.next_watcher();
+        Self { live, ticket, key, grace: None }
+    }
+
+    /// Ready when the work must stop now.
+    fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.live.order(self.ticket, self.key, cx.waker()) {
+            Order::GoOn => Poll::Pending,
+            Order::StopNow => Poll::Ready(()),
+            Order::StopBy(end) => {
+                let at = Instant::now() + end.since(self.live.now());
+                let (until, timer) = self.grace.get_or_insert_with(|| (end, Box::pin(sleep_until(at))));
+                // A second request may end the grace sooner.
+                if *until != end {
+                    *until = end;
+                    timer.as_mut().reset(at);
+                }
+                timer.as_mut().poll(cx)
+            }
+        }
+    }
+
+    /// A place where tests stop a run. It may panic, on purpose.
+    fn hit(&self, seam: &'static str) -> Result<(), String> {
+        catch_unwind(AssertUnwindSafe(|| self.live.hit(seam))).map_err(|panic| panic_text(&*panic))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.live.forget_watcher(self.key);
+    }
+}
+
+/// Runs a hook until it is over, and tells the driver. A hook that nobody waits for any more has nothing to say.
+pub(crate) async fn run_hook<T: Send + 'static>(
+    live: Arc<Live>,
+    ticket: u32,
+    make: impl FnOnce() -> BoxFuture<T> + Send,
+    tell: fn(u32, AsideEnd<T>) -> News,
+) {
+    let mut guard = Guard::new(live, ticket);
+    let mut make = Some(make);
+    let mut hook = None;
+    let end = poll_fn(|cx| {
+        if guard.poll_stop(cx).is_ready() {
+            return Poll::Ready(AsideEnd::Dropped);
+        }
+        if let Err(panic) = guard.hit("hook: poll") {
+            return Poll::Ready(AsideEnd::Panicked(panic));
+        }
+        if let Some(make) = make.take() {
+            match caught(make) {
+                Ok(made) => hook = Some(made),
+                Err(panic) => return Poll::Ready(AsideEnd::Panicked(panic)),
+            }
+        }
+        let Some(hook) = &mut hook else { return Poll::Ready(AsideEnd::Dropped) };
+        poll_caught(hook, cx)
+    })
+    .await;
+    drop_caught(hook);
+    let _ = guard.live.report(ticket, tell(ticket, end));
+}
+
+/// A tool call beside the driver.
+pub(crate) struct ToolAside {
+    guard: Guard,
+    call: CallId,
+    spec: Arc<ToolSpec>,
+    stage: Stage,
+    timeout: Option<Pin<Box<Sleep>>>,
+    cleanup: Option<Cleanup>,
+    /// What to do with an end that nobody waits for any more.
+    late: Option<Late>,
+}
+
+type Late = Box<dyn FnOnce(ToolDone) + Send>;
+type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+
+/// How far a tool call has come.
+enum Stage {
+    Unstarted(Box<dyn FnOnce() -> Work + Send>),
+    Task(BoxFuture<Returned>),
+    /// It waits for one of the blocking tools' places.
+    Queued(Doing, Place),
+    Thread(Waiter<AsideEnd<Returned>>),
+    /// A thread whose grace is over: it has a last moment, because it cannot be dropped.
+    Overdue(Waiter<AsideEnd<Returned>>, Pin<Box<Sleep>>),
+    Over,
+}
+
+impl ToolAside {
+    pub(crate) fn new(
+        live: Arc<Live>,
+        ticket: u32,
+        call: CallId,
+        spec: Arc<ToolSpec>,
+        make: impl FnOnce() -> Work + Send + 'static,
+        late: impl FnOnce(ToolDone) + Send + 'static,
+    ) -> Self {
+        let guard = Guard::new(live, ticket);
+        let stage = Stage::Unstarted(Box::new(make));
+        Self { guard, call, spec, stage, timeout: None, cleanup: None, late: Some(Box::new(late)) }
+    }
+
+    /// Runs the work until it is over and cleaned up, and tells the driver.
+    pub(crate) async fn run(mut self) {
+        let end = poll_fn(|cx| self.poll_end(cx)).await;
+        let remains = self.clean_up().await;
+        let live = &self.guard.live;
+        if let Err(News::ToolEnded(_, done)) =
+            live.report(self.guard.ticket, News::ToolEnded(self.guard.ticket, Box::new(ToolDone { end, remains })))
+            && let Some(late) = self.late.take()
+        {
+            late(*done);
+        }
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<AsideEnd<Returned>> {
+        if !matches!(self.stage, Stage::Overdue(..)) {
+            if self.must_stop(cx) {
+                if let Some(end) = self.stop() {
+                    return Poll::Ready(end);
+                }
+            } else if let Err(panic) = self.guard.hit(self.seam()) {
+                self.drop_stage();
+                return Poll::Ready(AsideEnd::Panicked(panic));
+            } else if self.poll_timeout(cx).is_ready()
+                && let Some(end) = self.stop()
+            {
+                return Poll::Ready(end);
+            }
+        }
+        loop {
+            match &mut self.stage {
+                Stage::Unstarted(_) => match self.start() {
+                    // The limit is looked at from the beginning: the work need not be polled again before it is reached.
+                    Ok(()) if self.poll_timeout(cx).is_ready() => {
+                        return Poll::Ready(self.stop().unwrap_or(AsideEnd::Dropped));
+                    }
+                    Ok(()) => {}
+                    Err(end) => return Poll::Ready(end),
+                },
+                Stage::Task(task) => {
+                    let end = ready!(poll_caught(task, cx));
+                    self.drop_stage();
+                    return Poll::Ready(self.bounded(end));
+                }
+                Stage::Queued(_, place) => {
+                    let place = ready!(place.as_mut().poll(cx));
+                    if let Err(end) = self.start_thread(place) {
+                        return Poll::Ready(end);
+                    }
+                }
+                Stage::Thread(thread) => {
+                    let end = ready!(thread.poll(cx));
+                    return Poll::Ready(end);
+                }
+                Stage::Overdue(thread, moment) => {
+                    if let Poll::Ready(end) = thread.poll(cx) {
+                        return Poll::Ready(end);
+                    }
+                    ready!(moment.as_mut().poll(cx));
+                    return Poll::Ready(self.abandon());
+                }
+                Stage::Over => return Poll::Ready(AsideEnd::Dropped),
+            }
+        }
+    }
+
+    /// Whether the work must stop now. One that waits for its place waits no longer.
+    fn must_stop(&mut self, cx: &mut Context<'_>) -> bool {
+        let is_over = self.guard.poll_stop(cx).is_ready();
+        let is_queued = matches!(self.stage, Stage::Queued(..));
+        is_over || (is_queued && self.guard.live.is_told(Some(self.guard.ticket)))
+    }
+
+    fn seam(&self) -> &'static str {
+        match self.stage {
+            Stage::Unstarted(_) | Stage::Task(_) | Stage::Over => "tool: poll",
+            Stage::Queued(..) | Stage::Thread(_) | Stage::Overdue(..) => "thread: poll",
+        }
+    }
+
+    /// Passes the gate and begins.
+    fn start(&mut self) -> Result<(), AsideEnd<Returned>> {
+        let Stage::Unstarted(make) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
+        if !self.guard.live.may_start_tool(self.guard.ticket) {
+            return Err(AsideEnd::NeverStarted);
+        }
+        let Work { doing, cleanup } = caught(make).map_err(AsideEnd::Panicked)?;
+        self.guard.live.set_cleanup(self.guard.ticket, cleanup.clone());
+        self.cleanup = cleanup;
+        self.timeout = self.spec.timeout.map(|timeout| Box::pin(sleep(timeout)));
+        self.stage = match doing {
+            Doing::Task(task) => Stage::Task(task),
+            thread @ (Doing::Blocking(_) | Doing::Thread(_)) => {
+                let pool = &self.guard.live.runtime.blocking;
+                if let Some(why) = pool.refusal() {
+                    return Err(AsideEnd::Returned(Err(ToolError::new(why))));
+                }
+                self.guard.live.waits_for_place(self.guard.ticket);
+                Stage::Queued(thread, Box::pin(pool.place()))
+            }
+        };
+        Ok(())
+    }
+
+    /// A place is free: the thread begins, and passes the gate once more.
+    fn start_thread(&mut self, place: Option<OwnedSemaphorePermit>) -> Result<(), AsideEnd<Returned>> {
+        let Stage::Queued(doing, _) = mem::replace(&mut self.stage, Stage::Over) else { return Ok(()) };
+        let Some(place) = place else { return Err(AsideEnd::NeverStarted) };
+        let live = &self.guard.live;
+        // It has waited, and the threads that made way for it may have been abandoned.
+        if let Some(why) = live.runtime.blocking.refusal() {
+            return Err(AsideEnd::Returned(Err(ToolError::new(why))));
+        }
+        let (doer, waiter) = live.runtime.blocking.job(place);
+        let thread = Thread { live: Arc::clone(live), ticket: self.guard.ticket, doer, max: self.spec.max_output };
+        match doing {
+            Doing::Blocking(function) => live.runtime.door.spawn_thread(move || thread.run(function)),
+            Doing::Thread(future) => live.runtime.door.spawn_aside(thread.simulate(future)),
+            Doing::Task(_) => {}
+        }
+        self.stage = Stage::Thread(waiter);
+        Ok(())
+    }
+
+    /// Stops the work. Nothing is returned for a thread: it has one more moment.
+    fn stop(&mut self) -> Option<AsideEnd<Returned>> {
+        match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Unstarted(_) | Stage::Queued(..) => Some(AsideEnd::NeverStarted),
+            Stage::Thread(thread) => {
+                self.stage = Stage::Overdue(thread, Box::pin(sleep(REAP)));
+                None
+            }
+            Stage::Overdue(..) | Stage::Over => Some(AsideEnd::Dropped),
+            Stage::Task(task) => {
+                drop_caught(Some(task));
+                Some(AsideEnd::Dropped)
+            }
+        }
+    }
+
+    /// Gives a thread up: what it returns later is an addendum.
+    fn abandon(&mut self) -> AsideEnd<Returned> {
+        let Stage::Overdue(thread, _) = mem::replace(&mut self.stage, Stage::Over) else { return AsideEnd::Dropped };
+        let late = self.late.take().unwrap_or_else(|| Box::new(drop));
+        // Its cleanup comes now, and what that finds is told with the call's end.
+        let late = Box::new(|end| late(ToolDone { end, remains: Remains::NONE }));
+        thread.abandon(late).unwrap_or(AsideEnd::Abandoned)
+    }
+
+    fn drop_stage(&mut self) {
+        drop_caught(Some(mem::replace(&mut self.stage, Stage::Over)));
+    }
+
+    fn bounded(&self, end: AsideEnd<Returned>) -> AsideEnd<Returned> {
+        bounded_end(end, self.spec.max_output)
+    }
+
+    /// Cancels this call alone when its time is over; ready if nobody is there to hear it.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(timeout) = &mut self.timeout else { return Poll::Pending };
+        ready!(timeout.as_mut().poll(cx));
+        self.timeout = None;
+        let live = &self.guard.live;
+        match live.pull_call(&self.call, out_of_time(&self.spec).at(live.now())).0 {
+            ReplyKind::TooLate { .. } | ReplyKind::NotRunning => Poll::Ready(()),
+            // The pull has woken this task: it looks again.
+            _ => Poll::Pending,
+        }
+    }
+
+    async fn clean_up(&mut self) -> Remains {
+        match self.cleanup.take() {
+            Some(cleanup) => bounded_remains(clean_up(cleanup, self.spec.cleanup).await, self.spec.max_output),
+            None => Remains::NONE,
+        }
+    }
+}
+
+/// Brings to its end whatever a call has started, unless somebody else is at it.
+pub(crate) async fn clean_up(cleanup: Cleanup, budget: Duration) -> Remains {
+    let Some(function) = cleanup.take() else { return Remains::NONE };
+    let cleaned = match caught(function) {
+        Ok(mut cleaning) => {
+            let cleaned = timeout(budget, poll_fn(|cx| poll_caught(&mut cleaning, cx))).await.ok();
+            drop_caught(Some(cleaning));
+            cleaned
+        }
+        Err(panic) => Some(AsideEnd::Panicked(panic)),
+    };
+    match cleaned {
+        Some(AsideEnd::Returned(remains)) => remains,
+        Some(AsideEnd::Panicked(text)) => leaked(format!("its cleanup panicked: {text}")),
+        _ => leaked(format!("its cleanup did not end within {budget:?}")),
+    }
+}
+
+/// The stop of a call that takes too long.
+pub(crate) fn out_of_time(spec: &ToolSpec) -> Cancel {
+    // One that may finish after a pull has had its time.
+    let cancel = match spec.on_cancel {
+        OnCancel::Finish { .. } => Cancel::now(),
+        OnCancel::Cooperate | OnCancel::Drop | OnCancel::Detach => Cancel::graceful(),
+    };
+    let limit = spec.timeout.unwrap_or_default();
+    cancel.reason(Reason::Deadline).by("limit").note(format!("its limit of {limit:?} is reached"))
+}
+
+fn leaked(what: String) -> Remains {
+    Remains { leaked: vec![what], ..Remains::NONE }
+}
+
+fn bounded_end(end: AsideEnd<Returned>, max: usize) -> AsideEnd<Returned> {
+    match end {
+        AsideEnd::Returned(returned) => AsideEnd::Returned(bounded(returned, max)),
+        other => other,
+    }
+}
+
+/// A blocking tool's thread.
+struct Thread {
+    live: Arc<Live>,
+    ticket: u32,
+    doer: Doer<AsideEnd<Returned>>,
+    max: usize,
+}
+
+impl Thread {
+    fn run(self, function: Box<dyn FnOnce() -> Returned + Send>) {
+        if !self.live.may_start_thread(self.ticket) {
+            return self.doer.finish(AsideEnd::NeverStarted);
+        }
+        let end = caught(function).map_or_else(AsideEnd::Panicked, AsideEnd::Returned);
+        self.doer.finish(bounded_end(end, self.max));
+    }
+
+    async fn simulate(self, mut future: BoxFuture<Returned>) {
+        if !self.live.may_start_thread(self.ticket) {
+            return self.doer.finish(AsideEnd::NeverStarted);
+        }
+        let end = poll_fn(|cx| poll_caught(&mut future, cx)).await;
+        drop_caught(Some(future));
+        self.doer.finish(bounded_end(end, self.max));
+    }
+}
+
+/// Foreign code, whose panic is its own end and nobody else's.
+fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| panic_text(&*panic))
+}
+
+fn poll_caught<T>(future: &mut BoxFuture<T>, cx: &mut Context<'_>) -> Poll<AsideEnd<T>> {
+    match caught(|| future.as_mut().poll(cx)) {
+        Ok(poll) => poll.map(AsideEnd::Returned),
+        Err(panic) => Poll::Ready(AsideEnd::Panicked(panic)),
+    }
+}
+
+/// Drops the work; a panic in its `drop` is its own affair.
+fn drop_caught<T>(work: Option<T>) {
+    // Nothing can be done about a destructor that panics, and the work is over all the same.
+    let _ = caught(move || drop(work));
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,169 @@
+//! Meters learn from calls that came to their end: beside the runs, one call after the other, and never much.
+//!
+//! # Invariants
+//!
+//! 1. No run and no stop waits for a lesson.
+//! 2. However many calls end, at most [`MOST`] wait to be learnt from, and one thread learns. A call that finds no room is
+//!    not learnt from: the others are a sample that is as good.
+//! 3. Learning takes a tenth of a core at most: after each lesson it rests nine times as long as the lesson took.
+//! 4. What was learnt is kept at most once a second for each model, and at the end. A program that is about to leave learns
+//!    from [a few](LAST) more calls, without a rest, so that one that makes few calls learns from them, too; what is lost is
+//!    learnt again.
+
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use crate::driver::metering::Completed;
+use crate::journal::shelf::CALIBRATION;
+use crate::lanes::sync::Mutex;
+use crate::live::Learning;
+use crate::model::Lesson;
+use crate::runtime::RuntimeCore;
+
+/// How many calls wait to be learnt from.
+const MOST: usize = 16;
+/// How many of those are learnt from when the program is about to leave.
+const LAST: usize = 4;
+/// How long it rests after a lesson, by how long the lesson took.
+const REST: u32 = 9;
+/// How often what was learnt is kept.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub(crate) struct Learner {
+    state: Mutex<State>,
+    /// Told when nobody is to wait any more.
+    hurried: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Completed>,
+    running: bool,
+    /// When the next lesson may begin, and when what was learnt may be kept again.
+    rests_until: Option<Instant>,
+    keep_at: Option<Instant>,
+    in_a_hurry: bool,
+}
+
+impl Learner {
+    /// Learns from a call that came to its end, unless enough others are waiting.
+    pub(crate) fn add(&self, runtime: &Arc<RuntimeCore>, call: Completed) {
+        let mut state = self.state.lock();
+        if state.waiting.len() >= MOST {
+            return;
+        }
+        state.waiting.push_back(call);
+        if mem::replace(&mut state.running, true) {
+            return;
+        }
+        drop(state);
+        runtime.door.spawn_keeper(learn_all(Running { runtime: Arc::clone(runtime), is_over: false }));
+    }
+
+    /// The program is about to leave.
+    pub(crate) fn finish(&self) {
+        let mut state = self.state.lock();
+        state.waiting.truncate(LAST);
+        state.in_a_hurry = true;
+        drop(state);
+        self.hurried.notify_waiters();
+    }
+
+    /// Waits until an instant, if there is one and nobody is in a hurry.
+    async fn wait(&self, until: impl Fn(&State) -> Option<Instant>) {
+        let hurried = self.hurried.notified();
+        let until = {
+            let state = self.state.lock();
+            until(&state).filter(|_| !state.in_a_hurry)
+        };
+        if let Some(until) = until {
+            // Whichever comes first.
+            let _ = timeout_at(until, hurried).await;
+        }
+    }
+
+    /// The call to learn from next, when it has rested from the one before; `None` when no call waits.
+    async fn next(&self) -> Option<Completed> {
+        self.wait(|state| state.rests_until.filter(|_| !state.waiting.is_empty())).await;
+        self.state.lock().waiting.pop_front()
+    }
+
+    /// A lesson took this long. Says whether what was learnt is to be kept now.
+    fn rest_from(&self, lesson: Duration) -> bool {
+        let (now, mut state) = (Instant::now(), self.state.lock());
+        state.rests_until = Some(now + lesson * REST);
+        state.keep_at.is_none_or(|keep_at| keep_at <= now)
+    }
+
+    /// Whether the task may end, and then none is running any more: no call waits.
+    fn may_end(&self) -> bool {
+        let mut state = self.state.lock();
+        state.running = !state.waiting.is_empty();
+        state.in_a_hurry &= state.running;
+        !state.running
+    }
+}
+
+/// Lets the next call start another task if this one is dropped in the middle, with the runtime that it ran in.
+struct Running {
+    runtime: Arc<RuntimeCore>,
+    is_over: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.runtime.learner.state.lock().running = false;
+        }
+    }
+}
+
+async fn learn_all(mut running: Running) {
+    let runtime = Arc::clone(&running.runtime);
+    let learner = &runtime.learner;
+    let mut unkept = HashMap::new();
+    loop {
+        while let Some(call) = learner.next().await {
+            let begun = Instant::now();
+            let learnt = learn(&runtime, call).await;
+            let (lesson, _learning) = learnt.unzip();
+            unkept.extend(lesson.flatten().map(|Lesson { about, page }| (about, page)));
+            if learner.rest_from(begun.elapsed()) {
+                keep(&runtime, &mut unkept).await;
+            }
+        }
+        if !unkept.is_empty() {
+            learner.wait(|state| state.keep_at).await;
+            keep(&runtime, &mut unkept).await;
+        }
+        if learner.may_end() {
+            // The next task may be there already.
+            running.is_over = true;
+            return;
+        }
+    }
+}
+
+/// Learns from one call, on a thread, which may take its time. A meter that panics has learnt nothing.
+async fn learn(runtime: &RuntimeCore, call: Completed) -> Option<(Option<Lesson>, Learning)> {
+    let (sender, learnt) = oneshot::channel();
+    runtime.door.spawn_thread(move || drop(sender.send(call.learn())));
+    learnt.await.ok()
+}
+
+/// Keeps what was learnt. What cannot be kept is learnt again.
+async fn keep(runtime: &RuntimeCore, unkept: &mut HashMap<String, Value>) {
+    let shelf = runtime.journal.shelf();
+    let keeping: Vec<_> = unkept.drain().map(|(about, page)| shelf.keep(CALIBRATION, &about, page)).collect();
+    for kept in keeping {
+        let _ = kept.await;
+    }
+    runtime.learner.state.lock().keep_at = Some(Instant::now() + KEEP_EVERY);
+}

@@ -1,0 +1,131 @@
+//! Runs whose end the journal does not take: each is tried again until it is durable.
+//!
+//! There is one task for all of them, as long as there are any. It tries one after the other, with a pause between them; when
+//! the journal takes one, the others follow at once. So a disk that is full is asked once a second, however many runs wait
+//! for it, and a run that can never be written keeps no other one waiting.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::driver::orphan::Orphan;
+use crate::journal::JournalError;
+use crate::lanes::sync::Mutex;
+use crate::runtime::RuntimeCore;
+
+/// How long to wait before a run is tried again: at first, and at most. The wait doubles each time.
+const FIRST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub(crate) struct Mender {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Orphan>,
+    running: bool,
+}
+
+impl Mender {
+    /// The journal does not take this run's end.
+    pub(crate) fn add(&self, orphan: Orphan) {
+        let runtime = Arc::clone(&orphan.live.runtime);
+        let mut state = self.state.lock();
+        state.waiting.push_back(orphan);
+        if mem::replace(&mut state.running, true) {
+            return;
+        }
+        drop(state);
+        let running = Running { runtime: Arc::clone(&runtime), is_over: false };
+        runtime.door.spawn_keeper(mend(running));
+    }
+
+    /// The run to try next; `None` when there is none, and then no task is running any more.
+    fn next(&self) -> Option<Orphan> {
+        let mut state = self.state.lock();
+        state.running = !state.waiting.is_empty();
+        state.waiting.pop_front()
+    }
+
+    fn put_back(&self, orphan: Orphan) {
+        self.state.lock().waiting.push_back(orphan);
+    }
+
+    fn take_all(&self) -> VecDeque<Orphan> {
+        mem::take(&mut self.state.lock().waiting)
+    }
+}
+
+/// Leaves the runs that wait to recovery if their task is dropped, as happens when a tokio runtime is shut down.
+struct Running {
+    runtime: Arc<RuntimeCore>,
+    is_over: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.runtime.mender.state.lock().running = false;
+            self.runtime.leave_stalled();
+        }
+    }
+}
+
+async fn mend(mut running: Running) {
+    let runtime = Arc::clone(&running.runtime);
+    let leaving = runtime.give_up();
+    let mut pause = FIRST;
+    loop {
+        // Every run has one more try when the program is about to end.
+        let is_leaving = timeout(pause, leaving.cancelled()).await.is_ok();
+        let Some(mut orphan) = runtime.mender.next() else {
+            running.is_over = true;
+            return;
+        };
+        orphan.live.hit("mender: before settling");
+        match orphan.try_settle().await {
+            Ok(()) => {
+                pause = FIRST;
+                settle_others(&runtime);
+            }
+            Err(error) if error.may_pass() && !is_leaving => {
+                orphan.live.stall(error);
+                runtime.mender.put_back(orphan);
+                pause = LONGEST.min(pause * 2);
+            }
+            Err(error) => orphan.leave(error),
+        }
+    }
+}
+
+/// The journal takes writes again: the others need not stand in line.
+fn settle_others(runtime: &Arc<RuntimeCore>) {
+    for mut orphan in runtime.mender.take_all() {
+        runtime.door.spawn_keeper(async move {
+            match orphan.try_settle().await {
+                Ok(()) => {}
+                Err(error) if error.may_pass() => {
+                    let runtime = Arc::clone(&orphan.live.runtime);
+                    orphan.live.stall(error);
+                    runtime.mender.add(orphan);
+                }
+                Err(error) => orphan.leave(error),
+            }
+        });
+    }
+}
+
+impl RuntimeCore {
+    /// The process is about to end: what the journal does not take is left to recovery.
+    fn leave_stalled(&self) {
+        for orphan in self.mender.take_all() {
+            let error = orphan.live.stalled().unwrap_or(JournalError::Closed);
+            orphan.leave(error);
+        }
+    }
+}

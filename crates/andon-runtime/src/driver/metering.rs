@@ -1,0 +1,225 @@
+//! What a model call used: the best figure at its end, and what is learnt afterwards.
+//!
+//! # Invariants
+//!
+//! 1. A run never waits for a figure: whatever takes time comes after its end, as an addendum.
+//! 2. A call of which something is pending has one last word, behind the run's end: a better figure, or the same one.
+//! 3. What is pending ends: by itself, when its time is over, or when the runtime shuts down. A process that dies first
+//!    leaves a receipt that says until when there was hope.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use andon_core::event::Learnt;
+use andon_core::message::{Message, Part};
+use andon_core::time::{Stamp, Wall};
+use andon_core::usage::{Awaited, Provenance, Usage, Used};
+use tokio::time::timeout;
+
+use crate::journal::Append;
+use crate::journal::shelf::CALIBRATION;
+use crate::live::run::Run;
+use crate::live::{Learning, Live};
+use crate::model::{Afterwards, Anchor, Learned, Lesson, Meter, Model, Request, Sighting};
+use crate::runtime::RuntimeCore;
+use crate::session::SessionCore;
+use crate::tool::BoxFuture;
+
+/// How much of what a model wrote behind a cut is kept, in bytes.
+const MAX_UNDELIVERED: usize = 1 << 20;
+
+/// A model call whose figures are made as good as they can be.
+pub(crate) struct Metered {
+    meter: Arc<dyn Meter>,
+    request: Request,
+    /// The exact model, once it is known.
+    pub(crate) model: Option<String>,
+}
+
+/// When a call began, gave its first piece, and ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) started: Stamp,
+    pub(crate) first_piece: Option<Stamp>,
+    pub(crate) ended: Stamp,
+}
+
+impl Metered {
+    /// Nothing if the model has no meter.
+    pub(crate) fn of(model: &dyn Model, request: &Request) -> Option<Box<Self>> {
+        let meter = model.meter()?;
+        Some(Box::new(Self { meter, request: request.clone(), model: None }))
+    }
+
+    fn sighting<'a>(&'a self, answer: &'a [Part], times: Times) -> Sighting<'a> {
+        Sighting {
+            request: &self.request,
+            model: self.model.as_deref(),
+            answer,
+            first_piece: times.first_piece.map(|first| first.since(times.started)),
+            took: times.ended.since(times.started),
+        }
+    }
+
+    /// The best figures for a call that was cut. A meter that panics knows nothing more than the provider has said.
+    pub(crate) fn cut(&self, answer: &[Part], times: Times, known: Usage) -> Used {
+        let cut = || self.meter.cut(&self.sighting(answer, times), known);
+        catch_unwind(AssertUnwindSafe(cut)).unwrap_or_else(|_| Used::cut(known))
+    }
+
+    /// The figures of a call that came to its end: the provider's, or the best there are if it gave none.
+    pub(crate) fn whole(&self, answer: &[Part], times: Times, reported: Usage) -> Used {
+        match reported.output.provenance {
+            Provenance::Unknown => Used::whole(self.cut(answer, times, reported).delivered),
+            _ => Used::whole(reported),
+        }
+    }
+
+    /// Learns from a call that came to its end, when there is time for it.
+    pub(crate) fn learn(self: Box<Self>, live: &Arc<Live>, message: &Arc<Message>, times: Times, reported: Usage) {
+        let (message, learning) = (Arc::clone(message), live.learning());
+        live.runtime.learner.add(&live.runtime, Completed { metered: self, message, times, reported, learning });
+    }
+
+    /// Gives the meter back what earlier processes have learnt, once for each model.
+    pub(crate) fn recall(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
+        if !runtime.recalled.lock().insert(Arc::clone(model)) {
+            return;
+        }
+        let (meter, stored) = (Arc::clone(&self.meter), runtime.journal.shelf().kept(CALIBRATION));
+        let (model, back) = (Arc::clone(model), Arc::clone(runtime));
+        runtime.door.spawn(async move {
+            match stored.await {
+                Ok(lessons) => {
+                    meter.recall(lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect());
+                }
+                // The next call tries again.
+                Err(_) => drop(back.recalled.lock().remove(&model)),
+            }
+        });
+    }
+
+    /// From now on the conversation is measured from this call, if the provider has said what it read.
+    pub(crate) fn anchor(&self, session: &SessionCore, agent: u64, usage: Usage) {
+        if usage.input.provenance == Provenance::Reported {
+            session.set_anchor(agent, Anchor { usage, messages: self.request.history.len() });
+        }
+    }
+}
+
+/// A call that came to its end.
+pub(crate) struct Completed {
+    metered: Box<Metered>,
+    message: Arc<Message>,
+    times: Times,
+    reported: Usage,
+    learning: Learning,
+}
+
+impl Completed {
+    /// What there is to learn from it. As long as the guard lives, whoever waits for the last word on the run waits.
+    pub(crate) fn learn(self) -> (Option<Lesson>, Learning) {
+        let Self { metered, message, times, reported, learning } = self;
+        (metered.meter.learn(&metered.sighting(&message.parts, times), reported), learning)
+    }
+}
+
+/// Learns what can still be learnt about a call that was cut. Says what is on its way.
+pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterwards) -> Awaited {
+    let Afterwards { what, within, work } = afterwards;
+    let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
+    let until = Wall(live.now().wall.0.saturating_add(patience));
+    let give_up = live.runtime.give_up();
+    let word = LastWord { live: Arc::clone(live), call, used, _learning: live.learning(), is_told: false };
+    live.runtime.door.spawn(async move {
+        let learned = give_up.run_until_cancelled(timeout(within, or_nothing(work))).await;
+        let learned = learned.and_then(Result::ok).unwrap_or_default();
+        word.tell(learned).await;
+    });
+    Awaited { what, until }
+}
+
+/// The last word on what a call used.
+struct LastWord {
+    live: Arc<Live>,
+    call: u32,
+    used: Used,
+    _learning: Learning,
+    is_told: bool,
+}
+
+impl LastWord {
+    /// Waits until the run is over, and tells.
+    async fn tell(mut self, learned: Learned) {
+        Run::new(Arc::clone(&self.live)).outcome().await;
+        self.live.hit("metering: learnt");
+        // Nobody is there to be told that the journal failed.
+        let _ = self.hand_over(learned).await;
+    }
+
+    /// Hands the last word to the journal; from then on it is told, whoever waits for the disk.
+    fn hand_over(&mut self, learned: Learned) -> Append {
+        self.is_told = true;
+        let parts = within_bounds(learned.undelivered);
+        if !parts.is_empty() {
+            // In order, and durable with what follows.
+            drop(self.live.learn(Learnt::Undelivered { call: self.call, parts }));
+        }
+        let used = Box::new(self.used.refined_by(learned.used));
+        self.live.learn(Learnt::UsageCorrected { call: self.call, used })
+    }
+}
+
+impl Drop for LastWord {
+    /// The task was dropped, as happens when the caller's tokio runtime is shut down: nothing was learnt, and that is told
+    /// by somebody else.
+    fn drop(&mut self) {
+        let door = &self.live.runtime.door;
+        if self.is_told || !door.has_own_threads() {
+            return;
+        }
+        let word = Self {
+            live: Arc::clone(&self.live),
+            call: self.call,
+            used: self.used,
+            _learning: self.live.learning(),
+            // Whoever drops this one, too, is not followed by a third.
+            is_told: true,
+        };
+        door.spawn_keeper(async move { word.tell(Learned::default()).await });
+    }
+}
+
+/// Work that panics has learnt nothing.
+async fn or_nothing(mut work: BoxFuture<Learned>) -> Learned {
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| Poll::Ready(Learned::default()))
+    })
+    .await
+}
+
+/// As much of what nobody was shown as is worth keeping.
+fn within_bounds(parts: Vec<Part>) -> Vec<Part> {
+    let mut room = MAX_UNDELIVERED;
+    let mut shorten = |text: &mut String| {
+        text.truncate(text.floor_char_boundary(room));
+        room = room.saturating_sub(text.len());
+        !text.is_empty()
+    };
+    let mut kept = parts;
+    kept.retain_mut(|part| match part {
+        Part::Text { text } | Part::Thinking { text, .. } => shorten(text),
+        Part::ToolCall(call) => shorten(&mut call.arguments),
+        Part::Image(_) | Part::ToolResult(_) => true,
+    });
+    kept
+}
+
+/// How much of the time of a shutdown is left to what is still being learnt, before it is given up.
+pub(crate) fn patience_at_shutdown(within: Duration) -> Duration {
+    within.mul_f32(0.9)
+}

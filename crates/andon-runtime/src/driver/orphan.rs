@@ -1,0 +1,320 @@
+//! Settling a live run that has no driver any more: it panicked, was dropped with the tokio runtime that it ran in, or could
+//! not write the run's journal. The process is still alive, so the text that was shown and the results that tools have
+//! returned are kept.
+//!
+//! # Invariants
+//!
+//! 1. The run stays in the registry and in its session's seat until its end is durable: it can be found, followed and
+//!    cancelled, and no prompt goes on without what it has said.
+//! 2. How it ends is decided once, and only when the journal takes writes: until then a pull still makes it `cancelled`.
+//! 3. What has happened is kept until it is durable, however often writing it fails.
+//! 4. It is written only as long as the run is ours: who has taken it over meanwhile is not disturbed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon_core::closing::{close_lost, stopped_result, tool_finished};
+use andon_core::event::{Accepted, Entry, Epoch, Event, Record};
+use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
+use andon_core::progress::{Call, CallState, Progress, State};
+use andon_core::receipt::Receipt;
+
+use crate::driver::aside::{ToolDone, clean_up};
+use crate::driver::{box_remains, judge};
+use crate::journal::{Batch, JournalError, Stored};
+use crate::live::{Live, News};
+use crate::recovery::{append, conclude, fold, number, outcome_of, unreadable};
+use crate::session::SessionCore;
+
+/// How long what a tool has started may take to be ended when nobody else does it.
+const CLEANUP: Duration = Duration::from_secs(10);
+
+/// A live run that has no driver any more.
+pub(crate) struct Orphan {
+    pub(crate) live: Arc<Live>,
+    pub(crate) session: Arc<SessionCore>,
+    pub(crate) accepted: Arc<Accepted>,
+    /// The last epoch in which the run was ours.
+    pub(crate) epoch: Epoch,
+    /// What has happened and is not in the journal (invariant 3).
+    pub(crate) unwritten: Vec<Event>,
+    /// How many events turned out to be in the journal though the write was said to have failed.
+    pub(crate) skipped: usize,
+    pub(crate) gone: Gone,
+}
+
+/// Why a live run has no driver.
+#[derive(Debug)]
+pub(crate) enum Gone {
+    /// It panicked, and said this.
+    Panicked(String),
+    /// It was dropped with the tokio runtime that it ran in.
+    Dropped,
+    /// It could not write the run's journal.
+    Unwritable(JournalError),
+}
+
+/// Settles a live run that has no driver any more. If the journal does not take its end, that is tried again until it does.
+pub(crate) async fn settle(mut orphan: Orphan) {
+    let live = Arc::clone(&orphan.live);
+    if let Gone::Unwritable(error) = &orphan.gone
+        && live.with_log(|log| log.seq()) == 0
+    {
+        // Nothing of it is on record, and nothing of it has begun.
+        let (error, message) = (error.clone(), format!("{error}; the run was not started"));
+        return orphan.break_off(error, message);
+    }
+    live.stop_asides();
+    live.asides_over().await;
+    for cleanup in live.unreported_cleanups() {
+        live.runtime.door.spawn_keeper(async move { drop(clean_up(cleanup, CLEANUP).await) });
+    }
+    if matches!(orphan.gone, Gone::Dropped) && is_waiting(&live) {
+        return leave_waiting(&live, &orphan.session);
+    }
+    if let Gone::Unwritable(error) = &orphan.gone
+        && !error.may_pass()
+    {
+        // It is somebody else's by now, or the journal is closed: nothing of ours may be written any more.
+        let error = error.clone();
+        return orphan.leave(error);
+    }
+    live.hit("orphan: before settling");
+    let mut settled = orphan.try_settle().await;
+    if let Err(JournalError::RunExists(_)) = settled {
+        // Its first batch was on its way when we looked, and is there now.
+        settled = orphan.try_settle().await;
+    }
+    match settled {
+        Ok(()) => {}
+        Err(error) if error.may_pass() => {
+            live.stall(error);
+            live.runtime.mender.add(orphan);
+        }
+        Err(error) => orphan.leave(error),
+    }
+}
+
+/// Whether the run waits, for its session or for a person, and nobody has asked to stop it: then nothing of it is open.
+fn is_waiting(live: &Arc<Live>) -> bool {
+    let facts: Vec<Entry> = live.with_log(|log| log.facts().iter().map(|fact| Entry::Fact(Arc::clone(fact))).collect());
+    let state = Progress::fold(&facts).map(|progress| progress.state());
+    live.force().is_none() && matches!(state, Ok(State::Queued | State::Waiting))
+}
+
+/// Leaves a waiting run as it is on record, as after a crash: it goes on when it is recovered.
+fn leave_waiting(live: &Arc<Live>, session: &Arc<SessionCore>) {
+    let message =
+        "the tokio runtime that drove this run was shut down while the run was waiting; it is on record and goes \
+                   on when Runtime::recover is called"
+            .to_owned();
+    let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message }));
+    conclude(live, session, &[]);
+    live.runtime.park(&live.id);
+    live.break_off(JournalError::Closed, in_memory(live, ending));
+}
+
+impl Orphan {
+    /// Brings the run to its end in the journal, and shows it.
+    pub(crate) async fn try_settle(&mut self) -> Result<(), JournalError> {
+        let (epoch, stored) = self.take_over().await?;
+        let mut progress = fold(&stored)?;
+        let mut unseen = unseen(&self.live, &stored);
+        // The last commit may have become durable before the driver was gone: then only the end has to be shown.
+        if progress.ending().is_none() {
+            self.unwritten = self.what_is_left(&progress, unseen.len())?;
+            let records = number(&self.live.runtime, &mut progress, epoch, self.unwritten.clone())?;
+            append(&*self.live.runtime.journal, &self.live.id, epoch, &records, &progress).await?;
+            unseen.extend(records);
+        }
+        // Of an end that the driver wrote this is when we have seen that it is there.
+        let settled = stored.settled_at.unwrap_or_else(|| self.live.now());
+        self.live.runtime.journal.keep_settled(&self.live.id, settled);
+        let seen = self.live.with_log(|log| log.facts().to_vec());
+        let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda(), Some(settled));
+        conclude(&self.live, &self.session, progress.messages());
+        self.live.close(unseen, outcome, settled);
+        Ok(())
+    }
+
+    /// Makes what is left of the run our own: its journal, with what was shown and had not been handed over.
+    async fn take_over(&mut self) -> Result<(Epoch, Stored), JournalError> {
+        let (live, journal) = (&self.live, &self.live.runtime.journal);
+        // Claimed first: nothing that the driver had on its way can come in after we have read.
+        let claimed = journal.claim(&live.id, self.epoch).await?;
+        let mut stored = journal.read(&live.id).await?.unwrap_or_default();
+        if claimed.is_some() && !is_ours(live, &self.accepted, &stored) {
+            return Err(JournalError::RunExists(live.id.clone()));
+        }
+        let mut missing = Vec::new();
+        self.epoch = claimed.unwrap_or_else(|| {
+            let event = Event::RunAccepted { accepted: Arc::clone(&self.accepted) };
+            let record = Record { v: andon_core::FORMAT_VERSION, seq: 1, epoch: live.epoch, at: live.now(), event };
+            missing.push(Entry::Fact(Arc::new(record)));
+            live.epoch
+        });
+        missing.extend(live.missing_text(&stored.entries).map(|lump| Entry::Lump(Arc::new(lump))));
+        if !missing.is_empty() {
+            journal.append(Batch::new(live.id.clone(), self.epoch, missing.clone())).await?;
+            stored.entries.extend(missing);
+        }
+        Ok((self.epoch, stored))
+    }
+
+    /// What has happened and is not in the journal, and what closes everything that is open. This many events are there
+    /// that nobody has seen.
+    fn what_is_left(&mut self, progress: &Progress, unseen: usize) -> Result<Vec<Event>, JournalError> {
+        let mut left = Left { progress: progress.clone(), events: Vec::new() };
+        let unwritten = std::mem::take(&mut self.unwritten);
+        let written = self.written(unseen);
+        let begun = unwritten.len() - self.intents(&unwritten);
+        for event in unwritten.into_iter().take(begun).skip(written) {
+            // The first event is there already.
+            if !matches!(event, Event::RunAccepted { .. }) {
+                left.add(event)?;
+            }
+        }
+        if left.progress.ending().is_some() {
+            return Ok(left.events);
+        }
+        let ending = loop {
+            left.hear(&self.live)?;
+            let ending = Arc::new(ending(&left.progress, &self.gone));
+            if self.live.seal_orphan(&ending).is_ok() {
+                break ending;
+            }
+        };
+        for event in close_lost(&left.progress) {
+            left.add(event)?;
+        }
+        left.add(Event::RunSettled { outcome: ending })?;
+        Ok(left.events)
+    }
+
+    /// How many of the events that were to be written are in the journal: the write was said to have failed, and had not.
+    /// What a driver that panicked or was dropped had handed over is not among them.
+    fn written(&mut self, unseen: usize) -> usize {
+        match self.gone {
+            Gone::Unwritable(_) => unseen - std::mem::replace(&mut self.skipped, unseen),
+            Gone::Panicked(_) | Gone::Dropped => 0,
+        }
+    }
+
+    /// How many intents stand at the end of what was not written. What is not on record has not begun, so they are not
+    /// true. A driver that panicked may have come further than its journal.
+    fn intents(&self, unwritten: &[Event]) -> usize {
+        let is_intent = |event: &&Event| {
+            matches!(event, Event::ModelStarted { .. } | Event::ToolStarted { .. } | Event::HookStarted { .. })
+        };
+        match self.gone {
+            Gone::Unwritable(_) => unwritten.iter().rev().take_while(is_intent).count(),
+            Gone::Panicked(_) | Gone::Dropped => 0,
+        }
+    }
+
+    /// Leaves the run to recovery: it cannot be settled here and now. If it is still ours it can be cancelled meanwhile.
+    pub(crate) fn leave(self, error: JournalError) {
+        if error.may_pass() {
+            self.live.runtime.park(&self.live.id);
+        }
+        let message = format!("{error}; the run was stopped, and its record will be completed by recovery");
+        self.break_off(error, message);
+    }
+
+    fn break_off(self, error: JournalError, message: String) {
+        let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
+        conclude(&self.live, &self.session, &[]);
+        // What it has said is in the journal, or nowhere.
+        self.session.forget_history();
+        let outcome = in_memory(&self.live, ending);
+        self.live.break_off(error, outcome);
+    }
+}
+
+/// The outcome of a run that is not settled in the journal, as far as it is known.
+fn in_memory(live: &Live, ending: Arc<Ending>) -> Outcome {
+    let receipt = live.with_log(|log| Receipt::fold(log.facts(), [], None));
+    let mut receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
+    receipt.outcome = Some(Arc::clone(&ending));
+    Outcome { ending, message: None, usage: receipt.usage, receipt }
+}
+
+/// Whether the journal tells of this run, and not of an older one of the same id.
+fn is_ours(live: &Arc<Live>, accepted: &Arc<Accepted>, stored: &Stored) -> bool {
+    let has_shown = live.with_log(|log| log.seq()) > 0;
+    let first = stored.entries.first().and_then(|entry| match entry {
+        Entry::Fact(record) => Some(&record.event),
+        Entry::Lump(_) => None,
+    });
+    has_shown || matches!(first, Some(Event::RunAccepted { accepted: told }) if told == accepted)
+}
+
+fn ending(progress: &Progress, gone: &Gone) -> Ending {
+    match (progress.cancel(), gone) {
+        (Some((reason, _)), _) => Ending::Cancelled { reason },
+        (None, Gone::Dropped) => Ending::Lost,
+        (None, Gone::Unwritable(error)) => {
+            let message = format!("{error}; the run was stopped, and its record was completed later");
+            Ending::Failed(Failure { error: FailureKind::Journal, message })
+        }
+        (None, Gone::Panicked(text)) => {
+            let message =
+                format!("the run's driver panicked: {text}; this is a defect in the model adapter or in Andon");
+            Ending::Failed(Failure { error: FailureKind::Internal, message })
+        }
+    }
+}
+
+/// What is left to be written of a run, and how far that brings it.
+struct Left {
+    progress: Progress,
+    events: Vec<Event>,
+}
+
+impl Left {
+    fn add(&mut self, event: Event) -> Result<(), JournalError> {
+        self.progress.apply(&event).map_err(unreadable)?;
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// Takes in what had reached the run and its driver had not heard. Tools that have not reported are given up by name.
+    fn hear(&mut self, live: &Arc<Live>) -> Result<(), JournalError> {
+        for news in live.take_news() {
+            match news {
+                News::Pulled(request) => self.add(Event::CancelRequested { request, delivered_at: live.now() })?,
+                News::CallPulled(call, request) => self.add(Event::CallCancelRequested { call, request })?,
+                News::ToolEnded(ticket, done) => self.hear_tool(live, ticket, *done)?,
+                News::Decided(..) | News::HookEnded(..) | News::Seated | News::JournalFailed(_) => {}
+            }
+        }
+        for (call, end) in live.unreported_calls() {
+            let is_running = |open: &Call| open.call.id == call && matches!(open.state, CallState::Running(_));
+            if self.progress.calls().iter().any(is_running) {
+                self.add(tool_finished(end, stopped_result(call, end, Vec::new())))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of a tool that had not been heard: what it returned is kept.
+    fn hear_tool(&mut self, live: &Arc<Live>, ticket: u32, done: ToolDone) -> Result<(), JournalError> {
+        let Some((call, closed)) = live.call_of(ticket) else { return Ok(()) };
+        let Some(open) = self.progress.call(&call) else { return Ok(()) };
+        let CallState::Running(effect) = open.state else { return Ok(()) };
+        let ToolDone { end, mut remains } = done;
+        let (end, result) = judge(&call, effect, end, &mut remains, &closed, true);
+        let remains = box_remains(remains);
+        self.add(Event::ToolFinished { call, end, result: Arc::new(result), remains, state: closed.state })
+    }
+}
+
+/// Facts that are durable and were not shown yet.
+fn unseen(live: &Arc<Live>, stored: &Stored) -> Vec<Arc<Record>> {
+    let seen = live.with_log(|log| log.seq());
+    let facts = stored.entries.iter().filter_map(|entry| match entry {
+        Entry::Fact(record) if record.seq > seen => Some(Arc::clone(record)),
+        Entry::Fact(_) | Entry::Lump(_) => None,
+    });
+    facts.collect()
+}

@@ -1,0 +1,242 @@
+//! A session as JSON Lines: its journal itself, so that it can be moved to another machine and a defect replayed.
+//!
+//! The first line is the session, then what is kept with it, then each run with its entries in order, and the last line says how many lines came
+//! before it: a file that was cut short is noticed, and nothing of it is taken in.
+
+use std::sync::Arc;
+
+use andon_core::FORMAT_VERSION;
+use andon_core::answer::Lump;
+use andon_core::cancel::CancelRequest;
+use andon_core::event::{Addendum, Entry, Epoch, Event, Record};
+use andon_core::id::{RunId, SessionKey};
+use andon_core::progress::Progress;
+use andon_core::time::{Stamp, Wall};
+use serde::{Deserialize, Serialize};
+
+use crate::journal::sessions::{Kept, Moved, StateMap};
+use crate::journal::{JournalError, Stored};
+use crate::recovery::Recovered;
+
+/// Each process that takes a run up raises its epoch by one: no run comes near.
+const MAX_EPOCH: Epoch = 1_000_000;
+
+/// One line of an export.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "line")]
+enum Line {
+    Session {
+        v: u16,
+        session: SessionKey,
+        created_at: Wall,
+        state: StateMap,
+    },
+    Kept {
+        kept: Kept,
+    },
+    Run {
+        run: RunId,
+        epoch: Epoch,
+        /// When its outcome was on disk, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settled_at: Option<Stamp>,
+    },
+    Fact {
+        fact: Arc<Record>,
+    },
+    Lump {
+        lump: Arc<Lump>,
+    },
+    Addendum {
+        addendum: Addendum,
+    },
+    Request {
+        request: Arc<CancelRequest>,
+    },
+    End {
+        lines: usize,
+    },
+}
+
+/// Why a session was not taken in. Nothing of it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// A line is not what an export writes.
+    #[error("line {line} is not what `export` writes: {why}")]
+    BadLine {
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The file is cut short, or lines are missing.
+    #[error("the export is not whole: {0}; export the session again")]
+    NotWhole(String),
+    /// A run's record makes no sense.
+    #[error("the record of run {run} makes no sense: {why}")]
+    BadRun {
+        /// The run.
+        run: RunId,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The journal refused it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// A session that was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Which it is.
+    pub session: SessionKey,
+    /// What became of its runs that were open, and of any others that were; or why they could not be taken up yet.
+    pub recovered: Result<Vec<Recovered>, JournalError>,
+}
+
+/// Writes a session.
+pub(crate) fn write(moved: &Moved) -> Result<String, JournalError> {
+    let mut lines = Lines::default();
+    let Moved { session, created_at, state, kept, runs } = moved;
+    let (session, created_at, state) = (session.clone(), *created_at, state.clone());
+    lines.add(&Line::Session { v: FORMAT_VERSION, session, created_at, state })?;
+    for kept in kept {
+        lines.add(&Line::Kept { kept: kept.clone() })?;
+    }
+    for (run, stored) in runs {
+        lines.add(&Line::Run { run: run.clone(), epoch: stored.epoch, settled_at: stored.settled_at })?;
+        for entry in &stored.entries {
+            lines.add(&match entry {
+                Entry::Fact(fact) => Line::Fact { fact: Arc::clone(fact) },
+                Entry::Lump(lump) => Line::Lump { lump: Arc::clone(lump) },
+            })?;
+        }
+        for addendum in &stored.addenda {
+            lines.add(&Line::Addendum { addendum: addendum.clone() })?;
+        }
+        for request in &stored.requests {
+            lines.add(&Line::Request { request: Arc::clone(request) })?;
+        }
+    }
+    let count = lines.count;
+    lines.add(&Line::End { lines: count })?;
+    Ok(lines.text)
+}
+
+#[derive(Default)]
+struct Lines {
+    text: String,
+    count: usize,
+}
+
+impl Lines {
+    fn add(&mut self, line: &Line) -> Result<(), JournalError> {
+        let json = serde_json::to_string(line).map_err(|error| JournalError::Storage(error.to_string()))?;
+        self.text.push_str(&json);
+        self.text.push('\n');
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// Reads a session, and checks that every run of it makes sense.
+pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
+    let mut moved: Option<Moved> = None;
+    let mut said = None;
+    let mut count = 0;
+    for (place, text) in lines.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
+        let bad = |why: String| ImportError::BadLine { line: place + 1, why };
+        let line: Line = serde_json::from_str(text).map_err(|error| bad(explain(&error)))?;
+        if said.is_some() {
+            return Err(bad("it stands behind the end".to_owned()));
+        }
+        match (line, &mut moved) {
+            (Line::Session { v, .. }, None) if v != FORMAT_VERSION => {
+                return Err(bad(format!("version {v} is not known here, only {FORMAT_VERSION}: use a newer program")));
+            }
+            (Line::Session { session, created_at, state, .. }, none @ None) => {
+                *none = Some(Moved { session, created_at, state, kept: Vec::new(), runs: Vec::new() });
+            }
+            (_, None) => return Err(bad("the session itself comes first".to_owned())),
+            (Line::End { lines }, Some(_)) => said = Some(lines),
+            (line, Some(moved)) => add(moved, line).map_err(|why| bad(why.to_owned()))?,
+        }
+        count += 1;
+    }
+    let Some(moved) = moved else { return Err(ImportError::NotWhole("there is nothing in it".to_owned())) };
+    match said {
+        None => return Err(ImportError::NotWhole("its last line is missing".to_owned())),
+        Some(said) if said + 1 != count => {
+            return Err(ImportError::NotWhole(format!("it has {} lines of {said}", count - 1)));
+        }
+        Some(_) => {}
+    }
+    for (number, (run, stored)) in moved.runs.iter().enumerate() {
+        check(&moved.session, run, stored).map_err(|why| ImportError::BadRun { run: run.clone(), why })?;
+        if moved.runs.iter().take(number).any(|(other, _)| other == run) {
+            return Err(ImportError::BadRun { run: run.clone(), why: "it is there twice".to_owned() });
+        }
+    }
+    Ok(moved)
+}
+
+/// What is wrong with a line. For the reader of JSON it was line 1.
+fn explain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" at line 1 column") {
+        Some((what, column)) => format!("{what} at column{column}"),
+        None => text,
+    }
+}
+
+fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
+    let line = match line {
+        Line::Run { run, epoch, settled_at } => {
+            moved.runs.push((run, Stored { epoch, settled_at, ..Stored::default() }));
+            return Ok(());
+        }
+        Line::Kept { kept } => {
+            moved.kept.push(kept);
+            return Ok(());
+        }
+        line => line,
+    };
+    let Some((_, run)) = moved.runs.last_mut() else { return Err("a run comes before what belongs to it") };
+    match line {
+        Line::Fact { fact } => run.entries.push(Entry::Fact(fact)),
+        Line::Lump { lump } => run.entries.push(Entry::Lump(lump)),
+        Line::Addendum { addendum } => run.addenda.push(addendum),
+        Line::Request { request } => run.requests.push(request),
+        Line::Session { .. } => return Err("there is one session in an export"),
+        Line::Kept { .. } | Line::Run { .. } | Line::End { .. } => {}
+    }
+    Ok(())
+}
+
+/// A run folds, is the one that it is said to be, and belongs to the session.
+fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), String> {
+    let progress = Progress::fold(&stored.entries).map_err(|error| error.to_string())?;
+    if progress.accepted().run != *run {
+        return Err(format!("it is the record of run {}", progress.accepted().run));
+    }
+    if progress.accepted().session != *session {
+        return Err(format!("it belongs to session {}", progress.accepted().session));
+    }
+    if stored.settled_at.is_some() && stored.end().is_none() {
+        return Err("it is said to have settled, and has no end".to_owned());
+    }
+    let results = stored.facts().filter_map(|record| match &record.event {
+        Event::ToolFinished { result, .. } => Some(result.images()),
+        _ => None,
+    });
+    for image in progress.accepted().input.images().chain(results.flatten()) {
+        image.check().map_err(|error| error.to_string())?;
+    }
+    if stored.epoch > MAX_EPOCH {
+        return Err(format!("its epoch {} is more than any run has", stored.epoch));
+    }
+    if let Some(record) = stored.facts().find(|record| record.epoch > stored.epoch) {
+        return Err(format!("event {} is of epoch {}, the run of {}", record.seq, record.epoch, stored.epoch));
+    }
+    Ok(())
+}

@@ -1,0 +1,390 @@
+//! A journal in memory: as strict as one on disk, and gone with the process.
+
+mod sessions;
+
+use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{BTreeMap, HashSet};
+use std::future::ready;
+use std::sync::Arc;
+
+use andon_core::cancel::CancelRequest;
+use andon_core::event::{Accepted, Addendum, Entry, Epoch, Event, Learnt, Seq};
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::Message;
+use andon_core::progress::Progress;
+use andon_core::time::{Stamp, Wall};
+use serde_json::Value;
+
+use crate::journal::sessions::{Kept, Sessions, StateMap};
+use crate::journal::shelf::Shelf;
+use crate::journal::{Append, Batch, Earlier, Gathering, Journal, JournalError, Requested, Stored};
+use crate::lanes::sync::{HashMap, Mutex};
+use crate::tool::BoxFuture;
+
+/// A journal in memory.
+#[derive(Debug, Default)]
+pub struct MemoryJournal {
+    state: Mutex<State>,
+}
+
+/// A tenant, an app and, for what a user's sessions share, the user.
+type SharedKey = (Arc<str>, Arc<str>, Option<Arc<str>>);
+
+#[derive(Debug, Default, Clone)]
+struct State {
+    /// Boxed: a table that grows moves what is in it.
+    runs: HashMap<RunId, Box<StoredRun>>,
+    sessions: HashMap<SessionKey, StoredSession>,
+    /// What sessions share.
+    shared: BTreeMap<SharedKey, StateMap>,
+    /// What belongs to no session, by kind and name.
+    shelf: BTreeMap<(String, String), Value>,
+    /// Runs in the order in which they came, so that recovery does not depend on a hash.
+    order: Vec<RunId>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct StoredRun {
+    stored: Stored,
+    /// The seq of the last event.
+    seq: Seq,
+    settled: bool,
+    /// A batch of this epoch failed: what comes behind it would leave a gap.
+    failed: Option<Epoch>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct StoredSession {
+    created_at: Wall,
+    updated_at: Wall,
+    state: StateMap,
+    /// What is kept with it, by kind and name.
+    kept: BTreeMap<(String, String), Kept>,
+    /// Its runs that started, in that order.
+    started: Vec<RunId>,
+}
+
+impl StoredRun {
+    /// What it has said, and about how many bytes that takes.
+    fn said(&self) -> Result<(usize, Vec<Arc<Message>>), JournalError> {
+        let progress = Progress::fold(&self.stored.entries);
+        let progress = progress.map_err(|error| JournalError::Unreadable(error.to_string()))?;
+        // What cannot be written down takes no room.
+        let size = |message: &Arc<Message>| serde_json::to_string(message).map_or(0, |text| text.len());
+        let messages = match progress.messages() {
+            // It waits, and so does its prompt.
+            [] => return Ok((size(&progress.accepted().input), Vec::new())),
+            messages => messages.to_vec(),
+        };
+        Ok((messages.iter().map(size).sum(), messages))
+    }
+}
+
+impl MemoryJournal {
+    /// An empty journal.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All runs that it holds, in the order in which they came.
+    pub fn run_ids(&self) -> Vec<RunId> {
+        self.state.lock().order.clone()
+    }
+
+    /// All that it holds of a run.
+    pub fn stored(&self, run: &RunId) -> Option<Stored> {
+        self.state.lock().runs.get(run).map(|run| run.stored.clone())
+    }
+
+    /// A copy of all that it holds now, which further appends to this one do not reach.
+    pub fn snapshot(&self) -> Self {
+        Self { state: Mutex::new(self.state.lock().clone()) }
+    }
+}
+
+impl State {
+    fn append(&mut self, batch: Batch) -> Result<(), JournalError> {
+        let (run, epoch, takes_over) = (batch.run.clone(), batch.epoch, batch.takes_over.is_some());
+        let result = self.try_append(batch);
+        let refused_for_good = matches!(result, Err(JournalError::RunExists(_) | JournalError::Fenced { .. }));
+        if let (Err(_), false, Some(stored)) = (&result, refused_for_good || takes_over, self.runs.get_mut(&run)) {
+            stored.failed = stored.failed.max(Some(epoch));
+        }
+        result
+    }
+
+    fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
+        let Some(own) = self.runs.get(run) else { return Ok(None) };
+        let Some(session) = session_of(&own.stored) else { return Ok(None) };
+        let earlier = self.runs_before(run, session);
+        let mut gathering = Gathering::new(most, own.said()?.0);
+        for (id, stored) in earlier.iter().rev().filter(|(_, stored)| !stored.settled) {
+            gathering.unsettled((*id).clone(), stored.said()?.0);
+        }
+        // Of those that never started nothing was said.
+        for (_, stored) in earlier.iter().rev().filter(|(_, stored)| stored.settled) {
+            let (size, messages) = stored.said()?;
+            if !gathering.settled(size, || Ok::<_, JournalError>(messages))? {
+                break;
+            }
+        }
+        Ok(Some(gathering.done()))
+    }
+
+    /// The runs of a session that started before a run, or, if that one never did, were accepted before it: those that
+    /// started, then those that wait.
+    fn runs_before(&self, run: &RunId, session: &SessionKey) -> Vec<(&RunId, &StoredRun)> {
+        let started = self.sessions.get(session).map_or(&[][..], |session| &session.started);
+        let earlier: Vec<&RunId> = match started.iter().position(|other| other == run) {
+            Some(place) => started.iter().take(place).collect(),
+            None => {
+                let came: Vec<&RunId> = self.order.iter().take_while(|other| *other != run).collect();
+                let (came_set, began): (HashSet<&RunId>, HashSet<&RunId>) =
+                    (came.iter().copied().collect(), started.iter().collect());
+                let waits = came.into_iter().filter(|other| {
+                    let stored = self.runs.get(*other).filter(|stored| !stored.settled);
+                    !began.contains(other) && stored.is_some_and(|stored| session_of(&stored.stored) == Some(session))
+                });
+                started.iter().filter(|other| came_set.contains(other)).chain(waits).collect()
+            }
+        };
+        earlier.into_iter().filter_map(|run| Some((run, &**self.runs.get(run)?))).collect()
+    }
+
+    fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {
+        let Batch { run, epoch, entries, takes_over, .. } = batch;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let begins = entries.first().and_then(Entry::fact).is_some_and(|record| record.seq == 1);
+        let stored = match (self.runs.entry(run), begins) {
+            (MapEntry::Occupied(known), true) => return Err(JournalError::RunExists(known.key().clone())),
+            (MapEntry::Vacant(unknown), false) => {
+                return Err(JournalError::Storage(format!("run {} is unknown", unknown.key())));
+            }
+            (MapEntry::Occupied(known), false) => {
+                let stored = known.into_mut();
+                stored.check(epoch, takes_over)?;
+                check_order(stored.seq, &entries)?;
+                stored
+            }
+            (MapEntry::Vacant(place), true) => {
+                check_order(0, &entries)?;
+                self.order.push(place.key().clone());
+                place.insert(Box::default())
+            }
+        };
+        let touch = stored.put(epoch, entries);
+        let Some(accepted) = stored.accepted().cloned() else { return Ok(()) };
+        self.touch(&accepted, &touch);
+        if let Some((started, state)) = touch.started.zip(accepted.state.as_deref()) {
+            let change = state.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
+            self.change(&accepted.session, started, change);
+        }
+        Ok(())
+    }
+
+    /// What an append means for the run's session.
+    fn touch(&mut self, accepted: &Accepted, Touch { at, started }: &Touch) {
+        if at.is_none() && started.is_none() {
+            return;
+        }
+        let at = at.unwrap_or_default();
+        let session = match self.sessions.get_mut(&accepted.session) {
+            Some(session) => session,
+            None => self.sessions.entry(accepted.session.clone()).or_insert_with(|| StoredSession::new(at)),
+        };
+        session.updated_at = session.updated_at.max(at);
+        if started.is_some() {
+            session.started.push(accepted.run.clone());
+        }
+    }
+}
+
+/// When a run was accepted or settled, and when it started.
+#[derive(Default)]
+struct Touch {
+    at: Option<Wall>,
+    started: Option<Wall>,
+}
+
+impl StoredRun {
+    /// Takes what was checked.
+    fn put(&mut self, epoch: Epoch, entries: Vec<Entry>) -> Touch {
+        let mut touch = Touch::default();
+        for record in entries.iter().filter_map(Entry::fact) {
+            self.seq = record.seq;
+            let at = Some(record.at.wall);
+            match record.event {
+                Event::RunSettled { .. } => (self.settled, touch.at) = (true, at),
+                Event::RunAccepted { .. } => touch.at = at,
+                Event::RunStarted => touch.started = at,
+                _ => {}
+            }
+        }
+        self.stored.epoch = epoch;
+        self.stored.entries.extend(entries);
+        touch
+    }
+
+    fn accepted(&self) -> Option<&Arc<Accepted>> {
+        accepted(&self.stored)
+    }
+}
+
+impl StoredRun {
+    fn check(&self, epoch: Epoch, takes_over: Option<Epoch>) -> Result<(), JournalError> {
+        let is_anothers = takes_over.is_some_and(|owner| owner != self.stored.epoch);
+        if self.stored.epoch > epoch || self.settled || is_anothers {
+            return Err(JournalError::Fenced { ours: epoch, owner: self.stored.epoch });
+        }
+        if takes_over.is_none() && self.failed.is_some_and(|failed| failed >= epoch) {
+            return Err(JournalError::Storage("a batch before this one failed".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl StoredSession {
+    fn new(at: Wall) -> Self {
+        Self { created_at: at, updated_at: at, ..Self::default() }
+    }
+}
+
+/// Events are numbered without a gap, nothing stands behind the end, and text streams behind the event before it.
+fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
+    let mut settled = false;
+    for entry in entries {
+        if settled {
+            return Err(JournalError::Storage("something stands behind the end of the run".to_owned()));
+        }
+        match entry {
+            Entry::Fact(record) if (record.seq == 1) != matches!(record.event, Event::RunAccepted { .. }) => {
+                return Err(JournalError::Storage("a run begins with run_accepted, and only there".to_owned()));
+            }
+            Entry::Fact(record) if record.seq != seq + 1 => {
+                return Err(JournalError::Storage(format!("event {} stands where {} belongs", record.seq, seq + 1)));
+            }
+            Entry::Lump(lump) if lump.span.after != seq => {
+                return Err(JournalError::Storage(format!("text of event {} stands behind {seq}", lump.span.after)));
+            }
+            Entry::Fact(record) => {
+                seq = record.seq;
+                settled = matches!(record.event, Event::RunSettled { .. });
+            }
+            Entry::Lump(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// What a run's journal says in its first entry.
+fn accepted(stored: &Stored) -> Option<&Arc<Accepted>> {
+    match &stored.facts().next()?.event {
+        Event::RunAccepted { accepted } => Some(accepted),
+        _ => None,
+    }
+}
+
+fn session_of(stored: &Stored) -> Option<&SessionKey> {
+    accepted(stored).map(|accepted| &accepted.session)
+}
+
+impl Journal for MemoryJournal {
+    fn append(&self, batch: Batch) -> Append {
+        Append::ready(self.state.lock().append(batch))
+    }
+
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+        let mut state = self.state.lock();
+        let Some(run) = state.runs.get_mut(run) else {
+            return Append::ready(Err(JournalError::Storage(format!("run {run} is unknown"))));
+        };
+        let number = u32::try_from(run.stored.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
+        run.stored.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+        Append::ready(Ok(()))
+    }
+
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        if let Some(run) = self.state.lock().runs.get_mut(run).filter(|run| run.settled) {
+            run.stored.settled_at.get_or_insert(at);
+        }
+    }
+
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+        Box::pin(ready(Ok(self.stored(run))))
+    }
+
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+        let state = self.state.lock();
+        let runs = state.sessions.get(session).into_iter().flat_map(|session| &session.started);
+        let stored = runs.filter_map(|run| state.runs.get(run)).filter(|run| run.settled);
+        let messages = stored.map(|run| Progress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
+        let history = messages.collect::<Result<Vec<_>, _>>().map(|runs| runs.concat());
+        Box::pin(ready(history.map_err(|error| JournalError::Unreadable(error.to_string()))))
+    }
+
+    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
+        Box::pin(ready(self.state.lock().said_before(run, most)))
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        let state = self.state.lock();
+        let open = |run: &&RunId| state.runs.get(*run).is_some_and(|run| !run.settled);
+        let unsettled = state.order.iter().filter(open).cloned().collect();
+        Box::pin(ready(Ok(unsettled)))
+    }
+
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+        let mut state = self.state.lock();
+        let claimed = match state.runs.get_mut(run).map(|run| &mut run.stored.epoch) {
+            None => Ok(None),
+            Some(epoch) if *epoch == from => {
+                *epoch = epoch.saturating_add(1);
+                Ok(Some(*epoch))
+            }
+            Some(owner) => Err(JournalError::Fenced { ours: from, owner: *owner }),
+        };
+        Box::pin(ready(claimed))
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+        let mut state = self.state.lock();
+        let requested = match state.runs.get_mut(run) {
+            None => Requested::Unknown,
+            Some(run) if run.settled => Requested::TooLate,
+            Some(run) => {
+                run.stored.requests.push(Arc::new(request));
+                Requested::Recorded
+            }
+        };
+        Box::pin(ready(Ok(requested)))
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        self
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        self
+    }
+}
+
+impl Shelf for MemoryJournal {
+    fn keep(&self, kind: &str, name: &str, value: Value) -> Append {
+        self.state.lock().shelf.insert((kind.to_owned(), name.to_owned()), value);
+        Append::ready(Ok(()))
+    }
+
+    fn discard(&self, kind: &str, name: &str) -> Append {
+        self.state.lock().shelf.remove(&(kind.to_owned(), name.to_owned()));
+        Append::ready(Ok(()))
+    }
+
+    fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
+        let state = self.state.lock();
+        let of_kind = state.shelf.iter().filter(|((of, _), _)| of == kind);
+        let kept = of_kind.map(|((_, name), value)| (name.clone(), value.clone())).collect();
+        Box::pin(ready(Ok(kept)))
+    }
+}

@@ -1,0 +1,294 @@
+//! What a journal in memory keeps of sessions.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use andon_core::event::Event;
+use andon_core::id::{RunId, SessionKey};
+use andon_core::progress::{Progress, State as RunState};
+use andon_core::time::Wall;
+use serde_json::Value;
+
+use super::{MemoryJournal, SharedKey, State, StoredRun, StoredSession, check_order, session_of};
+use crate::journal::sessions::{
+    Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
+};
+use crate::journal::{JournalError, Stored};
+use crate::tool::BoxFuture;
+
+impl State {
+    /// Where the keys of a scope are kept; nothing for what is never stored.
+    fn table(&mut self, session: &SessionKey, scope: Scope, at: Wall) -> Option<&mut StateMap> {
+        match scope {
+            Scope::Temp => None,
+            Scope::Session => {
+                let own = self.sessions.entry(session.clone()).or_insert_with(|| StoredSession::new(at));
+                Some(&mut own.state)
+            }
+            Scope::App | Scope::User => Some(self.shared.entry(shared_key(session, scope)).or_default()),
+        }
+    }
+
+    pub(super) fn change(&mut self, session: &SessionKey, at: Wall, change: StateChange) {
+        let own = self.sessions.entry(session.clone()).or_insert_with(|| StoredSession::new(at));
+        own.updated_at = own.updated_at.max(at);
+        for (key, value) in change {
+            let Some(table) = self.table(session, Scope::of(&key), at) else { continue };
+            match value {
+                Some(value) => drop(table.insert(key, value)),
+                None => drop(table.remove(&key)),
+            }
+        }
+    }
+
+    fn state_of(&self, session: &SessionKey) -> Option<StateMap> {
+        let mut state = self.sessions.get(session)?.state.clone();
+        for scope in [Scope::App, Scope::User] {
+            let shared = self.shared.get(&shared_key(session, scope)).into_iter().flatten();
+            state.extend(shared.map(|(key, value)| (key.clone(), value.clone())));
+        }
+        Some(state)
+    }
+
+    /// A session; of what is kept with it, the things of one kind or all.
+    fn copy_of(&self, session: &SessionKey, kind: Option<&str>) -> Option<Moved> {
+        let stored = self.sessions.get(session)?;
+        let runs = self.runs_of(session).into_iter();
+        let runs = runs.filter_map(|run| self.runs.get(&run).map(|stored| (run.clone(), stored.stored.clone())));
+        let kept = stored.kept.values().filter(|kept| kind.is_none_or(|kind| kept.kind == kind));
+        Some(Moved {
+            session: session.clone(),
+            created_at: stored.created_at,
+            state: self.state_of(session).unwrap_or_default(),
+            kept: kept.cloned().collect(),
+            runs: runs.collect(),
+        })
+    }
+
+    /// A session's runs: those that started, in that order, then the others.
+    fn runs_of(&self, session: &SessionKey) -> Vec<RunId> {
+        let started = self.sessions.get(session).map(|session| session.started.clone()).unwrap_or_default();
+        let is_of = |run: &&RunId| self.runs.get(*run).and_then(|run| session_of(&run.stored)) == Some(session);
+        let others = self.order.iter().filter(is_of).filter(|run| !started.contains(run)).cloned();
+        started.iter().cloned().chain(others).collect()
+    }
+
+    fn info(&self, key: &SessionKey, session: &StoredSession) -> SessionInfo {
+        let runs = self.runs_of(key);
+        let first = runs.first().and_then(|run| self.runs.get(run)).and_then(|run| run_info(&run.stored));
+        SessionInfo {
+            key: key.clone(),
+            created_at: session.created_at,
+            updated_at: session.updated_at,
+            runs: runs.len() as u64,
+            title: first.map(|info| info.title),
+        }
+    }
+
+    fn list(&self, which: &SessionFilter) -> Vec<SessionInfo> {
+        let wanted = |key: &SessionKey| {
+            matches(which.tenant.as_ref(), &key.tenant)
+                && matches(which.app.as_ref(), &key.app)
+                && matches(which.user.as_ref(), &key.user)
+        };
+        let all = self.sessions.iter().filter(|(key, _)| wanted(key));
+        let mut sessions: Vec<SessionInfo> = all.map(|(key, session)| self.info(key, session)).collect();
+        sessions.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
+        sessions.truncate(which.limit.unwrap_or(usize::MAX));
+        sessions
+    }
+
+    fn delete(&mut self, session: &SessionKey) -> Result<bool, JournalError> {
+        let runs = self.runs_of(session);
+        let unsettled = |run: &&RunId| self.runs.get(*run).is_some_and(|run| !run.settled);
+        if let Some(run) = runs.iter().find(unsettled) {
+            return Err(JournalError::SessionBusy { session: Box::new(session.clone()), run: run.clone() });
+        }
+        for run in &runs {
+            self.runs.remove(run);
+        }
+        self.order.retain(|run| !runs.contains(run));
+        Ok(self.sessions.remove(session).is_some())
+    }
+
+    fn put_session(&mut self, moved: Moved) -> Result<(), JournalError> {
+        if self.sessions.contains_key(&moved.session) {
+            return Err(JournalError::SessionExists(Box::new(moved.session)));
+        }
+        if let Some((run, _)) = moved.runs.iter().find(|(run, _)| self.runs.contains_key(run)) {
+            return Err(JournalError::RunExists(run.clone()));
+        }
+        for (place, (run, stored)) in moved.runs.iter().enumerate() {
+            check_order(0, &stored.entries)?;
+            if moved.runs.iter().take(place).any(|(other, _)| other == run) {
+                return Err(JournalError::RunExists(run.clone()));
+            }
+        }
+        let mut session = StoredSession::new(moved.created_at);
+        session.keep(moved.kept);
+        self.sessions.insert(moved.session.clone(), session);
+        for (key, value) in moved.state {
+            let Some(table) = self.table(&moved.session, Scope::of(&key), moved.created_at) else { continue };
+            table.entry(key).or_insert(value);
+        }
+        for (run, moved) in moved.runs {
+            let mut here = Box::<StoredRun>::default();
+            let touch = here.put(moved.epoch, moved.entries);
+            here.stored.addenda = moved.addenda;
+            here.stored.requests = moved.requests;
+            here.stored.settled_at = moved.settled_at.filter(|_| here.settled);
+            if let Some(accepted) = here.accepted() {
+                self.touch(accepted, &touch);
+            }
+            self.order.push(run.clone());
+            self.runs.insert(run, here);
+        }
+        Ok(())
+    }
+}
+
+impl StoredSession {
+    fn keep(&mut self, things: Vec<Kept>) {
+        self.kept.extend(things.into_iter().map(|thing| ((thing.kind.clone(), thing.name.clone()), thing)));
+    }
+}
+
+fn shared_key(session: &SessionKey, scope: Scope) -> SharedKey {
+    let user = (scope == Scope::User).then(|| Arc::clone(&session.user));
+    (Arc::clone(&session.tenant), Arc::clone(&session.app), user)
+}
+
+/// A run as a list shows it. One whose record makes no sense hides no other: all that is known of it is whether it has
+/// settled.
+fn run_info(stored: &Stored) -> Option<RunInfo> {
+    let first = stored.facts().next()?;
+    let Event::RunAccepted { accepted } = &first.event else { return None };
+    let ended = stored.facts().next_back().and_then(|record| match &record.event {
+        Event::RunSettled { outcome } => Some((record.at.wall, (**outcome).clone())),
+        _ => None,
+    });
+    let state = match &ended {
+        Some(_) => RunState::Settled,
+        None => Progress::fold(&stored.entries).map_or(RunState::Running, |progress| progress.state()),
+    };
+    let (ended_at, ending) = ended.unzip();
+    Some(RunInfo {
+        run: accepted.run.clone(),
+        session: accepted.session.clone(),
+        state,
+        accepted_at: first.at.wall,
+        ended_at,
+        settled_at: stored.settled_at.map(|at| at.wall),
+        ending,
+        title: title(&accepted.input),
+    })
+}
+
+fn matches(wanted: Option<&String>, is: &str) -> bool {
+    wanted.is_none_or(|wanted| wanted == is)
+}
+
+impl Sessions for MemoryJournal {
+    fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>> {
+        let mut stored = self.state.lock();
+        let is_new = !stored.sessions.contains_key(session);
+        if is_new {
+            let change = state.into_iter().map(|(key, value): (String, Value)| (key, Some(value)));
+            stored.change(session, at, change.collect());
+        }
+        Box::pin(ready(Ok(is_new)))
+    }
+
+    fn state(&self, session: &SessionKey) -> BoxFuture<Result<Option<StateMap>, JournalError>> {
+        Box::pin(ready(Ok(self.state.lock().state_of(session))))
+    }
+
+    fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>> {
+        self.state.lock().change(session, at, change);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn keep_with(
+        &self,
+        session: &SessionKey,
+        at: Wall,
+        things: Vec<Kept>,
+        change: StateChange,
+    ) -> BoxFuture<Result<bool, JournalError>> {
+        let mut state = self.state.lock();
+        let is_there = state.sessions.contains_key(session);
+        if let Some(stored) = state.sessions.get_mut(session) {
+            stored.keep(things);
+            state.change(session, at, change);
+        }
+        Box::pin(ready(Ok(is_there)))
+    }
+
+    fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>> {
+        let state = self.state.lock();
+        let all = state.sessions.get(session).into_iter().flat_map(|stored| stored.kept.values());
+        let kept = all.filter(|thing| thing.kind == kind).cloned().collect();
+        Box::pin(ready(Ok(kept)))
+    }
+
+    fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
+        let mut state = self.state.lock();
+        let stored = state.sessions.get_mut(session);
+        let gone = stored.and_then(|stored| stored.kept.remove(&(kind.to_owned(), name.to_owned())));
+        Box::pin(ready(Ok(gone.is_some())))
+    }
+
+    fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
+        Box::pin(ready(Ok(self.state.lock().list(&which))))
+    }
+
+    fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>> {
+        let state = self.state.lock();
+        let with_state = |info: SessionInfo| {
+            let own = state.state_of(&info.key).unwrap_or_default();
+            (info, own)
+        };
+        let listed = state.list(&which).into_iter().map(with_state).collect();
+        Box::pin(ready(Ok(listed)))
+    }
+
+    fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
+        let state = self.state.lock();
+        let wanted = |info: &RunInfo| {
+            matches(which.tenant.as_ref(), &info.session.tenant)
+                && matches(which.app.as_ref(), &info.session.app)
+                && matches(which.user.as_ref(), &info.session.user)
+                && matches(which.session.as_ref(), info.session.session.as_str())
+                && which.run.as_ref().is_none_or(|run| *run == info.run)
+                && which.settled.is_none_or(|settled| settled == info.ending.is_some())
+                && which.state.is_none_or(|state| state == info.state)
+                && which.since.is_none_or(|since| info.accepted_at >= since)
+                && which.until.is_none_or(|until| info.accepted_at < until)
+                && which.finds([&info.title, info.run.as_str(), &info.session.user, info.session.session.as_str()])
+        };
+        let first = match &which.before {
+            None => state.order.len(),
+            Some(before) => state.order.iter().position(|run| run == before).unwrap_or(0),
+        };
+        let newest_first = state.order.iter().take(first).rev().filter_map(|run| state.runs.get(run));
+        let runs = newest_first.filter_map(|run| run_info(&run.stored)).filter(wanted);
+        let runs = runs.take(which.limit.unwrap_or(usize::MAX)).collect();
+        Box::pin(ready(Ok(runs)))
+    }
+
+    fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
+        Box::pin(ready(self.state.lock().delete(session)))
+    }
+
+    fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+        Box::pin(ready(Ok(self.state.lock().copy_of(session, None))))
+    }
+
+    fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+        Box::pin(ready(Ok(self.state.lock().copy_of(session, Some(kind)))))
+    }
+
+    fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
+        Box::pin(ready(self.state.lock().put_session(moved)))
+    }
+}

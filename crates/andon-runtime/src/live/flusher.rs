@@ -1,0 +1,107 @@
+//! Hands the text that streams to the journal, for all runs together, at most 25 ms after it was shown.
+//!
+//! There is no timer a run: the first run that has something to hand over starts one task, which goes on as long as any
+//! run has something, and then ends.
+
+use std::mem;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::journal::Append;
+use crate::lanes::sync::Mutex;
+use crate::live::Live;
+use crate::live::log::Flush;
+use crate::runtime::RuntimeCore;
+
+/// Half of what may be lost: the other half is the disk's.
+const EVERY: Duration = Duration::from_millis(25);
+
+#[derive(Default)]
+pub(crate) struct Flusher {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Weak: a run that has settled has nothing to hand over, and is not kept for it.
+    dirty: Vec<Weak<Live>>,
+    running: bool,
+}
+
+impl Flusher {
+    /// This run has text that the journal has not.
+    pub(crate) fn add(&self, live: &Arc<Live>) {
+        let mut state = self.state.lock();
+        state.dirty.push(Arc::downgrade(live));
+        if mem::replace(&mut state.running, true) {
+            return;
+        }
+        drop(state);
+        let runtime = Arc::clone(&live.runtime);
+        live.runtime.door.spawn_keeper(flush_all(Running { runtime, is_over: false }));
+    }
+
+    /// A run that was looked at may have something again, or still.
+    fn look_again(&self, live: &Arc<Live>) {
+        if live.with_log(|log| log.has_text_to_flush() || log.has_held()) {
+            self.add(live);
+        }
+    }
+
+    /// The runs to flush; `None` when there are none, and then no task is running any more.
+    fn take(&self) -> Option<Vec<Weak<Live>>> {
+        let mut state = self.state.lock();
+        state.running = !state.dirty.is_empty();
+        state.running.then(|| mem::take(&mut state.dirty))
+    }
+
+    /// The task was dropped with its runtime: the next run that has something starts another.
+    fn abandoned(&self) {
+        self.state.lock().running = false;
+    }
+}
+
+/// Tells the flusher if its task is dropped in the middle, as happens when a tokio runtime is shut down.
+struct Running {
+    runtime: Arc<RuntimeCore>,
+    is_over: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.runtime.flusher.abandoned();
+        }
+    }
+}
+
+async fn flush_all(mut running: Running) {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let Some(dirty) = running.runtime.flusher.take() else {
+            running.is_over = true;
+            return;
+        };
+        running.runtime.probes.hit("flusher: before lumps");
+        // All are handed over before any is awaited, so that one commit can carry them.
+        let flushes: Vec<(Arc<Live>, Flush, Append)> = dirty
+            .into_iter()
+            .filter_map(|live| {
+                let live = live.upgrade()?;
+                let Some((flush, append)) = live.flush() else {
+                    running.runtime.flusher.look_again(&live);
+                    return None;
+                };
+                Some((live, flush, append))
+            })
+            .collect();
+        for (live, flush, append) in flushes {
+            if let Err(error) = append.await {
+                live.flush_failed(error);
+                continue;
+            }
+            live.flushed(&flush);
+            running.runtime.flusher.look_again(&live);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! What a live run has to show: its facts, and between them the text that streams.
+//!
+//! There is no channel. Readers hold a position and copy what stands behind it, so a slow one gets more at a time, a
+//! stopped one costs nothing, and none of them can hold the run up.
+//!
+//! # Invariants
+//!
+//! 1. `facts[n]` has seq `n + 1`, and is durable.
+//! 2. Spans are ordered by the event that they follow; `open` follows the last fact.
+//! 3. What is journaled of `open` is a prefix of it.
+//! 4. `stood[n]` is where the run stood behind `facts[n]`. So a reader that begins in the middle folds nothing.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use andon_core::answer::{Kind, Lump, Span, What};
+use andon_core::event::{Entry, Event, Record, Seq};
+use andon_core::standing::{RunStanding, StandingFold};
+use andon_core::time::Stamp;
+
+use crate::live::feed::{Cursor, Delta, FeedFact, FeedItem};
+
+/// How long streamed text may be shown without being durable, in microseconds.
+pub(crate) const UNJOURNALED_US: u64 = 50_000;
+
+/// A reader's key, and how to wake it.
+pub(crate) type Waits = (u64, Waker);
+
+#[derive(Default)]
+pub(crate) struct Log {
+    facts: Vec<Arc<Record>>,
+    stood: Vec<RunStanding>,
+    standing: StandingFold,
+    /// What was streamed between facts, where something was.
+    spans: Vec<Span>,
+    open: Span,
+    /// How much of `open` was handed to the journal.
+    journaled: Position,
+    /// The place in `spans` where the current answer began.
+    answer: usize,
+    /// Since when some shown text has not been durable.
+    unjournaled_since: Option<Stamp>,
+    /// Facts are on their way to the journal: what tools say meanwhile stands behind them.
+    batch_is_open: bool,
+    /// What tools said and must wait: for those facts, or for a slow disk.
+    held: Vec<(Kind, String)>,
+    /// `open` with what had been held behind it, on its way to the journal before facts: it is shown with them.
+    ahead: Option<Box<Span>>,
+    /// The reader that waits: mostly there is one.
+    reader: Option<Waits>,
+    /// The others that wait.
+    readers: Vec<Waits>,
+    closed: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Position {
+    bytes: usize,
+    marks: usize,
+}
+
+/// A lump on its way to the journal, and how far it reaches.
+pub(crate) struct Flush {
+    pub(crate) lump: Lump,
+    to: Position,
+    after: Seq,
+    at: Stamp,
+}
+
+impl Log {
+    pub(crate) fn seq(&self) -> Seq {
+        // A run has fewer events than a u64 has numbers.
+        self.facts.len() as Seq
+    }
+
+    pub(crate) fn facts(&self) -> &[Arc<Record>] {
+        &self.facts
+    }
+
+    /// Where the run stands, as its facts tell it; nothing before there is one.
+    pub(crate) fn standing(&self) -> Option<RunStanding> {
+        self.stood.last().copied()
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.drop_held();
+        self.closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Adds streamed bytes; says whether they are the first that wait for the journal.
+    pub(crate) fn push(&mut self, kind: &Kind, text: &str, now: Stamp) -> bool {
+        self.open.push(kind, text);
+        self.has_unjournaled(now)
+    }
+
+    /// Adds what a tool says of its work, or holds it back; says whether it is the first that waits for the journal.
+    pub(crate) fn push_output(&mut self, kind: &Kind, text: &str, now: Stamp) -> bool {
+        if self.batch_is_open || !self.held.is_empty() || self.must_wait(now) {
+            self.held.push((kind.clone(), text.to_owned()));
+            return self.held.len() == 1;
+        }
+        self.push(kind, text, now)
+    }
+
+    /// Shows what was held back, unless facts are on their way.
+    pub(crate) fn release_held(&mut self, now: Stamp) {
+        if self.batch_is_open {
+            return;
+        }
+        for (kind, text) in std::mem::take(&mut self.held) {
+            self.push(&kind, &text, now);
+        }
+    }
+
+    /// Forgets what was held back: nobody is there any more who could journal it.
+    pub(crate) fn drop_held(&mut self) {
+        self.held.clear();
+        self.ahead = None;
+    }
+
+    /// Whether something was said and is not shown yet.
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// What the journal has not been given yet of what streams, to stand before facts. What was held back stands there,
+    /// too: it may be the last that was heard of a call that these facts end.
+    pub(crate) fn begin_batch(&mut self, now: Stamp) -> Option<Flush> {
+        self.batch_is_open = true;
+        if self.held.is_empty() {
+            return self.take_flush(now);
+        }
+        let mut ahead = self.open.clone();
+        for (kind, text) in std::mem::take(&mut self.held) {
+            ahead.push(&kind, &text);
+        }
+        let flush = take_flush(&ahead, &mut self.journaled, now);
+        self.ahead = Some(Box::new(ahead));
+        flush
+    }
+
+    /// Adds a mark to what streams; says whether it is the first thing that waits for the journal.
+    pub(crate) fn mark(&mut self, what: What, now: Stamp) -> bool {
+        self.open.mark(what);
+        self.has_unjournaled(now)
+    }
+
+    fn has_unjournaled(&mut self, now: Stamp) -> bool {
+        if !self.has_text_to_flush() {
+            return false;
+        }
+        let first = self.unjournaled_since.is_none();
+        self.unjournaled_since.get_or_insert(now);
+        first
+    }
+
+    /// Whether showing must wait, because text that was shown has not been durable for too long.
+    pub(crate) fn must_wait(&self, now: Stamp) -> bool {
+        let is_old = |since: Stamp| now.mono_us.saturating_sub(since.mono_us) >= UNJOURNALED_US;
+        self.unjournaled_since.is_some_and(is_old)
+    }
+
+    /// What the journal has not been given yet of what streams.
+    pub(crate) fn take_flush(&mut self, now: Stamp) -> Option<Flush> {
+        take_flush(&self.open, &mut self.journaled, now)
+    }
+
+    /// Whether something streams that the journal has not been given.
+    pub(crate) fn has_text_to_flush(&self) -> bool {
+        self.open.text.len() > self.journaled.bytes || self.open.marks.len() > self.journaled.marks
+    }
+
+    /// A flush is durable. What came after it has waited since it was taken, at the longest.
+    pub(crate) fn flushed(&mut self, flush: &Flush) {
+        if self.open.after != flush.after {
+            // A fact came between, and with it everything before it became durable.
+            return;
+        }
+        let is_all = self.open.text.len() == flush.to.bytes && self.open.marks.len() == flush.to.marks;
+        self.unjournaled_since = if is_all { None } else { Some(flush.at) };
+    }
+
+    /// What of `open` is not among these entries of the journal.
+    pub(crate) fn missing_text(&self, entries: &[Entry]) -> Option<Lump> {
+        let lumps = entries.iter().filter_map(|entry| match entry {
+            Entry::Lump(lump) if lump.span.after == self.open.after => Some(&lump.span),
+            Entry::Lump(_) | Entry::Fact(_) => None,
+        });
+        let have = lumps.fold(Position::default(), |have, span| Position {
+            bytes: have.bytes + span.text.len(),
+            marks: have.marks + span.marks.len(),
+        });
+        self.open.lump_from(have.bytes, have.marks)
+    }
+
+    /// Shows facts that are durable.
+    pub(crate) fn publish(&mut self, records: Vec<Arc<Record>>) {
+        if let Some(ahead) = self.ahead.take() {
+            self.open = *ahead;
+        }
+        for record in records {
+            if !self.open.is_empty() {
+                self.spans.push(std::mem::take(&mut self.open));
+            }
+            if matches!(record.event, Event::ModelStarted { .. }) {
+                self.answer = self.spans.len();
+            }
+            self.open = Span::new(record.seq);
+            self.journaled = Position::default();
+            self.unjournaled_since = None;
+            self.standing.take(&record.event);
+            self.stood.push(self.standing.told());
+            self.facts.push(record);
+        }
+        self.batch_is_open = false;
+        if let Some(last) = self.facts.last() {
+            let (at, is_end) = (last.at, matches!(last.event, Event::RunSettled { .. }));
+            // Nothing stands behind the end.
+            if is_end { self.held.clear() } else { self.release_held(at) }
+        }
+    }
+
+    /// All that was accepted of the current answer.
+    pub(crate) fn answer(&self) -> impl Iterator<Item = &Span> {
+        self.spans.iter().skip(self.answer).chain(std::iter::once(&self.open))
+    }
+
+    /// What stands behind the cursor, which moves on.
+    pub(crate) fn next(&self, cursor: &mut Cursor) -> Option<FeedItem> {
+        if let Some(delta) = self.span_after(cursor.seq).and_then(|span| delta(span, cursor)) {
+            return Some(FeedItem::Delta(delta));
+        }
+        let place = usize::try_from(cursor.seq).unwrap_or(usize::MAX);
+        let record = Arc::clone(self.facts.get(place)?);
+        *cursor = Cursor { seq: record.seq, byte: 0 };
+        Some(FeedItem::Fact(FeedFact { record, standing: self.stood.get(place).copied() }))
+    }
+
+    fn span_after(&self, seq: Seq) -> Option<&Span> {
+        if self.open.after == seq {
+            return Some(&self.open);
+        }
+        let place = self.spans.binary_search_by_key(&seq, |span| span.after).ok()?;
+        self.spans.get(place)
+    }
+
+    /// How many bytes were streamed since an event.
+    pub(crate) fn bytes_after(&self, seq: Seq) -> usize {
+        self.span_after(seq).map_or(0, |span| span.text.len())
+    }
+
+    /// Wakes this reader when there is something new.
+    pub(crate) fn register(&mut self, reader: u64, waker: &Waker) {
+        let mut waiting = self.reader.iter_mut().chain(&mut self.readers);
+        if let Some((_, old)) = waiting.find(|(key, _)| *key == reader) {
+            old.clone_from(waker);
+            return;
+        }
+        let waits = (reader, waker.clone());
+        match &mut self.reader {
+            none @ None => *none = Some(waits),
+            Some(_) => self.readers.push(waits),
+        }
+    }
+
+    pub(crate) fn unregister(&mut self, reader: u64) {
+        self.reader.take_if(|(key, _)| *key == reader);
+        self.readers.retain(|(key, _)| *key != reader);
+    }
+
+    /// The readers that wait, to be woken once the lock is let go.
+    pub(crate) fn wake_list(&mut self) -> (Option<Waits>, Vec<Waits>) {
+        (self.reader.take(), std::mem::take(&mut self.readers))
+    }
+
+    /// The log of a run, made from its journal.
+    pub(crate) fn from_entries(entries: &[Entry]) -> Self {
+        let mut log = Self::default();
+        for entry in entries {
+            match entry {
+                Entry::Fact(record) => log.publish(vec![Arc::clone(record)]),
+                // A gap means that a lump was lost; what is there is shown.
+                Entry::Lump(lump) => drop(log.open.join(lump)),
+            }
+        }
+        log
+    }
+}
+
+/// What of a span the journal has not been given yet.
+fn take_flush(span: &Span, journaled: &mut Position, now: Stamp) -> Option<Flush> {
+    let lump = span.lump_from(journaled.bytes, journaled.marks)?;
+    *journaled = Position { bytes: span.text.len(), marks: span.marks.len() };
+    Some(Flush { lump, to: *journaled, after: span.after, at: now })
+}
+
+/// The bytes of one kind behind the cursor.
+fn delta(span: &Span, cursor: &mut Cursor) -> Option<Delta> {
+    let stretch = span.stretch(cursor.byte)?;
+    let from = span.text.floor_char_boundary(cursor.byte);
+    cursor.byte = from + stretch.text.len();
+    Some(Delta { at: *cursor, kind: stretch.kind.clone(), text: stretch.text.to_owned() })
+}

@@ -1,0 +1,278 @@
+//! The seam to models: what an adapter implements.
+
+pub(crate) mod rendering;
+pub(crate) mod retry;
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use andon_core::answer::Piece;
+use andon_core::history::History;
+use andon_core::id::RunId;
+use andon_core::message::{Message, Part};
+use andon_core::outcome::FailureKind;
+use andon_core::prompt::prompt;
+use andon_core::usage::{Pending, Usage, Used};
+
+use crate::model::rendering::Rendering;
+use crate::tool::{BoxFuture, ToolSpec};
+
+/// A language model.
+///
+/// Neither [`call`](Model::call) nor the answer's [`poll_piece`](Answer::poll_piece) may block: they run where runs are
+/// driven, and a stop waits for nobody.
+pub trait Model: Send + Sync + 'static {
+    /// The model's name, for events and receipts.
+    fn name(&self) -> &str;
+
+    /// Begins a call. Nothing happens before the answer is polled; dropping the answer closes the connection.
+    fn call(&self, request: Request) -> Box<dyn Answer>;
+
+    /// What makes the figures of its calls as good as they can be. Without one there are those that the provider reports.
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        None
+    }
+
+    /// What [`call`](Model::call) would send for this request, made by the same code and without a secret: for people to look
+    /// at. Nothing is sent. Nothing if the model has no form of its own to show.
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        let _ = request;
+        None
+    }
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn call(&self, request: Request) -> Box<dyn Answer> {
+        (**self).call(request)
+    }
+
+    fn meter(&self) -> Option<Arc<dyn Meter>> {
+        (**self).meter()
+    }
+
+    fn rendering(&self, request: &Request) -> Option<Rendering> {
+        (**self).rendering(request)
+    }
+}
+
+/// A model's answer as it comes.
+///
+/// # Cancel safety
+///
+/// The driver drops an answer when the cord is pulled, at any point between two polls: whatever it holds must be let go
+/// in `drop`, without blocking.
+pub trait Answer: Send + 'static {
+    /// The next piece. `None` after anything but [`Piece::End`] means that the answer broke off.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>>;
+
+    /// The best that is known about the call's usage at this moment. Asked before a cut answer is dropped. It may count a
+    /// piece more than was kept: one that was handed out and met a closed gate.
+    fn usage_so_far(&self) -> Usage {
+        Usage::UNKNOWN
+    }
+
+    /// The exact model that answers, as the provider names it, once that is known.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    /// Ends an answer that has not come to its end. The connection is closed at once; where closing would not stop the
+    /// bill it may be kept, to be drained. What can still be learnt about the call is the [`Afterwards`].
+    fn cut(self: Box<Self>) -> Option<Afterwards> {
+        None
+    }
+}
+
+/// What can be learnt about a call after it was cut. The run does not wait for it; what comes of it is an addendum.
+pub struct Afterwards {
+    /// What is done to learn it.
+    pub what: Pending,
+    /// It is given up after this long.
+    pub within: Duration,
+    /// The work itself. Dropping it closes whatever it has open.
+    pub work: BoxFuture<Learned>,
+}
+
+impl fmt::Debug for Afterwards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Afterwards").field("what", &self.what).field("within", &self.within).finish_non_exhaustive()
+    }
+}
+
+/// What was learnt about a call after it was cut.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Learned {
+    /// The figures that are better than those in the receipt, the others unknown.
+    pub used: Used,
+    /// What the model wrote behind the cut, and nobody was shown.
+    pub undelivered: Vec<Part>,
+}
+
+/// What makes the figures of a model's calls as good as they can be.
+///
+/// Neither [`cut`](Meter::cut) nor [`recall`](Meter::recall) may block or take more than a few milliseconds: a stop waits for
+/// nobody.
+pub trait Meter: Send + Sync + 'static {
+    /// The best figures for a call that did not come to its end, of which the provider had reported `known`.
+    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used;
+
+    /// Learns from a call that came to its end with these figures, on a thread of its own. Returns what is to be kept for
+    /// the next process.
+    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Option<Lesson>;
+
+    /// Takes back what was kept, by this process or an earlier one.
+    fn recall(&self, lessons: Vec<Lesson>);
+}
+
+/// What a meter has learnt, to be kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lesson {
+    /// Of what: the exact model.
+    pub about: String,
+    /// What.
+    pub page: serde_json::Value,
+}
+
+/// A model call as it is seen from here.
+#[derive(Debug, Clone, Copy)]
+pub struct Sighting<'a> {
+    /// What was asked.
+    pub request: &'a Request,
+    /// The exact model that answered, if the provider named it.
+    pub model: Option<&'a str>,
+    /// The answer as far as it came, half calls included.
+    pub answer: &'a [Part],
+    /// From the call to its first piece.
+    pub first_piece: Option<Duration>,
+    /// From the call to its end.
+    pub took: Duration,
+}
+
+/// The last call of a conversation whose figures the provider has reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    /// What it used.
+    pub usage: Usage,
+    /// How many messages it was asked with. Its answer is the message behind them.
+    pub messages: usize,
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The run that asks.
+    pub run: RunId,
+    /// The number of this model call in its run, from 1.
+    pub number: u32,
+    /// The agent's instructions.
+    pub instructions: Option<Arc<str>>,
+    /// The conversation as it is stored, cut answers included. Most adapters want [`Request::prompt`].
+    pub history: History,
+    /// The tools that the model may ask for.
+    pub tools: Arc<[Arc<ToolSpec>]>,
+    /// The call before this one in the same conversation, if its figures are known: what a meter measures from.
+    pub anchor: Option<Anchor>,
+}
+
+impl Request {
+    /// The conversation as a model may be sent it: see [`andon_core::prompt`].
+    pub fn prompt(&self) -> Vec<Message> {
+        prompt(self.history.iter().map(|message| &**message))
+    }
+}
+
+/// Why a model call failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelError {
+    /// What can be done about it.
+    pub kind: ModelErrorKind,
+    /// What happened and what to do, for people. Never a secret.
+    pub message: String,
+}
+
+/// What can be done about a failed model call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelErrorKind {
+    /// Trying again may help: overload, rate limit, a lost connection.
+    Retryable {
+        /// How long the provider asked us to wait.
+        after: Option<Duration>,
+    },
+    /// Trying again will not help: a wrong key, an unknown model, a request that is refused.
+    Fatal,
+    /// The conversation is too long for the model.
+    ContextOverflow,
+}
+
+impl ModelError {
+    /// An error that may pass.
+    pub fn retryable(message: impl Into<String>) -> Self {
+        Self { kind: ModelErrorKind::Retryable { after: None }, message: message.into() }
+    }
+
+    /// An error that may pass after a while that the provider named.
+    pub fn retry_after(after: Duration, message: impl Into<String>) -> Self {
+        Self { kind: ModelErrorKind::Retryable { after: Some(after) }, message: message.into() }
+    }
+
+    /// An error that will not pass.
+    pub fn fatal(message: impl Into<String>) -> Self {
+        Self { kind: ModelErrorKind::Fatal, message: message.into() }
+    }
+
+    /// The conversation is too long.
+    pub fn context_overflow(message: impl Into<String>) -> Self {
+        Self { kind: ModelErrorKind::ContextOverflow, message: message.into() }
+    }
+
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        match self.kind {
+            ModelErrorKind::Retryable { .. } | ModelErrorKind::Fatal => FailureKind::Model,
+            ModelErrorKind::ContextOverflow => FailureKind::ContextOverflow,
+        }
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ModelError {}
+
+/// A model for unit tests, which cannot use those of other crates.
+#[cfg(test)]
+pub(crate) mod fake {
+    use std::task::{Context, Poll};
+
+    use andon_core::answer::Piece;
+    use andon_core::outcome::ModelStop;
+
+    use super::{Answer, Model, ModelError, Request};
+
+    /// Ends each answer at once, without a word.
+    pub(crate) struct Brief;
+
+    impl Model for Brief {
+        fn name(&self) -> &str {
+            "brief"
+        }
+
+        fn call(&self, _request: Request) -> Box<dyn Answer> {
+            Box::new(Self)
+        }
+    }
+
+    impl Answer for Brief {
+        fn poll_piece(&mut self, _cx: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+            Poll::Ready(Some(Ok(Piece::End(ModelStop::EndTurn))))
+        }
+    }
+}

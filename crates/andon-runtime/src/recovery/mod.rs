@@ -1,0 +1,410 @@
+//! What becomes of the runs that a dead process left open. The same fold as a live run's, and the same words.
+//!
+//! A run that was waiting for its session or for a person had nothing open: it lives on, with the agent of its name, unless
+//! it is not to go on without the readers that it has lost. Every other one is settled, in one step of the journal: the
+//! epoch rises, open calls are closed as unknown, what is known of their usage is written down, and the outcome is `lost`,
+//! or `cancelled` where a request was on record.
+
+pub(crate) mod resume;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use andon_core::closing::close_lost;
+use andon_core::event::{Addendum, Entry, Epoch, Event, Record, Seq};
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::Message;
+use andon_core::outcome::{Ending, Outcome};
+use andon_core::progress::{FoldError, Progress, State};
+use andon_core::receipt::Receipt;
+use andon_core::time::Stamp;
+
+use crate::journal::{Append, Batch, Journal, JournalError, Standing, Stored};
+use crate::live::Live;
+use crate::live::presence;
+use crate::recovery::resume::Resumed;
+use crate::runtime::RuntimeCore;
+use crate::session::SessionCore;
+
+/// How many runs are handed to the journal before the first is waited for, so that one commit can carry many.
+const AT_ONCE: usize = 512;
+
+/// A run that a dead process left open, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The run.
+    pub run: RunId,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What becomes of a run that a dead process left open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It was settled: as `lost`, or as `cancelled` where a request was on record, or where it was waiting and was not to go
+    /// on without the readers that it has lost.
+    Settled {
+        /// Its session.
+        session: SessionKey,
+        /// How.
+        ending: Arc<Ending>,
+    },
+    /// It was waiting, for its session or for a person, and goes on.
+    LivesOn {
+        /// Its session.
+        session: SessionKey,
+        /// What it is waiting as.
+        state: State,
+    },
+    /// It was waiting, and the agent that it needs is not here: it goes on when [`recover`](crate::Runtime::recover) is
+    /// called again with an agent of that name in the runtime, and can be cancelled meanwhile.
+    Parked {
+        /// Its session, whose app is the agent's name.
+        session: SessionKey,
+        /// What it is waiting as.
+        state: State,
+    },
+    /// Its record makes no sense, and was left as it is.
+    Unreadable {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Fate {
+    /// How the run was settled, if it was.
+    pub fn ending(&self) -> Option<&Arc<Ending>> {
+        match self {
+            Self::Settled { ending, .. } => Some(ending),
+            Self::LivesOn { .. } | Self::Parked { .. } | Self::Unreadable { .. } => None,
+        }
+    }
+}
+
+/// What a journal tells about a run.
+pub(crate) struct Told {
+    pub(crate) session: SessionKey,
+    pub(crate) outcome: Option<Outcome>,
+}
+
+pub(crate) fn tell(stored: &Stored) -> Result<Told, FoldError> {
+    let progress = Progress::fold(&stored.entries)?;
+    let session = progress.accepted().session.clone();
+    let outcome = stored.receipt().zip(progress.ending()).map(|(receipt, ending)| Outcome {
+        ending: Arc::clone(ending),
+        message: progress.last_answer().cloned(),
+        usage: receipt.usage,
+        receipt,
+    });
+    Ok(Told { session, outcome })
+}
+
+/// The outcome of a settled run.
+pub(crate) fn outcome_of<'a>(
+    progress: &Progress,
+    records: impl IntoIterator<Item = &'a Arc<Record>>,
+    addenda: Vec<Addendum>,
+    settled: Option<Stamp>,
+) -> Outcome {
+    let ending = progress.ending().cloned().unwrap_or_else(|| Arc::new(Ending::Lost));
+    let receipt = Receipt::fold(records, addenda, settled)
+        .unwrap_or_else(|| Receipt::unknown(&progress.accepted().run, &progress.accepted().session));
+    Outcome { ending, message: progress.last_answer().cloned(), usage: progress.used(), receipt }
+}
+
+/// Frees the session and the registry: what must be done before a run's end is shown.
+pub(crate) fn conclude(live: &Arc<Live>, session: &Arc<SessionCore>, messages: &[Arc<Message>]) {
+    live.runtime.registry.remove(&live.id);
+    session.leave(live, messages);
+    live.runtime.warm.keep(session);
+}
+
+/// Settles, or brings back to life, every unsettled run that nobody drives.
+pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recovered>, JournalError> {
+    // One at a time: two would take the same runs up.
+    let _alone = runtime.recovering.lock().await;
+    let mut recovery = Recovery::default();
+    let looked = recovery.look_at_all(runtime).await;
+    // What is on its way to the journal is told when it is durable, whatever else has failed.
+    let settled = recovery.until_settled(runtime, 0).await;
+    looked.and(settled)?;
+    recovery.resume(runtime).await?;
+    Ok(recovery.recovered)
+}
+
+/// A run that a dead process left open.
+pub(crate) struct Left {
+    pub(crate) run: RunId,
+    pub(crate) stored: Stored,
+    pub(crate) progress: Progress,
+}
+
+impl Left {
+    pub(crate) fn session(&self) -> &SessionKey {
+        &self.progress.accepted().session
+    }
+
+    /// Whether it had nothing open and nobody has asked to stop it.
+    fn can_live_on(&self) -> bool {
+        let waits = matches!(self.progress.state(), State::Queued | State::Waiting);
+        waits && self.stored.requests.is_empty()
+    }
+}
+
+#[derive(Default)]
+struct Recovery {
+    recovered: Vec<Recovered>,
+    settling: VecDeque<(Recovered, Settling)>,
+    waiting: Vec<Left>,
+}
+
+impl Recovery {
+    async fn look_at_all(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
+        let is_live = |run: &RunId| runtime.registry.find_taken(run).is_some();
+        let left: Vec<RunId> = runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)).collect();
+        // Should the journal fail on the way, what it does not come to is not forgotten: it can be cancelled, and no cancel of
+        // everything is said to be complete without it.
+        left.iter().for_each(|run| runtime.park(run));
+        for run in left {
+            self.look_at(runtime, run).await?;
+        }
+        Ok(())
+    }
+
+    async fn look_at(&mut self, runtime: &Arc<RuntimeCore>, run: RunId) -> Result<(), JournalError> {
+        let found = match find_with_its_readers(runtime, &run).await {
+            Ok(found) => found,
+            Err(JournalError::Unreadable(why)) => {
+                runtime.unpark(&run);
+                self.recovered.push(Recovered { run, fate: Fate::Unreadable { why } });
+                return Ok(());
+            }
+            Err(other) => return Err(other),
+        };
+        match found {
+            None => runtime.unpark(&run),
+            Some(left) if left.can_live_on() => self.waiting.push(left),
+            Some(left) => {
+                let session = left.session().clone();
+                let settling = match settle_left(runtime, left) {
+                    Ok(settling) => settling,
+                    Err(error) => {
+                        runtime.unpark(&run);
+                        self.recovered.push(Recovered { run, fate: Fate::Unreadable { why: error.to_string() } });
+                        return Ok(());
+                    }
+                };
+                let ending = Arc::clone(&settling.ending);
+                self.settling.push_back((Recovered { run, fate: Fate::Settled { session, ending } }, settling));
+                self.until_settled(runtime, AT_ONCE).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings those that were waiting back to life: many are claimed before the first is waited for.
+    async fn resume(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        // A run that has its session's seat is to find it free: those that wait for the seat come after it.
+        waiting.sort_by_key(|left| left.progress.state() == State::Queued);
+        for some in waiting.chunks(AT_ONCE) {
+            let resuming: Vec<_> = some.iter().map(|left| (left, resume::begin(runtime, left))).collect();
+            for (left, resuming) in resuming {
+                let (session, state) = (left.session().clone(), left.progress.state());
+                let resumed = match resuming {
+                    Some(resuming) => resuming.finish().await,
+                    None => Ok(Resumed::TurnedAway),
+                };
+                let fate = match resumed {
+                    Err(JournalError::Unreadable(why)) => {
+                        runtime.unpark(&left.run);
+                        Fate::Unreadable { why }
+                    }
+                    Err(error) => return Err(error),
+                    Ok(Resumed::LivesOn) => {
+                        runtime.unpark(&left.run);
+                        Fate::LivesOn { session, state }
+                    }
+                    Ok(Resumed::TurnedAway) => {
+                        runtime.park(&left.run);
+                        Fate::Parked { session, state }
+                    }
+                    Ok(Resumed::Over) => {
+                        runtime.unpark(&left.run);
+                        continue;
+                    }
+                };
+                self.recovered.push(Recovered { run: left.run.clone(), fate });
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no more than this many are on their way; says what went wrong first, if anything did.
+    async fn until_settled(&mut self, runtime: &RuntimeCore, left: usize) -> Result<(), JournalError> {
+        let mut all = Ok(());
+        while self.settling.len() > left {
+            let Some((recovered, settling)) = self.settling.pop_front() else { break };
+            match settling.finish(runtime).await {
+                Ok(_) => {
+                    if let Fate::Settled { session, .. } = &recovered.fate {
+                        // It may be a run of this process under which the journal failed.
+                        runtime.forget_history(session);
+                    }
+                    runtime.presence.over(&recovered.run);
+                    runtime.unpark(&recovered.run);
+                    self.recovered.push(recovered);
+                }
+                // Somebody else was quicker, and it is theirs now.
+                Err(JournalError::Fenced { .. }) => runtime.unpark(&recovered.run),
+                Err(error) => all = all.and(Err(error)),
+            }
+        }
+        all
+    }
+}
+
+/// A run that is unsettled; nothing if it has settled meanwhile, or is gone.
+pub(crate) async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
+    let Some(stored) = runtime.journal.read(run).await? else { return Ok(None) };
+    let progress = fold(&stored)?;
+    Ok(progress.ending().is_none().then(|| Left { run: run.clone(), stored, progress }))
+}
+
+/// As [`find_left`]; if it was waiting and is not to go on without its readers, that is a request that it is left with.
+async fn find_with_its_readers(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
+    let Some(mut left) = find_left(runtime, run).await? else { return Ok(None) };
+    if left.can_live_on() {
+        let request = presence::left_alone(runtime, left.progress.accepted()).await?;
+        left.stored.requests.extend(request.map(Arc::new));
+    }
+    Ok(Some(left))
+}
+
+/// Settles one run that nobody drives; says how, or nothing if it has settled meanwhile.
+pub(crate) async fn settle_undriven(
+    runtime: &Arc<RuntimeCore>,
+    run: &RunId,
+) -> Result<Option<Arc<Ending>>, JournalError> {
+    let Some(left) = find_left(runtime, run).await? else { return Ok(None) };
+    let ending = settle_left(runtime, left)?.finish(runtime).await?;
+    runtime.presence.over(run);
+    Ok(Some(ending))
+}
+
+/// Settles a run whose record makes no sense, so that it can be deleted: all that is written is its end.
+pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<(), JournalError> {
+    let Some(stored) = runtime.journal.read(run).await? else { return Ok(()) };
+    let seq = stored.facts().next_back().map_or(0, |record| record.seq) + 1;
+    let (v, epoch, at) = (andon_core::FORMAT_VERSION, stored.epoch.saturating_add(1), runtime.clock.now());
+    let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
+    let end = Arc::new(Record { v, seq, epoch, at, event });
+    runtime.journal.append(Batch::taking_over(run.clone(), stored.epoch, entries(&[Arc::clone(&end)]))).await?;
+    let settled = runtime.clock.now();
+    runtime.journal.keep_settled(run, settled);
+    let mut past: Vec<_> = stored.facts().cloned().collect();
+    if let Some(Event::RunAccepted { accepted }) = past.first().map(|first| first.event.clone()) {
+        runtime.observers.facts(run, &accepted.session, &mut past, vec![end], settled, None);
+    }
+    Ok(())
+}
+
+/// A run that is being settled: its end is on its way to the journal.
+struct Settling {
+    run: RunId,
+    ending: Arc<Ending>,
+    append: Append,
+    /// What there is to tell when it is durable, if there is somebody to tell.
+    news: Option<Box<News>>,
+}
+
+struct News {
+    session: SessionKey,
+    past: Vec<Arc<Record>>,
+    new: Vec<Arc<Record>>,
+}
+
+impl Settling {
+    /// Waits until it is durable, and tells observers.
+    async fn finish(self, runtime: &RuntimeCore) -> Result<Arc<Ending>, JournalError> {
+        self.append.await?;
+        let settled = runtime.clock.now();
+        runtime.journal.keep_settled(&self.run, settled);
+        if let Some(news) = self.news {
+            let News { session, mut past, new } = *news;
+            runtime.observers.facts(&self.run, &session, &mut past, new, settled, None);
+        }
+        Ok(self.ending)
+    }
+}
+
+/// Hands to the journal all that brings a run to rest, as its new owner: one batch, so one step.
+fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalError> {
+    let Left { run, stored, mut progress } = left;
+    let delivered_at = runtime.clock.now();
+    let mut requests = Vec::new();
+    let mut force = progress.cancel().map(|(_, force)| force);
+    for request in &stored.requests {
+        // As with a live run: after the first, only a harder one changes anything.
+        if Some(request.force) > force {
+            requests.push(Event::CancelRequested { request: Arc::clone(request), delivered_at });
+            force = Some(request.force);
+        }
+    }
+    let epoch = stored.epoch.saturating_add(1);
+    let mut records = number(runtime, &mut progress, epoch, requests)?;
+    let mut events = close_lost(&progress);
+    let ending = Arc::new(match progress.cancel() {
+        Some((reason, _)) => Ending::Cancelled { reason },
+        None => Ending::Lost,
+    });
+    events.push(Event::RunSettled { outcome: Arc::clone(&ending) });
+    records.extend(number(runtime, &mut progress, epoch, events)?);
+    let batch = Batch::taking_over(run.clone(), stored.epoch, entries(&records)).standing(Standing::of(&progress));
+    let append = runtime.journal.append(batch);
+    let news = (!runtime.observers.is_empty()).then(|| {
+        let (session, past) = (progress.accepted().session.clone(), stored.facts().cloned().collect());
+        Box::new(News { session, past, new: records })
+    });
+    Ok(Settling { run, ending, append, news })
+}
+
+pub(crate) fn fold(stored: &Stored) -> Result<Progress, JournalError> {
+    Progress::fold(&stored.entries).map_err(unreadable)
+}
+
+pub(crate) fn unreadable(error: FoldError) -> JournalError {
+    JournalError::Unreadable(error.to_string())
+}
+
+/// Numbers events behind those of the journal, and folds them in.
+pub(crate) fn number(
+    runtime: &RuntimeCore,
+    progress: &mut Progress,
+    epoch: Epoch,
+    events: Vec<Event>,
+) -> Result<Vec<Arc<Record>>, JournalError> {
+    let at = runtime.clock.now();
+    let mut records = Vec::with_capacity(events.len());
+    for event in events {
+        let seq: Seq = progress.seq() + 1;
+        let record = Record { v: andon_core::FORMAT_VERSION, seq, epoch, at, event };
+        progress.apply_record(&record).map_err(unreadable)?;
+        records.push(Arc::new(record));
+    }
+    Ok(records)
+}
+
+pub(crate) async fn append(
+    journal: &dyn Journal,
+    run: &RunId,
+    epoch: Epoch,
+    records: &[Arc<Record>],
+    progress: &Progress,
+) -> Result<(), JournalError> {
+    journal.append(Batch::new(run.clone(), epoch, entries(records)).standing(Standing::of(progress))).await
+}
+
+fn entries(records: &[Arc<Record>]) -> Vec<Entry> {
+    records.iter().map(|record| Entry::Fact(Arc::clone(record))).collect()
+}

@@ -1,0 +1,97 @@
+//! Bringing back to life a run that was waiting when its process died: for its session, or for a person.
+//!
+//! Nothing of such a run was open, so nothing can happen twice. Its driver begins where the journal ends.
+//!
+//! # Invariants
+//!
+//! 1. The run's id is taken in the registry before it is claimed: whoever wants to cancel it finds either no claim, and
+//!    settles it, or the run.
+//! 2. What is believed of the run was read after it was claimed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon_core::event::Epoch;
+use andon_core::progress::CallState;
+
+use crate::driver::{self, Beginning};
+use crate::journal::JournalError;
+use crate::live::Live;
+use crate::live::log::Log;
+use crate::live::presence;
+use crate::recovery::{Left, find_left};
+use crate::runtime::RuntimeCore;
+use crate::runtime::agent::AgentCore;
+use crate::session::WhenBusy;
+use crate::tool::BoxFuture;
+
+/// A waiting run whose id is taken and whose claim is on its way. Dropping it gives the id back.
+pub(crate) struct Resuming {
+    runtime: Arc<RuntimeCore>,
+    agent: Arc<AgentCore>,
+    live: Arc<Live>,
+    claim: Option<BoxFuture<Result<Option<Epoch>, JournalError>>>,
+    is_over: bool,
+}
+
+impl Drop for Resuming {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.runtime.registry.remove(&self.live.id);
+        }
+    }
+}
+
+/// What came of it.
+pub(crate) enum Resumed {
+    LivesOn,
+    /// It was settled meanwhile, or is gone.
+    Over,
+    /// Its session does not let it in.
+    TurnedAway,
+}
+
+/// Takes a waiting run's id and claims it; nothing if its agent is not here.
+pub(crate) fn begin(runtime: &Arc<RuntimeCore>, left: &Left) -> Option<Resuming> {
+    let agent = runtime.agent_named(&left.session().app)?;
+    let epoch = left.stored.epoch.saturating_add(1);
+    let live = Arc::new(Live::new(left.run.clone(), left.session().clone(), Arc::clone(runtime), epoch));
+    runtime.registry.add(agent.id, &live).ok()?;
+    let claim = Some(runtime.journal.claim(&left.run, left.stored.epoch));
+    Some(Resuming { runtime: Arc::clone(runtime), agent, live, claim, is_over: false })
+}
+
+impl Resuming {
+    /// Gives the run a driver, once it is claimed.
+    pub(crate) async fn finish(mut self) -> Result<Resumed, JournalError> {
+        let Some(claim) = self.claim.take() else { return Ok(Resumed::Over) };
+        match claim.await {
+            Ok(Some(_)) => {}
+            // It is gone, or somebody else has claimed it meanwhile.
+            Ok(None) | Err(JournalError::Fenced { .. }) => return Ok(Resumed::Over),
+            Err(error) => return Err(error),
+        }
+        let Some(left) = find_left(&self.runtime, &self.live.id).await? else { return Ok(Resumed::Over) };
+        let Left { stored, progress, .. } = left;
+        self.live.take_up(Log::from_entries(&stored.entries), &progress);
+        let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
+        self.live.open_calls(waiting.map(|call| (call.call.id.clone(), call.call.digest())).collect(), Vec::new());
+        let accepted = Arc::clone(progress.accepted());
+        let had_reader = presence::had_reader(&self.runtime, &accepted).await?;
+        let session = self.runtime.session(&accepted.session);
+        // It was let in before its process died, and is let in whoever is there now.
+        let Ok(seat) = session.enter(&self.live, WhenBusy::Queue) else { return Ok(Resumed::TurnedAway) };
+        self.is_over = true;
+        let signal = presence::signal_again(&self.live, &accepted, had_reader);
+        let arm = self.runtime.registry.admit(&self.live.id);
+        let armed = arm.map(|cancel| cancel.at(self.live.now()));
+        for request in armed.into_iter().chain(stored.requests.iter().map(|request| (**request).clone())) {
+            self.live.pull(request);
+        }
+        let accepted_at = stored.facts().next().map(|record| record.at.wall.0);
+        let waited_us = accepted_at.map_or(0, |at| self.live.now().wall.0.saturating_sub(at));
+        let beginning = Beginning { seat, signal, resumed: Some((progress, Duration::from_micros(waited_us))) };
+        driver::launch(Arc::clone(&self.agent), session, Arc::clone(&self.live), accepted, beginning);
+        Ok(Resumed::LivesOn)
+    }
+}

@@ -1,0 +1,463 @@
+//! An agent: a model, instructions, tools and limits.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use andon_core::event::HookPoint;
+use andon_core::id::{CallId, IdError, LOCAL, SessionId, SessionKey};
+use andon_core::limits::Limits;
+use andon_core::message::Message;
+use andon_core::outcome::Outcome;
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::agent::hook::{Decision, Hook, Moment};
+use crate::journal::JournalError;
+use crate::journal::sessions::{StateChange, StateMap};
+use crate::live::cord::{Cancel, Cord};
+use crate::live::run::{AgentReply, Run};
+use crate::model::Model;
+use crate::model::retry::Retry;
+use crate::runtime::Runtime;
+use crate::runtime::compensate::{self, CompensateError, Compensated};
+use crate::runtime::prompt::{Prompt, StartError};
+use crate::session::SessionCore;
+use crate::session::registry::AgentId;
+use crate::tool::{Tool, ToolSpec};
+
+/// A model, instructions, tools and limits. Cheap to clone, usable from many threads.
+///
+/// An agent has a conversation of its own, as in Strands: [`run`](Agent::run) and [`start`](Agent::start) go on with it.
+/// [`session`](Agent::session) gives others.
+#[derive(Clone)]
+pub struct Agent {
+    pub(crate) core: Arc<AgentCore>,
+    pub(crate) session: Arc<SessionCore>,
+}
+
+pub(crate) struct AgentCore {
+    pub(crate) id: AgentId,
+    pub(crate) name: Arc<str>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) model_name: Arc<str>,
+    pub(crate) instructions: Option<Arc<str>>,
+    pub(crate) tools: Vec<Armoured>,
+    pub(crate) specs: Arc<[Arc<ToolSpec>]>,
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) limits: Limits,
+    pub(crate) retry: Retry,
+    pub(crate) tools_at_once: usize,
+    pub(crate) runtime: Runtime,
+}
+
+/// A tool with the guard that checks its arguments.
+pub(crate) struct Armoured {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) guard: Validator,
+}
+
+/// Why an agent cannot be built, and what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// No model was given.
+    #[error("an agent needs a model: call .model(..), for example .model(Practice::new())")]
+    NoModel,
+    /// Two tools have one name.
+    #[error("two tools are called {0:?}: rename one of them, the model asks for tools by name")]
+    TwoToolsOfOneName(String),
+    /// A tool's name is none that every provider takes.
+    #[error("{0:?} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'")]
+    BadToolName(String),
+    /// A tool's schema does not describe an object, or is no schema.
+    #[error("the schema of tool {tool:?} cannot be used: {why}")]
+    BadSchema {
+        /// The tool.
+        tool: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A limit is zero.
+    #[error("the limit {0:?} is zero, so every run would stop before it began: raise it, or leave it out")]
+    ZeroLimit(&'static str),
+    /// No tool could ever run.
+    #[error("tools_at_once is zero, so no tool could run: use 1 to run them one after the other")]
+    NoToolAtOnce,
+    /// The name cannot be one.
+    #[error("the agent's name cannot be used: {0}")]
+    BadName(IdError),
+}
+
+impl Agent {
+    /// Builds an agent.
+    pub fn builder() -> AgentBuilder {
+        AgentBuilder::default()
+    }
+
+    /// The agent's name.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// Runs a prompt in the agent's own conversation and waits for the outcome. Cancelled is an outcome, not an error.
+    pub async fn run(&self, input: impl Into<Message>) -> Result<Arc<Outcome>, StartError> {
+        self.prompt(input).run().await
+    }
+
+    /// Starts a prompt in the agent's own conversation.
+    pub fn start(&self, input: impl Into<Message>) -> Result<Run, StartError> {
+        self.prompt(input).start()
+    }
+
+    /// Prepares a prompt, to say more about how it is run.
+    pub fn prompt(&self, input: impl Into<Message>) -> Prompt {
+        Prompt::new(self.clone(), input.into())
+    }
+
+    /// The same agent in another conversation, which is begun if it is new. The user is `local`.
+    pub fn session(&self, id: impl AsRef<str>) -> Result<Self, IdError> {
+        self.session_of(LOCAL, id)
+    }
+
+    /// The same agent in another conversation of a user.
+    pub fn session_of(&self, user: &str, id: impl AsRef<str>) -> Result<Self, IdError> {
+        // An agent's sessions share its name.
+        let key = SessionKey { app: Arc::clone(&self.core.name), ..SessionKey::new(&self.core.name, user, id)? };
+        Ok(Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) })
+    }
+
+    /// The same agent in the conversation of this key, whose app is the agent's name whatever the key says.
+    #[must_use]
+    pub fn in_session(&self, key: &SessionKey) -> Self {
+        let key = SessionKey { app: Arc::clone(&self.core.name), ..key.clone() };
+        Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) }
+    }
+
+    /// The same agent in a new conversation of a user. Its name is made here, so nobody has said anything in it and there is
+    /// nothing to read before its first run.
+    pub fn in_new_session(&self, tenant: &str, user: &str) -> Result<Self, IdError> {
+        let session = self.core.runtime.core.new_session(tenant, &self.core.name, user)?;
+        Ok(Self { core: Arc::clone(&self.core), session })
+    }
+
+    /// The name of its model.
+    pub fn model_name(&self) -> &str {
+        &self.core.model_name
+    }
+
+    /// What the model is told before anything else, if it is told something.
+    pub fn instructions(&self) -> Option<&str> {
+        self.core.instructions.as_deref()
+    }
+
+    /// What its tools are called, what they take, and how they are stopped.
+    pub fn tools(&self) -> &[Arc<ToolSpec>] {
+        &self.core.specs
+    }
+
+    /// What each of its runs may use.
+    pub fn limits(&self) -> Limits {
+        self.core.limits
+    }
+
+    /// The conversation that this handle talks in.
+    pub fn session_key(&self) -> &SessionKey {
+        &self.session.key
+    }
+
+    /// What was said in this conversation, by all runs that have settled.
+    pub async fn history(&self) -> Result<Vec<Arc<Message>>, JournalError> {
+        match self.session.history() {
+            Some(history) => Ok(history.to_vec()),
+            None => self.core.runtime.core.journal.history(&self.session.key).await,
+        }
+    }
+
+    /// This conversation's state, with what it shares with others: see [`StateMap`]. Empty if nothing was said or set yet.
+    pub async fn state(&self) -> Result<StateMap, JournalError> {
+        Ok(self.core.runtime.state(&self.session.key).await?.unwrap_or_default())
+    }
+
+    /// Changes this conversation's state, all of it or nothing; a key without a value is removed.
+    pub async fn change_state(&self, change: StateChange) -> Result<(), JournalError> {
+        self.core.runtime.change_state(&self.session.key, change).await
+    }
+
+    /// Undoes what a call of a settled run did, with the compensation of its tool and within that one's own time. It is on
+    /// record before it begins, and so is what came of it: both are in the run's receipt. It goes on if this is dropped.
+    ///
+    /// A run of an earlier process is found with [`Runtime::find`]. One that failed, or whose end is not known, may be asked
+    /// for again: a tool sees by [`Undo::effect_id`](crate::Undo::effect_id) that it is the same.
+    pub async fn compensate(&self, run: &Run, call: &CallId, by: Option<&str>) -> Result<Compensated, CompensateError> {
+        compensate::compensate(&self.core, run.live(), call, by.map(Arc::from)).await
+    }
+
+    /// Stops every run in progress of this agent, in all its sessions. With none in progress it arms: the next run is
+    /// cancelled before it calls its model, and the one after is normal.
+    pub fn cancel(&self) -> AgentReply {
+        self.cancel_with(Cancel::graceful())
+    }
+
+    /// As [`cancel`](Agent::cancel), saying how.
+    pub fn cancel_with(&self, cancel: Cancel) -> AgentReply {
+        let runs = self.core.runtime.core.registry.of_agent_or_arm(self.core.id, &cancel);
+        if runs.is_empty() {
+            return AgentReply::Armed;
+        }
+        AgentReply::Runs(runs.into_iter().map(|live| Cord::new(live, None).pull(cancel.clone())).collect())
+    }
+
+    /// Takes an arm back; says whether the agent was armed.
+    pub fn disarm(&self) -> bool {
+        self.core.runtime.core.registry.take_arm(self.core.id).is_some()
+    }
+
+    /// The run in progress in this conversation, if there is one.
+    pub fn current(&self) -> Option<Run> {
+        self.session.seated().map(Run::new)
+    }
+
+    /// What this agent's runs have in common with others.
+    pub fn runtime(&self) -> &Runtime {
+        &self.core.runtime
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("name", &self.core.name)
+            .field("model", &self.core.model_name)
+            .field("session", &self.session.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds an [`Agent`].
+pub struct AgentBuilder {
+    name: String,
+    model: Option<Arc<dyn Model>>,
+    instructions: Option<Arc<str>>,
+    tools: Vec<Arc<dyn Tool>>,
+    hooks: Vec<Hook>,
+    limits: Limits,
+    retry: Retry,
+    tools_at_once: usize,
+    runtime: Option<Runtime>,
+}
+
+impl Default for AgentBuilder {
+    fn default() -> Self {
+        Self {
+            name: "agent".to_owned(),
+            model: None,
+            instructions: None,
+            tools: Vec::new(),
+            hooks: Vec::new(),
+            limits: Limits::NONE,
+            retry: Retry::default(),
+            tools_at_once: 8,
+            runtime: None,
+        }
+    }
+}
+
+impl AgentBuilder {
+    /// The agent's name; `agent` unless told otherwise.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(mut self, model: impl Model) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// What the agent is told before every conversation.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// A tool that the model may ask for.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Tools that the model may ask for.
+    #[must_use]
+    pub fn tools<T: Tool>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.tools.extend(tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        self
+    }
+
+    /// What each run may use.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// When a failed model call is tried again.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// How many tools of one turn run together; 8 unless told otherwise.
+    #[must_use]
+    pub fn tools_at_once(mut self, tools: usize) -> Self {
+        self.tools_at_once = tools;
+        self
+    }
+
+    /// The tools of one turn run one after the other, in the model's order.
+    #[must_use]
+    pub fn sequential_tools(self) -> Self {
+        self.tools_at_once(1)
+    }
+
+    /// What the agent's runs have in common with others.
+    #[must_use]
+    pub fn runtime(mut self, runtime: &Runtime) -> Self {
+        self.runtime = Some(runtime.clone());
+        self
+    }
+
+    /// Is called before each run.
+    #[must_use]
+    pub fn before_run<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::BeforeRun, hook)
+    }
+
+    /// Is called after each run that began. When the run was stopped, it has a tool's default grace; with force `now` it
+    /// is not called.
+    #[must_use]
+    pub fn after_run<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::AfterRun, hook)
+    }
+
+    /// Is called before each model call.
+    #[must_use]
+    pub fn before_model<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::BeforeModel, hook)
+    }
+
+    /// Is called after each whole answer.
+    #[must_use]
+    pub fn after_model<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::AfterModel, hook)
+    }
+
+    /// Is called before each tool, one call after the other; may deny it.
+    #[must_use]
+    pub fn before_tool<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::BeforeTool, hook)
+    }
+
+    /// Is called after each tool, one call after the other.
+    #[must_use]
+    pub fn after_tool<F, R>(self, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hook(HookPoint::AfterTool, hook)
+    }
+
+    fn hook<F, R>(mut self, point: HookPoint, hook: F) -> Self
+    where
+        F: Fn(Moment) -> R + Send + Sync + 'static,
+        R: Future<Output = Decision> + Send + 'static,
+    {
+        self.hooks.push(Hook::new(point, hook));
+        self
+    }
+
+    /// The agent, or what to change first.
+    pub fn build(self) -> Result<Agent, BuildError> {
+        let model = self.model.ok_or(BuildError::NoModel)?;
+        let name = SessionId::new(&self.name).map_err(BuildError::BadName)?;
+        if let Some(limit) = self.limits.zero() {
+            return Err(BuildError::ZeroLimit(limit));
+        }
+        if self.tools_at_once == 0 {
+            return Err(BuildError::NoToolAtOnce);
+        }
+        let mut tools: Vec<Armoured> = Vec::with_capacity(self.tools.len());
+        for tool in self.tools {
+            if tools.iter().any(|other| other.tool.spec().name == tool.spec().name) {
+                return Err(BuildError::TwoToolsOfOneName(tool.spec().name.clone()));
+            }
+            tools.push(Armoured { guard: guard(tool.spec())?, tool });
+        }
+        let runtime = self.runtime.unwrap_or_default();
+        let specs = tools.iter().map(|armoured| Arc::clone(armoured.tool.spec())).collect();
+        let core = AgentCore {
+            id: AgentId(runtime.core.next_agent()),
+            name: name.as_str().into(),
+            model_name: model.name().into(),
+            model,
+            instructions: self.instructions,
+            tools,
+            specs,
+            hooks: self.hooks,
+            limits: self.limits,
+            retry: self.retry,
+            tools_at_once: self.tools_at_once,
+            runtime,
+        };
+        let session = core.runtime.core.new_session(LOCAL, &core.name, LOCAL).map_err(BuildError::BadName)?;
+        let core = Arc::new(core);
+        core.runtime.core.add_agent(&core);
+        Ok(Agent { core, session })
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Makes the guard that checks a tool's arguments.
+pub(crate) fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if spec.name.is_empty() || spec.name.len() > 64 || !spec.name.bytes().all(is_plain) {
+        return Err(BuildError::BadToolName(spec.name.clone()));
+    }
+    let bad = |why: String| BuildError::BadSchema { tool: spec.name.clone(), why };
+    let describes_object = spec.schema.get("type").and_then(Value::as_str) == Some("object");
+    if !describes_object {
+        return Err(bad("it must describe an object: write {\"type\": \"object\", \"properties\": {..}}".to_owned()));
+    }
+    jsonschema::validator_for(&spec.schema).map_err(|error| bad(error.to_string()))
+}

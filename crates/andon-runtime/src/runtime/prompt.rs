@@ -1,0 +1,244 @@
+//! A prompt that is about to be run: how, and under which limits.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+
+use andon_core::digest::Digest;
+use andon_core::disconnect::OnDisconnect;
+use andon_core::event::Accepted;
+use andon_core::id::{RunId, SessionKey};
+use andon_core::limits::Limits;
+use andon_core::message::{ImageError, Message};
+use andon_core::outcome::Outcome;
+
+use crate::driver::{self, Beginning};
+use crate::journal::sessions::StateMap;
+use crate::live::Live;
+use crate::live::cord::Cancel;
+use crate::live::presence;
+use crate::live::run::Run;
+use crate::runtime::agent::Agent;
+use crate::session::{MAX_QUEUED, Turned, WhenBusy};
+use crate::tool::BoxFuture;
+
+/// A prompt that is about to be run.
+#[must_use = "a prompt does nothing until it is started or run"]
+pub struct Prompt {
+    agent: Agent,
+    input: Message,
+    run_id: Option<RunId>,
+    request: Option<Digest>,
+    state: StateMap,
+    when_busy: WhenBusy,
+    limits: Limits,
+    on_disconnect: OnDisconnect,
+    has_reader: bool,
+    signal: Option<BoxFuture<Cancel>>,
+    born_cancelled: Option<Cancel>,
+    cancels_on_drop: bool,
+}
+
+impl Prompt {
+    pub(crate) fn new(agent: Agent, input: Message) -> Self {
+        let limits = agent.core.limits;
+        Self {
+            agent,
+            input,
+            run_id: None,
+            request: None,
+            state: StateMap::new(),
+            when_busy: WhenBusy::Reject,
+            limits,
+            on_disconnect: OnDisconnect::Continue,
+            has_reader: false,
+            signal: None,
+            born_cancelled: None,
+            cancels_on_drop: false,
+        }
+    }
+
+    /// What to do when a run is in progress in this conversation; it is refused unless told otherwise.
+    pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
+        self.when_busy = when_busy;
+        self
+    }
+
+    /// What this run may use, in place of the agent's limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The run's id; a new one unless told otherwise.
+    pub fn run_id(mut self, id: RunId) -> Self {
+        self.run_id = Some(id);
+        self
+    }
+
+    /// The digest of what its sender would repeat, kept on record with the run: so that a repetition can be told from
+    /// another request with the same run id.
+    pub fn request(mut self, digest: Digest) -> Self {
+        self.request = Some(digest);
+        self
+    }
+
+    /// What comes with it for the session's state. It is changed in the same step in which it is on record that the run has
+    /// started; a run that never starts changes nothing.
+    pub fn state(mut self, state: StateMap) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// What losing the last reader of its feed does to the run; it goes on unless told otherwise. This is on record with the
+    /// run, and also holds for readers that are lost because the process dies. Who reads is what
+    /// [`Run::watch`](crate::Run::watch) was told.
+    pub fn on_disconnect(mut self, policy: OnDisconnect) -> Self {
+        self.on_disconnect = policy;
+        self
+    }
+
+    /// Whoever starts the run reads its feed, and a [`Watcher`](crate::Watcher) follows: so it is on record from the beginning
+    /// that a reader has come.
+    pub fn with_reader(mut self) -> Self {
+        self.has_reader = true;
+        self
+    }
+
+    /// Cancels the run when this future ends: a caller's own signal, which is observed and left untouched. With a
+    /// `CancellationToken` it is `token.cancelled_owned()`.
+    pub fn cancel_when(self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.cancel_with(async move {
+            signal.await;
+            Cancel::graceful().by("signal").note("the caller's signal")
+        })
+    }
+
+    /// As [`cancel_when`](Prompt::cancel_when), for a signal that says how and why.
+    pub fn cancel_with(mut self, signal: impl Future<Output = Cancel> + Send + 'static) -> Self {
+        self.signal = Some(Box::pin(signal));
+        self
+    }
+
+    /// The run is cancelled before it begins: it is on record with its receipt, and calls neither its model nor a tool. For
+    /// a stop that came before its run.
+    pub fn born_cancelled(mut self, cancel: Cancel) -> Self {
+        self.born_cancelled = Some(cancel);
+        self
+    }
+
+    /// Dropping the run's handle cancels the run.
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels_on_drop = true;
+        self
+    }
+
+    /// Starts it and waits for the outcome. Dropping this future does not cancel the run, unless
+    /// [`cancel_on_drop`](Prompt::cancel_on_drop) was asked for.
+    pub async fn run(self) -> Result<Arc<Outcome>, StartError> {
+        let run = self.start()?;
+        Ok(run.outcome().await)
+    }
+
+    /// Starts it.
+    pub fn start(self) -> Result<Run, StartError> {
+        if let Some(limit) = self.limits.zero() {
+            return Err(StartError::ZeroLimit(limit));
+        }
+        for image in self.input.images() {
+            image.check().map_err(StartError::BadImage)?;
+        }
+        let Agent { core, session } = self.agent;
+        let runtime = &core.runtime.core;
+        let id = self.run_id.unwrap_or_else(|| driver::new_run_id(runtime));
+        let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(runtime), 1));
+        if runtime.registry.add(core.id, &live).is_err() {
+            return Err(StartError::RunIdTaken(live.id.clone()));
+        }
+        let when_busy = match self.when_busy {
+            // Who will not run is nobody's successor.
+            WhenBusy::Supersede if self.born_cancelled.is_some() => WhenBusy::Queue,
+            other => other,
+        };
+        let seat = session.enter(&live, when_busy).map_err(|turned| {
+            runtime.registry.remove(&live.id);
+            match turned {
+                Turned::Busy(run) => StartError::Busy { session: session.key.clone(), run },
+                Turned::QueueFull => StartError::QueueFull { session: session.key.clone() },
+                Turned::Closing => StartError::SessionClosing { session: session.key.clone() },
+            }
+        })?;
+        let armed = runtime.registry.admit(&live.id);
+        for cancel in armed.into_iter().chain(self.born_cancelled) {
+            live.pull(cancel.at(live.now()));
+        }
+        let accepted = Accepted {
+            run: live.id.clone(),
+            session: live.session.clone(),
+            input: Arc::new(self.input),
+            limits: self.limits,
+            request: self.request,
+            state: Some(self.state).filter(|state| !state.is_empty()).map(Box::new),
+            on_disconnect: self.on_disconnect,
+            has_reader: self.has_reader && !self.on_disconnect.is_continue(),
+        };
+        let signal = first_of(self.signal, presence::signal(&live, &accepted));
+        let beginning = Beginning { seat, signal, resumed: None };
+        driver::launch(Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
+        Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
+    }
+}
+
+/// A signal that ends when the first of two does.
+fn first_of(one: Option<BoxFuture<Cancel>>, other: Option<BoxFuture<Cancel>>) -> Option<BoxFuture<Cancel>> {
+    match (one, other) {
+        (Some(mut one), Some(mut other)) => Some(Box::pin(poll_fn(move |cx| match one.as_mut().poll(cx) {
+            Poll::Pending => other.as_mut().poll(cx),
+            ready => ready,
+        }))),
+        (one, other) => one.or(other),
+    }
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("agent", &self.agent).field("when_busy", &self.when_busy).finish_non_exhaustive()
+    }
+}
+
+/// Why a run was not started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// Another run is in progress in this session.
+    #[error(
+        "session {session} is busy with run {run}: wait for its outcome, cancel it, or start with when_busy(Queue) or when_busy(Supersede)"
+    )]
+    Busy {
+        /// The session.
+        session: SessionKey,
+        /// The run in progress.
+        run: RunId,
+    },
+    /// Too many runs wait for this session.
+    #[error("{MAX_QUEUED} runs wait for session {session} already: try again later")]
+    QueueFull {
+        /// The session.
+        session: SessionKey,
+    },
+    /// The session is being deleted.
+    #[error("session {session} is being deleted: start again when that is done, and the session begins anew")]
+    SessionClosing {
+        /// The session.
+        session: SessionKey,
+    },
+    /// The id is another run's.
+    #[error("run id {0} is in use: choose another, or leave it out")]
+    RunIdTaken(RunId),
+    /// A limit is zero.
+    #[error("the limit {0:?} is zero, so the run would stop before it began: raise it, or leave it out")]
+    ZeroLimit(&'static str),
+    /// What is called an image in the prompt is none.
+    #[error("{0}")]
+    BadImage(ImageError),
+}

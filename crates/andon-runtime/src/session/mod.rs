@@ -1,0 +1,212 @@
+//! A conversation: one run at a time, and the history that they leave.
+//!
+//! # Invariants
+//!
+//! 1. At most one run is seated; only a seated run starts, and only its messages join the history.
+//! 2. A run leaves before its end is shown: who has seen the end finds the seat free.
+//! 3. A prompt that comes while the seated run is on its way out waits for it, whatever the policy.
+
+pub(crate) mod registry;
+pub(crate) mod warm;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use andon_core::cancel::Reason;
+use andon_core::history::History;
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::Message;
+
+use crate::lanes::sync::Mutex;
+use crate::live::cord::Cancel;
+use crate::live::{Live, News};
+use crate::model::Anchor;
+
+/// How many runs may wait for one session.
+pub(crate) const MAX_QUEUED: usize = 64;
+
+/// About how many bytes a session takes without its messages, with its places in tables. Measured: 1,170 with two messages of
+/// a few words.
+const OVERHEAD: usize = 960;
+
+/// What a prompt does when a run is in progress in its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenBusy {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// It waits until the run is over.
+    Queue,
+    /// The run in progress, and those that wait, are cancelled with reason `superseded`; then it starts.
+    Supersede,
+}
+
+pub(crate) struct SessionCore {
+    pub(crate) key: SessionKey,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was said; nothing until it was read from the journal.
+    history: Option<History>,
+    /// About how many bytes that takes.
+    bytes: usize,
+    /// How often what was read has become wrong.
+    forgotten: u64,
+    /// The last call whose figures are known, and the agent that made it. Boxed: most sessions have none.
+    anchor: Option<Box<(u64, Anchor)>>,
+    seated: Option<Arc<Live>>,
+    queue: VecDeque<Arc<Live>>,
+    /// It is being deleted: nobody is let in.
+    closing: bool,
+}
+
+/// Why a run cannot enter a session.
+#[derive(Debug)]
+pub(crate) enum Turned {
+    Busy(RunId),
+    QueueFull,
+    Closing,
+}
+
+/// Whether a run has its session or waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seat {
+    Taken,
+    Queued,
+}
+
+impl SessionCore {
+    pub(crate) fn new(key: SessionKey) -> Self {
+        Self { key, state: Mutex::new(State::default()) }
+    }
+
+    /// A run comes in: it is seated, waits, or is turned away.
+    pub(crate) fn enter(&self, live: &Arc<Live>, when_busy: WhenBusy) -> Result<Seat, Turned> {
+        let mut state = self.state.lock();
+        if state.closing {
+            return Err(Turned::Closing);
+        }
+        let Some(seated) = state.seated.clone() else {
+            state.seated = Some(Arc::clone(live));
+            return Ok(Seat::Taken);
+        };
+        let on_its_way_out = seated.is_ending();
+        match when_busy {
+            WhenBusy::Reject if !on_its_way_out => return Err(Turned::Busy(seated.id.clone())),
+            WhenBusy::Reject | WhenBusy::Queue | WhenBusy::Supersede => {}
+        }
+        // One that supersedes cancels those that wait, and they leave the queue.
+        if state.queue.len() >= MAX_QUEUED && when_busy != WhenBusy::Supersede {
+            return Err(Turned::QueueFull);
+        }
+        let superseded: Vec<Arc<Live>> = match when_busy {
+            WhenBusy::Supersede => std::iter::once(seated).chain(state.queue.iter().cloned()).collect(),
+            WhenBusy::Reject | WhenBusy::Queue => Vec::new(),
+        };
+        state.queue.push_back(Arc::clone(live));
+        drop(state);
+        for old in superseded {
+            let note = format!("superseded by run {}", live.id);
+            let cancel = Cancel::graceful().reason(Reason::Superseded).by("session").note(note);
+            old.pull(cancel.at(old.now()));
+        }
+        Ok(Seat::Queued)
+    }
+
+    /// A run leaves, with what it has added to the conversation; the next one is seated.
+    pub(crate) fn leave(&self, live: &Arc<Live>, messages: &[Arc<Message>]) {
+        let mut state = self.state.lock();
+        if !state.seated.as_ref().is_some_and(|seated| Arc::ptr_eq(seated, live)) {
+            state.queue.retain(|queued| !Arc::ptr_eq(queued, live));
+            return;
+        }
+        if let Some(history) = &mut state.history {
+            history.extend(messages.iter().cloned());
+            state.bytes += weight(messages);
+        }
+        state.seated = state.queue.pop_front();
+        let next = state.seated.clone();
+        drop(state);
+        if let Some(next) = next {
+            next.post(News::Seated);
+        }
+    }
+
+    /// Lets nobody in any more; gives those that are in. Nothing if somebody else has closed it.
+    pub(crate) fn close(self: &Arc<Self>) -> Option<(ClosedSession, Vec<Arc<Live>>)> {
+        let mut state = self.state.lock();
+        if std::mem::replace(&mut state.closing, true) {
+            return None;
+        }
+        let inside = state.seated.iter().chain(&state.queue).cloned().collect();
+        Some((ClosedSession(Arc::clone(self)), inside))
+    }
+
+    /// What was said before, if it was read already.
+    pub(crate) fn history(&self) -> Option<History> {
+        self.state.lock().history.clone()
+    }
+
+    /// What was said before is to be read again: the journal knows better.
+    pub(crate) fn forget_history(&self) {
+        let mut state = self.state.lock();
+        state.history = None;
+        state.bytes = 0;
+        state.anchor = None;
+        state.forgotten += 1;
+    }
+
+    /// How often what was read has become wrong, to be told with what is read now.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.state.lock().forgotten
+    }
+
+    /// What was said before, as the journal tells it; nothing if that has become wrong while it was read.
+    pub(crate) fn set_history(&self, history: Vec<Arc<Message>>, forgotten: u64) -> Option<History> {
+        let mut state = self.state.lock();
+        if state.forgotten != forgotten {
+            return None;
+        }
+        if state.history.is_none() {
+            state.bytes = weight(&history);
+            state.history = Some(history.into());
+        }
+        state.history.clone()
+    }
+
+    /// The last call of an agent in this session whose figures are known.
+    pub(crate) fn anchor(&self, agent: u64) -> Option<Anchor> {
+        let state = self.state.lock();
+        state.anchor.as_deref().filter(|(by, _)| *by == agent).map(|(_, anchor)| *anchor)
+    }
+
+    pub(crate) fn set_anchor(&self, agent: u64, anchor: Anchor) {
+        self.state.lock().anchor = Some(Box::new((agent, anchor)));
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        OVERHEAD + self.state.lock().bytes
+    }
+
+    /// The run in progress, if there is one.
+    pub(crate) fn seated(&self) -> Option<Arc<Live>> {
+        self.state.lock().seated.clone()
+    }
+}
+
+fn weight(messages: &[Arc<Message>]) -> usize {
+    messages.iter().map(|message| message.weight()).sum()
+}
+
+/// A session that lets nobody in. When this is dropped it is open again, and what was said is what the journal tells.
+pub(crate) struct ClosedSession(Arc<SessionCore>);
+
+impl Drop for ClosedSession {
+    fn drop(&mut self) {
+        self.0.state.lock().closing = false;
+        self.0.forget_history();
+    }
+}

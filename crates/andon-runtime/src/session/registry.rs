@@ -1,0 +1,173 @@
+//! Which runs are in progress, so that a cancel finds exactly what it names.
+//!
+//! # Invariants
+//!
+//! 1. A run is here from before its driver starts until it has settled.
+//! 2. Whether an agent is armed and which of its runs are in progress is one question under one lock: a run that starts
+//!    while its agent is cancelled is either found by the cancel or takes the arm, never neither.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use andon_core::id::RunId;
+use andon_core::progress::State as RunState;
+
+use crate::lanes::sync::{HashMap, Mutex};
+use crate::live::Live;
+use crate::live::cord::Cancel;
+
+/// Names an agent within its process; clones of an agent share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct AgentId(pub(crate) u64);
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    /// By the order in which they came.
+    runs: BTreeMap<u64, Entry>,
+    by_id: HashMap<RunId, u64>,
+    /// How many each user has.
+    by_user: HashMap<User, usize>,
+    armed: BTreeMap<AgentId, Cancel>,
+}
+
+/// How many runs in progress stand where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// They wait for their session.
+    pub queued: usize,
+    /// They are being worked on.
+    pub running: usize,
+    /// They wait for a person.
+    pub waiting: usize,
+    /// They were told to stop and are coming to rest.
+    pub cancelling: usize,
+    /// The journal does not take their end. Each of them is among the others, too.
+    pub stalled: usize,
+}
+
+/// A tenant and a user of it.
+type User = (Arc<str>, Arc<str>);
+
+fn user_of(live: &Live) -> User {
+    (Arc::clone(&live.session.tenant), Arc::clone(&live.session.user))
+}
+
+struct Entry {
+    agent: AgentId,
+    live: Arc<Live>,
+    /// Its session has let it in: before that it may yet be turned away, and nobody is to find it.
+    admitted: bool,
+}
+
+/// The id is another run's.
+#[derive(Debug)]
+pub(crate) struct IdTaken;
+
+impl Registry {
+    /// Takes a run's id. The run is not found before it is [admitted](Self::admit).
+    pub(crate) fn add(&self, agent: AgentId, live: &Arc<Live>) -> Result<(), IdTaken> {
+        let mut state = self.state.lock();
+        let number = state.next;
+        if state.by_id.contains_key(&live.id) {
+            return Err(IdTaken);
+        }
+        state.next += 1;
+        state.by_id.insert(live.id.clone(), number);
+        *state.by_user.entry(user_of(live)).or_default() += 1;
+        state.runs.insert(number, Entry { agent, live: Arc::clone(live), admitted: false });
+        Ok(())
+    }
+
+    /// Makes a run findable, and takes its agent's arm if it is armed (invariant 2).
+    pub(crate) fn admit(&self, run: &RunId) -> Option<Cancel> {
+        let mut state = self.state.lock();
+        let number = *state.by_id.get(run)?;
+        let entry = state.runs.get_mut(&number)?;
+        entry.admitted = true;
+        let agent = entry.agent;
+        state.armed.remove(&agent)
+    }
+
+    pub(crate) fn remove(&self, run: &RunId) {
+        let mut state = self.state.lock();
+        let number = state.by_id.remove(run);
+        let Some(entry) = number.and_then(|number| state.runs.remove(&number)) else { return };
+        let user = user_of(&entry.live);
+        match state.by_user.get_mut(&user) {
+            Some(runs) if *runs > 1 => *runs -= 1,
+            _ => drop(state.by_user.remove(&user)),
+        }
+    }
+
+    pub(crate) fn find(&self, run: &RunId) -> Option<Arc<Live>> {
+        let state = self.state.lock();
+        let number = state.by_id.get(run)?;
+        state.runs.get(number).filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live))
+    }
+
+    /// A run by its id, whether its session has let it in or may yet turn it away.
+    pub(crate) fn find_taken(&self, run: &RunId) -> Option<Arc<Live>> {
+        let state = self.state.lock();
+        let number = state.by_id.get(run)?;
+        state.runs.get(number).map(|entry| Arc::clone(&entry.live))
+    }
+
+    /// How many runs there are in all, and of one user.
+    pub(crate) fn count(&self, tenant: &Arc<str>, user: &Arc<str>) -> (usize, usize) {
+        let state = self.state.lock();
+        let of_user = state.by_user.get(&(Arc::clone(tenant), Arc::clone(user)));
+        (state.runs.len(), of_user.copied().unwrap_or_default())
+    }
+
+    /// All runs in progress, in the order in which they came.
+    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
+        let state = self.state.lock();
+        state.runs.values().filter(|entry| entry.admitted).map(|entry| Arc::clone(&entry.live)).collect()
+    }
+
+    /// How many runs stand where. No run is locked for it.
+    pub(crate) fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        for entry in self.state.lock().runs.values().filter(|entry| entry.admitted) {
+            match entry.live.stands.get() {
+                Some((RunState::Queued, _)) => tally.queued += 1,
+                Some((RunState::Running, _)) => tally.running += 1,
+                Some((RunState::Waiting, _)) => tally.waiting += 1,
+                Some((RunState::Cancelling, _)) => tally.cancelling += 1,
+                // It is about to be taken out.
+                Some((RunState::Settled, _)) | None => {}
+            }
+            tally.stalled += usize::from(entry.live.stands.is_stalled());
+        }
+        tally
+    }
+
+    /// The first run over which the journal has stalled.
+    pub(crate) fn first_stalled(&self) -> Option<Arc<Live>> {
+        let state = self.state.lock();
+        let mut admitted = state.runs.values().filter(|entry| entry.admitted);
+        admitted.find(|entry| entry.live.stands.is_stalled()).map(|entry| Arc::clone(&entry.live))
+    }
+
+    /// An agent's runs in progress; with none, arms the agent (invariant 2).
+    pub(crate) fn of_agent_or_arm(&self, agent: AgentId, cancel: &Cancel) -> Vec<Arc<Live>> {
+        let mut state = self.state.lock();
+        let own = state.runs.values().filter(|entry| entry.agent == agent && entry.admitted);
+        let runs: Vec<Arc<Live>> = own.map(|entry| Arc::clone(&entry.live)).collect();
+        if runs.is_empty() {
+            state.armed.insert(agent, cancel.clone());
+        }
+        runs
+    }
+
+    /// Takes an agent's arm, if it is armed.
+    pub(crate) fn take_arm(&self, agent: AgentId) -> Option<Cancel> {
+        self.state.lock().armed.remove(&agent)
+    }
+}
