@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | types | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | types | proxy | observe | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod bench;
@@ -12,6 +12,7 @@ mod observe;
 mod page;
 mod proxy;
 mod python;
+mod rooms;
 mod stages;
 mod surface;
 mod tests;
@@ -47,6 +48,7 @@ Commands:
   page [--pictures] [--web-dir FOLDER] [WORD..]
                      the program's own page in headless Chromium (or the cases whose name contains a WORD); what it looked like
                      is in target/page, and with --pictures in docs/pictures
+  rooms              checks that the folders of each crate depend on each other one way, and that no file is too long
   types              checks the types that the page's modules declare in their comments, with TypeScript
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   observe            asks a real Prometheus every query of the dashboard and of the alerts, about a real server
@@ -97,6 +99,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["adk"] => adk::adk(),
         ["page", words @ ..] => page::page(words),
         ["types"] => types::types(),
+        ["rooms"] => rooms::rooms(),
         ["proxy"] => proxy::proxy(),
         ["observe"] => observe::observe(),
         ["points", words @ ..] => tests::points(words),

@@ -22,6 +22,7 @@ pub(crate) fn test(length: Length) -> Result<()> {
     stages.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     stages.run("clippy", &mut cargo(&clippy))?;
+    stages.run("rooms", &mut xtask(&["rooms"])?)?;
     stages.run("tests, built", cargo(&TESTS).arg("--no-run"))?;
     stages.run("examples, built", &mut cargo(&["build", "--workspace", "--examples"]))?;
     stages.side_by_side(&[

@@ -35,7 +35,9 @@ mod session;
 mod threads;
 mod tool;
 
-pub use agent::hook::{Decision, Moment, What};
+pub use agent::BuildError;
+pub use agent::hook::{Moment, What};
+pub use agent::{EffectId, FnTool, Invocation, Progress, SessionState, StateError, Tool, Undo, tool};
 pub use andon_core as core;
 pub use andon_core::answer::{Kind, Piece};
 pub use andon_core::cancel::{Force, Reason, ReplyKind};
@@ -52,38 +54,38 @@ pub use andon_core::receipt::{Receipt, Verdict};
 pub use andon_core::standing::RunStanding;
 pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
-pub use journal::export::{ImportError, Imported};
+pub use journal::export::ImportError;
 pub use journal::memory::MemoryJournal;
 pub use journal::sessions::{
     Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
 pub use journal::shelf::{CALIBRATION, Shelf};
 pub use journal::{Append, AppendDone, Batch, Earlier, Gathering, Journal, JournalError, Requested, Standing, Stored};
+pub use lanes::BoxFuture;
 pub use lanes::clock::{Clock, SystemClock, TestClock};
 pub use lanes::probe::{Passed, Probe};
 pub use live::DecideError;
+pub use live::Decision;
 pub use live::cord::{Cancel, Cord, Reply};
 pub use live::feed::{Cursor, CursorError, Delta, Feed, FeedFact, FeedItem};
 pub use live::observe::{Observer, Seen, SeenLater};
 pub use live::presence::Watcher;
-pub use live::run::{AgentReply, Run};
+pub use live::run::Run;
 pub use model::rendering::Rendering;
 pub use model::retry::Retry;
 pub use model::{
     Afterwards, Anchor, Answer, Learned, Lesson, Meter, Model, ModelError, ModelErrorKind, Request, Sighting,
 };
 pub use recovery::{Fate, Recovered};
-pub use runtime::agent::{Agent, AgentBuilder, BuildError};
+pub use runtime::agent::{Agent, AgentBuilder, AgentReply};
 pub use runtime::compensate::{CompensateError, Compensated};
 pub use runtime::prompt::{Prompt, StartError};
+pub use runtime::sessions::Imported;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use session::WhenBusy;
 pub use session::registry::Tally;
-pub use tool::{
-    BoxFuture, DEFAULT_GRACE, EffectId, FnTool, Invocation, Json, OnCancel, Progress, Returned, SessionState,
-    StateError, Tool, ToolError, ToolOutput, ToolSpec, Undo, Work, tool,
-};
+pub use tool::{DEFAULT_GRACE, Json, OnCancel, Returned, ToolError, ToolOutput, ToolSpec, Work};
 
 /// What the code that `#[tool]` writes stands on. Not for anybody else.
 #[doc(hidden)]
-pub use tool::macro_support as __private;
+pub use agent::macro_support as __private;

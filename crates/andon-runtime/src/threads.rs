@@ -10,9 +10,10 @@ use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::{Ending, ModelStop};
 use shuttle::thread;
 
+use crate::driver::RuntimeCore;
 use crate::live::cord::Cancel;
 use crate::live::{Live, Manners, News, Offer};
-use crate::runtime::{Runtime, RuntimeCore};
+use crate::runtime::Runtime;
 use crate::session::registry::AgentId;
 use crate::session::{Seat, SessionCore, WhenBusy};
 
@@ -34,7 +35,7 @@ fn runtime() -> Arc<RuntimeCore> {
 }
 
 fn live_in(runtime: &Arc<RuntimeCore>, id: &str) -> Arc<Live> {
-    Arc::new(Live::new(RunId::new(id).unwrap(), key(), Arc::clone(runtime), 1))
+    Arc::new(Live::new(RunId::new(id).unwrap(), key(), Arc::clone(&runtime.services), 1))
 }
 
 fn live() -> Arc<Live> {

@@ -9,8 +9,9 @@ use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, ToolCall, ToolResult};
 use andon_core::outcome::Ending;
 
-use crate::live::cord::{Cancel, Cord};
-use crate::tool::BoxFuture;
+use crate::lanes::BoxFuture;
+use crate::live::Decision;
+use crate::live::cord::Cord;
 
 /// Where a hook is called, and with what.
 #[derive(Debug, Clone)]
@@ -68,17 +69,6 @@ impl What {
             Self::AfterTool { .. } => HookPoint::AfterTool,
         }
     }
-}
-
-/// What a hook decides.
-#[derive(Debug, Clone)]
-pub enum Decision {
-    /// Go on.
-    Continue,
-    /// Do not start this tool; the model is told why. Before a tool only: elsewhere it is as `Continue`.
-    Deny(String),
-    /// Cancel the run.
-    Cancel(Cancel),
 }
 
 type HookFn = dyn Fn(Moment) -> BoxFuture<Decision> + Send + Sync;

@@ -1,3 +1,103 @@
-//! What an agent is made of.
+//! What an agent is made of: its model, instructions, tools, hooks and limits. An agent as a user holds it is
+//! [`Agent`](crate::Agent).
 
+mod fn_tool;
 pub(crate) mod hook;
+pub mod macro_support;
+pub(crate) mod names;
+mod progress;
+mod state;
+mod tool;
+
+use std::sync::Arc;
+
+use andon_core::id::IdError;
+use andon_core::limits::Limits;
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::model::Model;
+use crate::model::retry::Retry;
+use crate::session::registry::AgentId;
+use crate::tool::ToolSpec;
+use hook::Hook;
+
+pub use self::tool::{EffectId, Invocation, Tool, Undo};
+pub use fn_tool::FnTool;
+pub use macro_support::tool;
+pub use progress::Progress;
+pub use state::{SessionState, StateError};
+
+/// An agent, as its runs see it.
+pub(crate) struct AgentCore {
+    pub(crate) id: AgentId,
+    pub(crate) name: Arc<str>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) model_name: Arc<str>,
+    pub(crate) instructions: Option<Arc<str>>,
+    pub(crate) tools: Vec<Armoured>,
+    pub(crate) specs: Arc<[Arc<ToolSpec>]>,
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) limits: Limits,
+    pub(crate) retry: Retry,
+    pub(crate) tools_at_once: usize,
+}
+
+/// A tool with the guard that checks its arguments.
+pub(crate) struct Armoured {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) guard: Validator,
+}
+
+/// Why an agent cannot be built, and what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// No model was given.
+    #[error("an agent needs a model: call .model(..), for example .model(Practice::new())")]
+    NoModel,
+    /// Two tools have one name.
+    #[error("two tools are called {0:?}: rename one of them, the model asks for tools by name")]
+    TwoToolsOfOneName(String),
+    /// A tool's name is none that every provider takes.
+    #[error("{0:?} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'")]
+    BadToolName(String),
+    /// A tool's schema does not describe an object, or is no schema.
+    #[error("the schema of tool {tool:?} cannot be used: {why}")]
+    BadSchema {
+        /// The tool.
+        tool: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A limit is zero.
+    #[error("the limit {0:?} is zero, so every run would stop before it began: raise it, or leave it out")]
+    ZeroLimit(&'static str),
+    /// No tool could ever run.
+    #[error("tools_at_once is zero, so no tool could run: use 1 to run them one after the other")]
+    NoToolAtOnce,
+    /// The name cannot be one.
+    #[error("the agent's name cannot be used: {0}")]
+    BadName(IdError),
+}
+
+/// Makes the guard that checks a tool's arguments.
+pub(crate) fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if spec.name.is_empty() || spec.name.len() > 64 || !spec.name.bytes().all(is_plain) {
+        return Err(BuildError::BadToolName(spec.name.clone()));
+    }
+    let bad = |why: String| BuildError::BadSchema { tool: spec.name.clone(), why };
+    let describes_object = spec.schema.get("type").and_then(Value::as_str) == Some("object");
+    if !describes_object {
+        return Err(bad("it must describe an object: write {\"type\": \"object\", \"properties\": {..}}".to_owned()));
+    }
+    jsonschema::validator_for(&spec.schema).map_err(|error| bad(error.to_string()))
+}
+
+impl ToolSpec {
+    /// Whether an agent can have such a tool: its name is one that every provider takes, and its schema can be used.
+    /// Building an agent checks it, too; this is for tools that come from elsewhere and may be left out.
+    pub fn check(&self) -> Result<(), BuildError> {
+        guard(self).map(drop)
+    }
+}

@@ -20,31 +20,11 @@ use andon_core::time::Stamp;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
-use crate::driver::REAP;
+use crate::lanes::BoxFuture;
 use crate::lanes::blocking::{Doer, Waiter};
 use crate::live::cord::Cancel;
-use crate::live::{Live, News, Order};
-use crate::tool::{BoxFuture, Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded, bounded_remains};
-
-/// How work beside the driver ended.
-#[derive(Debug)]
-pub(crate) enum AsideEnd<T> {
-    Returned(T),
-    Panicked(String),
-    /// It was told to stop, had its grace, and was dropped.
-    Dropped,
-    /// It was told to stop, had its grace, and goes on on its thread.
-    Abandoned,
-    /// The gate was closed before it began.
-    NeverStarted,
-}
-
-/// The end of a tool's work, and what its cleanup found.
-#[derive(Debug)]
-pub(crate) struct ToolDone {
-    pub(crate) end: AsideEnd<Returned>,
-    pub(crate) remains: Remains,
-}
+use crate::live::{AsideEnd, Live, News, Order, REAP, ToolDone};
+use crate::tool::{Cleanup, Doing, OnCancel, Returned, ToolError, ToolSpec, Work, bounded, bounded_remains};
 
 /// A task beside the driver, as the cord sees it.
 struct Guard {
@@ -255,7 +235,7 @@ impl ToolAside {
         self.stage = match doing {
             Doing::Task(task) => Stage::Task(task),
             thread @ (Doing::Blocking(_) | Doing::Thread(_)) => {
-                let pool = &self.guard.live.runtime.blocking;
+                let pool = &self.guard.live.services.blocking;
                 if let Some(why) = pool.refusal() {
                     return Err(AsideEnd::Returned(Err(ToolError::new(why))));
                 }
@@ -272,14 +252,14 @@ impl ToolAside {
         let Some(place) = place else { return Err(AsideEnd::NeverStarted) };
         let live = &self.guard.live;
         // It has waited, and the threads that made way for it may have been abandoned.
-        if let Some(why) = live.runtime.blocking.refusal() {
+        if let Some(why) = live.services.blocking.refusal() {
             return Err(AsideEnd::Returned(Err(ToolError::new(why))));
         }
-        let (doer, waiter) = live.runtime.blocking.job(place);
+        let (doer, waiter) = live.services.blocking.job(place);
         let thread = Thread { live: Arc::clone(live), ticket: self.guard.ticket, doer, max: self.spec.max_output };
         match doing {
-            Doing::Blocking(function) => live.runtime.door.spawn_thread(move || thread.run(function)),
-            Doing::Thread(future) => live.runtime.door.spawn_aside(thread.simulate(future)),
+            Doing::Blocking(function) => live.services.door.spawn_thread(move || thread.run(function)),
+            Doing::Thread(future) => live.services.door.spawn_aside(thread.simulate(future)),
             Doing::Task(_) => {}
         }
         self.stage = Stage::Thread(waiter);

@@ -7,13 +7,12 @@ use std::time::Duration;
 use andon_core::event::{Event, HookEnd, HookPoint};
 
 use super::Driver;
-use super::settle::REAP;
 use super::watch::Woke;
-use crate::agent::hook::{Decision, Hook, Moment, What};
-use crate::driver::aside::{self, AsideEnd};
+use crate::agent::hook::{Hook, Moment, What};
+use crate::driver::aside;
 use crate::journal::JournalError;
 use crate::live::cord::Cord;
-use crate::live::{Manners, News, Order};
+use crate::live::{AsideEnd, Decision, Manners, News, Order, REAP};
 use crate::tool::DEFAULT_GRACE;
 
 /// What the hooks at one point said together.
@@ -57,7 +56,7 @@ impl Driver {
         let moment = Moment { run: self.live.id.clone(), session: self.live.session.clone(), cord, what };
         let call = Arc::clone(&hook.call);
         let live = Arc::clone(&self.live);
-        self.live.runtime.door.spawn_aside(aside::run_hook(live, ticket, move || call(moment), News::HookEnded));
+        self.live.services.door.spawn_aside(aside::run_hook(live, ticket, move || call(moment), News::HookEnded));
         let end = self.wait_for_hook(ticket).await?;
         self.live.close_ticket(ticket);
         Ok(self.close_hook(hook.point, end))

@@ -19,12 +19,12 @@ use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use crate::driver::metering::Completed;
+use super::core::RuntimeCore;
+use super::metering::Completed;
 use crate::journal::shelf::CALIBRATION;
 use crate::lanes::sync::Mutex;
 use crate::live::Learning;
 use crate::model::Lesson;
-use crate::runtime::RuntimeCore;
 
 /// How many calls wait to be learnt from.
 const MOST: usize = 16;
@@ -64,7 +64,7 @@ impl Learner {
             return;
         }
         drop(state);
-        runtime.door.spawn_keeper(learn_all(Running { runtime: Arc::clone(runtime), is_over: false }));
+        runtime.services.door.spawn_keeper(learn_all(Running { runtime: Arc::clone(runtime), is_over: false }));
     }
 
     /// The program is about to leave.
@@ -154,13 +154,13 @@ async fn learn_all(mut running: Running) {
 /// Learns from one call, on a thread, which may take its time. A meter that panics has learnt nothing.
 async fn learn(runtime: &RuntimeCore, call: Completed) -> Option<(Option<Lesson>, Learning)> {
     let (sender, learnt) = oneshot::channel();
-    runtime.door.spawn_thread(move || drop(sender.send(call.learn())));
+    runtime.services.door.spawn_thread(move || drop(sender.send(call.learn())));
     learnt.await.ok()
 }
 
 /// Keeps what was learnt. What cannot be kept is learnt again.
 async fn keep(runtime: &RuntimeCore, unkept: &mut HashMap<String, Value>) {
-    let shelf = runtime.journal.shelf();
+    let shelf = runtime.services.journal.shelf();
     let keeping: Vec<_> = unkept.drain().map(|(about, page)| shelf.keep(CALIBRATION, &about, page)).collect();
     for kept in keeping {
         let _ = kept.await;

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::driver::orphan::Orphan;
+use super::core::RuntimeCore;
+use super::orphan::Orphan;
 use crate::journal::JournalError;
 use crate::lanes::sync::Mutex;
-use crate::runtime::RuntimeCore;
 
 /// How long to wait before a run is tried again: at first, and at most. The wait doubles each time.
 const FIRST: Duration = Duration::from_millis(50);
@@ -34,7 +34,7 @@ struct State {
 impl Mender {
     /// The journal does not take this run's end.
     pub(crate) fn add(&self, orphan: Orphan) {
-        let runtime = Arc::clone(&orphan.live.runtime);
+        let runtime = Arc::clone(&orphan.runtime);
         let mut state = self.state.lock();
         state.waiting.push_back(orphan);
         if mem::replace(&mut state.running, true) {
@@ -42,7 +42,7 @@ impl Mender {
         }
         drop(state);
         let running = Running { runtime: Arc::clone(&runtime), is_over: false };
-        runtime.door.spawn_keeper(mend(running));
+        runtime.services.door.spawn_keeper(mend(running));
     }
 
     /// The run to try next; `None` when there is none, and then no task is running any more.
@@ -78,7 +78,7 @@ impl Drop for Running {
 
 async fn mend(mut running: Running) {
     let runtime = Arc::clone(&running.runtime);
-    let leaving = runtime.give_up();
+    let leaving = runtime.services.give_up();
     let mut pause = FIRST;
     loop {
         // Every run has one more try when the program is about to end.
@@ -106,11 +106,11 @@ async fn mend(mut running: Running) {
 /// The journal takes writes again: the others need not stand in line.
 fn settle_others(runtime: &Arc<RuntimeCore>) {
     for mut orphan in runtime.mender.take_all() {
-        runtime.door.spawn_keeper(async move {
+        runtime.services.door.spawn_keeper(async move {
             match orphan.try_settle().await {
                 Ok(()) => {}
                 Err(error) if error.may_pass() => {
-                    let runtime = Arc::clone(&orphan.live.runtime);
+                    let runtime = Arc::clone(&orphan.runtime);
                     orphan.live.stall(error);
                     runtime.mender.add(orphan);
                 }

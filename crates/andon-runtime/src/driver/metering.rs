@@ -19,14 +19,14 @@ use andon_core::time::{Stamp, Wall};
 use andon_core::usage::{Awaited, Provenance, Usage, Used};
 use tokio::time::timeout;
 
+use super::core::RuntimeCore;
 use crate::journal::Append;
 use crate::journal::shelf::CALIBRATION;
+use crate::lanes::BoxFuture;
 use crate::live::run::Run;
 use crate::live::{Learning, Live};
 use crate::model::{Afterwards, Anchor, Learned, Lesson, Meter, Model, Request, Sighting};
-use crate::runtime::RuntimeCore;
 use crate::session::SessionCore;
-use crate::tool::BoxFuture;
 
 /// How much of what a model wrote behind a cut is kept, in bytes.
 const MAX_UNDELIVERED: usize = 1 << 20;
@@ -79,9 +79,16 @@ impl Metered {
     }
 
     /// Learns from a call that came to its end, when there is time for it.
-    pub(crate) fn learn(self: Box<Self>, live: &Arc<Live>, message: &Arc<Message>, times: Times, reported: Usage) {
+    pub(crate) fn learn(
+        self: Box<Self>,
+        runtime: &Arc<RuntimeCore>,
+        live: &Arc<Live>,
+        message: &Arc<Message>,
+        times: Times,
+        reported: Usage,
+    ) {
         let (message, learning) = (Arc::clone(message), live.learning());
-        live.runtime.learner.add(&live.runtime, Completed { metered: self, message, times, reported, learning });
+        runtime.learner.add(runtime, Completed { metered: self, message, times, reported, learning });
     }
 
     /// Gives the meter back what earlier processes have learnt, once for each model.
@@ -89,9 +96,9 @@ impl Metered {
         if !runtime.recalled.lock().insert(Arc::clone(model)) {
             return;
         }
-        let (meter, stored) = (Arc::clone(&self.meter), runtime.journal.shelf().kept(CALIBRATION));
+        let (meter, stored) = (Arc::clone(&self.meter), runtime.services.journal.shelf().kept(CALIBRATION));
         let (model, back) = (Arc::clone(model), Arc::clone(runtime));
-        runtime.door.spawn(async move {
+        runtime.services.door.spawn(async move {
             match stored.await {
                 Ok(lessons) => {
                     meter.recall(lessons.into_iter().map(|(about, page)| Lesson { about, page }).collect());
@@ -132,9 +139,9 @@ pub(crate) fn follow(live: &Arc<Live>, call: u32, used: Used, afterwards: Afterw
     let Afterwards { what, within, work } = afterwards;
     let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
     let until = Wall(live.now().wall.0.saturating_add(patience));
-    let give_up = live.runtime.give_up();
+    let give_up = live.services.give_up();
     let word = LastWord { live: Arc::clone(live), call, used, _learning: live.learning(), is_told: false };
-    live.runtime.door.spawn(async move {
+    live.services.door.spawn(async move {
         let learned = give_up.run_until_cancelled(timeout(within, or_nothing(work))).await;
         let learned = learned.and_then(Result::ok).unwrap_or_default();
         word.tell(learned).await;
@@ -177,7 +184,7 @@ impl Drop for LastWord {
     /// The task was dropped, as happens when the caller's tokio runtime is shut down: nothing was learnt, and that is told
     /// by somebody else.
     fn drop(&mut self) {
-        let door = &self.live.runtime.door;
+        let door = &self.live.services.door;
         if self.is_told || !door.has_own_threads() {
             return;
         }

@@ -19,7 +19,9 @@
 //! 3. State changes happen in synchronous stretches between waits.
 
 pub(crate) mod aside;
+mod budget;
 mod call_ids;
+mod core;
 mod hooks;
 pub(crate) mod learner;
 pub(crate) mod mender;
@@ -28,6 +30,7 @@ mod model;
 pub(crate) mod orphan;
 mod reading;
 mod settle;
+pub(crate) mod stored;
 mod tools;
 mod watch;
 
@@ -46,27 +49,25 @@ use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
 use andon_core::progress::{Call, CallState, Progress, State, Step};
 
-use crate::agent::hook::Decision;
-use crate::driver::aside::{AsideEnd, panic_text};
-use crate::driver::orphan::{Gone, Orphan};
+use crate::agent::AgentCore;
 use crate::journal::{JournalError, Standing};
+use crate::lanes::BoxFuture;
 use crate::live::cord::Cancel;
-use crate::live::{Appended, Fresh, Live, News};
-use crate::runtime::RuntimeCore;
-use crate::runtime::agent::AgentCore;
+use crate::live::{Appended, AsideEnd, Decision, Fresh, Live, News, Services};
 use crate::session::{Seat, SessionCore};
-use crate::tool::BoxFuture;
+use aside::panic_text;
 use call_ids::CallIds;
-pub(crate) use settle::REAP;
+pub(crate) use core::RuntimeCore;
+use orphan::{Gone, Orphan};
 use tools::Running;
 pub(crate) use tools::{box_remains, judge};
 use watch::{Watch, Woke};
 
 /// A new run's id.
-pub(crate) fn new_run_id(runtime: &RuntimeCore) -> RunId {
+pub(crate) fn new_run_id(services: &Services) -> RunId {
     loop {
         // Made here, so it is an id; the loop is for the compiler.
-        if let Ok(id) = RunId::new(runtime.next_id("run")) {
+        if let Ok(id) = RunId::new(services.ids.next("run")) {
             return id;
         }
     }
@@ -83,16 +84,16 @@ pub(crate) struct Beginning {
 
 /// Starts a run's driver.
 pub(crate) fn launch(
+    runtime: &Arc<RuntimeCore>,
     agent: Arc<AgentCore>,
     session: Arc<SessionCore>,
     live: Arc<Live>,
     accepted: Arc<Accepted>,
     beginning: Beginning,
 ) {
-    let runtime = Arc::clone(&live.runtime);
-    let unfinished = Unfinished::new(&live, &session, accepted);
-    let driver = Driver::new(agent, session, live, unfinished.accepted.limits, beginning);
-    runtime.door.spawn(drive(driver, unfinished));
+    let unfinished = Unfinished::new(runtime, &live, &session, accepted);
+    let driver = Driver::new(Arc::clone(runtime), agent, session, live, unfinished.accepted.limits, beginning);
+    runtime.services.door.spawn(drive(driver, unfinished));
 }
 
 /// Drives a run to its end. A panic on the way ends the run and not the process, and so does a journal that cannot be
@@ -107,7 +108,7 @@ fn drive(mut driver: Driver, mut unfinished: Unfinished) -> impl Future<Output =
         let orphan = unfinished.orphan(std::mem::take(&mut driver.staged), gone);
         drop(driver);
         // It may take as long as the disk does, and must not end with the caller's runtime.
-        orphan.live.runtime.clone().door.spawn_keeper(orphan::settle(orphan));
+        Arc::clone(&orphan.live.services).door.spawn_keeper(orphan::settle(orphan));
     }
 }
 
@@ -131,6 +132,7 @@ async fn until_over_or_panic(
 
 /// Settles a run whose driver is dropped before it is over, as happens when the caller's tokio runtime is shut down.
 struct Unfinished {
+    runtime: Arc<RuntimeCore>,
     live: Arc<Live>,
     session: Arc<SessionCore>,
     accepted: Arc<Accepted>,
@@ -138,20 +140,21 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    fn new(live: &Arc<Live>, session: &Arc<SessionCore>, accepted: Arc<Accepted>) -> Self {
-        let (live, session) = (Arc::clone(live), Arc::clone(session));
-        Self { live, session, accepted, is_over: false }
+    fn new(runtime: &Arc<RuntimeCore>, live: &Arc<Live>, session: &Arc<SessionCore>, accepted: Arc<Accepted>) -> Self {
+        let (runtime, live, session) = (Arc::clone(runtime), Arc::clone(live), Arc::clone(session));
+        Self { runtime, live, session, accepted, is_over: false }
     }
 
     fn orphan(&self, unwritten: Vec<Event>, gone: Gone) -> Orphan {
         let (live, session, accepted) = (Arc::clone(&self.live), Arc::clone(&self.session), Arc::clone(&self.accepted));
-        Orphan { epoch: live.epoch, live, session, accepted, unwritten, skipped: 0, gone }
+        let runtime = Arc::clone(&self.runtime);
+        Orphan { runtime, epoch: live.epoch, live, session, accepted, unwritten, skipped: 0, gone }
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        let door = &self.live.runtime.door;
+        let door = &self.live.services.door;
         if self.is_over || !door.has_own_threads() {
             return;
         }
@@ -160,6 +163,7 @@ impl Drop for Unfinished {
 }
 
 struct Driver {
+    runtime: Arc<RuntimeCore>,
     agent: Arc<AgentCore>,
     session: Arc<SessionCore>,
     live: Arc<Live>,
@@ -191,6 +195,7 @@ struct Driver {
 
 impl Driver {
     fn new(
+        runtime: Arc<RuntimeCore>,
         agent: Arc<AgentCore>,
         session: Arc<SessionCore>,
         live: Arc<Live>,
@@ -202,6 +207,7 @@ impl Driver {
         let has_begun = progress.as_ref().is_some_and(|progress| progress.state() != State::Queued);
         let watch = Watch::new(Arc::clone(&live), limits.deadline, waited.unwrap_or_default(), signal);
         Self {
+            runtime,
             agent,
             session,
             live,
@@ -288,7 +294,7 @@ impl Driver {
     /// Reads what was said before from the journal. A pull does not wait for it.
     async fn read_history(&mut self) -> Result<History, JournalError> {
         let read =
-            |driver: &Self| (driver.session.forgotten(), driver.live.runtime.journal.history(&driver.session.key));
+            |driver: &Self| (driver.session.forgotten(), driver.live.services.journal.history(&driver.session.key));
         let (mut forgotten, mut reading) = read(self);
         loop {
             match self.watch.race(|cx| reading.as_mut().poll(cx)).await {

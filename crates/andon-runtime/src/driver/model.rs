@@ -14,6 +14,7 @@ use jsonschema::Validator;
 use tokio::time::sleep;
 
 use super::Driver;
+use super::budget::spent;
 use super::call_ids::LazyIds;
 use super::reading::{Read, Reading};
 use super::watch::Woke;
@@ -21,7 +22,6 @@ use crate::agent::hook::What;
 use crate::driver::metering::{Metered, follow};
 use crate::journal::JournalError;
 use crate::live::Appended;
-use crate::model::retry::spent;
 use crate::model::{ModelError, Request};
 
 /// How much of what is wrong with a call's arguments the model is told, in characters.
@@ -63,7 +63,7 @@ impl Driver {
         let request = self.request(number);
         let metered = Metered::of(&*self.agent.model, &request);
         if let Some(metered) = &metered {
-            metered.recall(&self.live.runtime, &self.agent.model_name);
+            metered.recall(&self.runtime, &self.agent.model_name);
         }
         let answer = self.agent.model.call(request);
         let used_before = self.progress().used().delivered.at_least();
@@ -219,7 +219,7 @@ impl Driver {
         let times = reading.times(self.live.now());
         let used = metered.whole(&message.parts, times, usage);
         metered.anchor(&self.session, self.agent.id.0, usage);
-        metered.learn(&self.live, message, times, usage);
+        metered.learn(&self.runtime, &self.live, message, times, usage);
         used
     }
 
@@ -270,7 +270,7 @@ impl Driver {
         error: &ModelError,
     ) -> Result<(), JournalError> {
         self.failed_attempts += 1;
-        let mut random = match self.live.runtime.seed {
+        let mut random = match self.live.services.seed {
             Some(seed) => fastrand::Rng::with_seed(seed ^ u64::from(number)),
             None => fastrand::Rng::new(),
         };

@@ -19,11 +19,12 @@ use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
 use andon_core::progress::{Call, CallState, Progress, State};
 use andon_core::receipt::Receipt;
 
-use crate::driver::aside::{ToolDone, clean_up};
-use crate::driver::{box_remains, judge};
+use super::aside::clean_up;
+use super::core::RuntimeCore;
+use super::stored::{append, fold, number, outcome_of, unreadable};
+use super::{box_remains, judge};
 use crate::journal::{Batch, JournalError, Stored};
-use crate::live::{Live, News};
-use crate::recovery::{append, conclude, fold, number, outcome_of, unreadable};
+use crate::live::{Live, News, ToolDone};
 use crate::session::SessionCore;
 
 /// How long what a tool has started may take to be ended when nobody else does it.
@@ -31,6 +32,7 @@ const CLEANUP: Duration = Duration::from_secs(10);
 
 /// A live run that has no driver any more.
 pub(crate) struct Orphan {
+    pub(crate) runtime: Arc<RuntimeCore>,
     pub(crate) live: Arc<Live>,
     pub(crate) session: Arc<SessionCore>,
     pub(crate) accepted: Arc<Accepted>,
@@ -67,10 +69,10 @@ pub(crate) async fn settle(mut orphan: Orphan) {
     live.stop_asides();
     live.asides_over().await;
     for cleanup in live.unreported_cleanups() {
-        live.runtime.door.spawn_keeper(async move { drop(clean_up(cleanup, CLEANUP).await) });
+        live.services.door.spawn_keeper(async move { drop(clean_up(cleanup, CLEANUP).await) });
     }
     if matches!(orphan.gone, Gone::Dropped) && is_waiting(&live) {
-        return leave_waiting(&live, &orphan.session);
+        return orphan.leave_waiting();
     }
     if let Gone::Unwritable(error) = &orphan.gone
         && !error.may_pass()
@@ -89,7 +91,7 @@ pub(crate) async fn settle(mut orphan: Orphan) {
         Ok(()) => {}
         Err(error) if error.may_pass() => {
             live.stall(error);
-            live.runtime.mender.add(orphan);
+            Arc::clone(&orphan.runtime).mender.add(orphan);
         }
         Err(error) => orphan.leave(error),
     }
@@ -102,18 +104,6 @@ fn is_waiting(live: &Arc<Live>) -> bool {
     live.force().is_none() && matches!(state, Ok(State::Queued | State::Waiting))
 }
 
-/// Leaves a waiting run as it is on record, as after a crash: it goes on when it is recovered.
-fn leave_waiting(live: &Arc<Live>, session: &Arc<SessionCore>) {
-    let message =
-        "the tokio runtime that drove this run was shut down while the run was waiting; it is on record and goes \
-                   on when Runtime::recover is called"
-            .to_owned();
-    let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message }));
-    conclude(live, session, &[]);
-    live.runtime.park(&live.id);
-    live.break_off(JournalError::Closed, in_memory(live, ending));
-}
-
 impl Orphan {
     /// Brings the run to its end in the journal, and shows it.
     pub(crate) async fn try_settle(&mut self) -> Result<(), JournalError> {
@@ -123,23 +113,23 @@ impl Orphan {
         // The last commit may have become durable before the driver was gone: then only the end has to be shown.
         if progress.ending().is_none() {
             self.unwritten = self.what_is_left(&progress, unseen.len())?;
-            let records = number(&self.live.runtime, &mut progress, epoch, self.unwritten.clone())?;
-            append(&*self.live.runtime.journal, &self.live.id, epoch, &records, &progress).await?;
+            let records = number(self.live.now(), &mut progress, epoch, self.unwritten.clone())?;
+            append(&*self.live.services.journal, &self.live.id, epoch, &records, &progress).await?;
             unseen.extend(records);
         }
         // Of an end that the driver wrote this is when we have seen that it is there.
         let settled = stored.settled_at.unwrap_or_else(|| self.live.now());
-        self.live.runtime.journal.keep_settled(&self.live.id, settled);
+        self.live.services.journal.keep_settled(&self.live.id, settled);
         let seen = self.live.with_log(|log| log.facts().to_vec());
         let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda(), Some(settled));
-        conclude(&self.live, &self.session, progress.messages());
+        self.runtime.conclude(&self.live, &self.session, progress.messages());
         self.live.close(unseen, outcome, settled);
         Ok(())
     }
 
     /// Makes what is left of the run our own: its journal, with what was shown and had not been handed over.
     async fn take_over(&mut self) -> Result<(Epoch, Stored), JournalError> {
-        let (live, journal) = (&self.live, &self.live.runtime.journal);
+        let (live, journal) = (&self.live, &self.live.services.journal);
         // Claimed first: nothing that the driver had on its way can come in after we have read.
         let claimed = journal.claim(&live.id, self.epoch).await?;
         let mut stored = journal.read(&live.id).await?.unwrap_or_default();
@@ -212,10 +202,22 @@ impl Orphan {
         }
     }
 
+    /// Leaves a waiting run as it is on record, as after a crash: it goes on when it is recovered.
+    fn leave_waiting(self) {
+        let message =
+            "the tokio runtime that drove this run was shut down while the run was waiting; it is on record and goes \
+                       on when Runtime::recover is called"
+                .to_owned();
+        let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message }));
+        self.runtime.conclude(&self.live, &self.session, &[]);
+        self.runtime.park(&self.live.id);
+        self.live.break_off(JournalError::Closed, in_memory(&self.live, ending));
+    }
+
     /// Leaves the run to recovery: it cannot be settled here and now. If it is still ours it can be cancelled meanwhile.
     pub(crate) fn leave(self, error: JournalError) {
         if error.may_pass() {
-            self.live.runtime.park(&self.live.id);
+            self.runtime.park(&self.live.id);
         }
         let message = format!("{error}; the run was stopped, and its record will be completed by recovery");
         self.break_off(error, message);
@@ -223,7 +225,7 @@ impl Orphan {
 
     fn break_off(self, error: JournalError, message: String) {
         let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
-        conclude(&self.live, &self.session, &[]);
+        self.runtime.conclude(&self.live, &self.session, &[]);
         // What it has said is in the journal, or nowhere.
         self.session.forget_history();
         let outcome = in_memory(&self.live, ending);

@@ -15,12 +15,12 @@ use andon_core::time::Stamp;
 use andon_core::usage::Usage;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::budget::tokens_spent;
 use super::call_ids::{CallIds, LazyIds};
 use crate::driver::metering::{Metered, Times};
 use crate::lanes::sync::HashSet;
 use crate::live::cord::Cancel;
 use crate::live::{Live, Offer};
-use crate::model::retry::tokens_spent;
 use crate::model::{Afterwards, Answer, ModelError};
 
 /// What ended the reading.
@@ -252,7 +252,7 @@ impl Reading {
                 self.held = Some(piece);
                 return Taken::Held;
             }
-            Offer::Accepted { first_unjournaled: true } => live.runtime.flusher.add(live),
+            Offer::Accepted { first_unjournaled: true } => live.services.flusher.add(live),
             Offer::Accepted { first_unjournaled: false } => {}
         }
         // Counted from when it was taken: a piece that had to wait for the disk is no silence of the model's.

@@ -1,7 +1,6 @@
 //! The step `Settle`: bring the run to rest for ever, outcome on disk.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use andon_core::cancel::Force;
 use andon_core::closing::{Why, close_unstarted};
@@ -9,13 +8,10 @@ use andon_core::event::{Event, HookPoint};
 use andon_core::outcome::Ending;
 
 use super::Driver;
+use super::stored::outcome_of;
 use crate::agent::hook::What;
 use crate::journal::JournalError;
 use crate::live::Fresh;
-use crate::recovery::{conclude, outcome_of};
-
-/// How long to wait for a task to drop its work once its grace is over. One that takes longer does not yield.
-pub(crate) const REAP: Duration = Duration::from_millis(100);
 
 impl Driver {
     /// Settles the run as its events say, unless something else comes first: then the loop looks again.
@@ -84,13 +80,13 @@ impl Driver {
         self.check_written(&records, result)?;
         let settled = self.live.now();
         self.live.hit("driver: settled on disk");
-        self.live.runtime.journal.keep_settled(&self.live.id, settled);
+        self.live.services.journal.keep_settled(&self.live.id, settled);
         // What was learnt by now of calls that were given up is part of it.
         let addenda = self.live.addenda();
         let outcome = self
             .live
             .with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records), addenda, Some(settled)));
-        conclude(&self.live, &self.session, self.progress().messages());
+        self.runtime.conclude(&self.live, &self.session, self.progress().messages());
         self.live.close(records, outcome, settled);
         self.live.hit("driver: settled");
         Ok(())

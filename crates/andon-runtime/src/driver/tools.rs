@@ -14,14 +14,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Driver;
 use super::hooks::Verdict;
-use super::settle::REAP;
 use super::watch::Woke;
 use crate::agent::hook::What;
-use crate::driver::aside::{AsideEnd, ToolAside, ToolDone, clean_up, out_of_time};
+use crate::agent::{EffectId, Invocation, Progress, SessionState, Tool};
+use crate::driver::aside::{ToolAside, clean_up, out_of_time};
 use crate::journal::JournalError;
 use crate::live::cord::Cord;
-use crate::live::{Closed, Live, Manners, Order};
-use crate::tool::{EffectId, Invocation, Progress, Returned, SessionState, Tool, ToolSpec};
+use crate::live::{AsideEnd, Closed, Live, Manners, Order, REAP, ToolDone};
+use crate::tool::{Returned, ToolSpec};
 
 /// A tool that was started and has not ended.
 pub(super) struct Running {
@@ -59,7 +59,7 @@ impl Driver {
         self.commit().await?;
         self.live.hit("driver: before tools");
         for aside in asides.drain(..) {
-            self.live.runtime.door.spawn_aside(aside.run());
+            self.live.services.door.spawn_aside(aside.run());
         }
         let fresh = |running: &&mut Running| running.limit.is_none() && running.patience.is_none();
         for running in self.running.iter_mut().filter(fresh) {
@@ -229,7 +229,7 @@ impl Driver {
             if let Some(cleanup) = closed.cleanup.clone() {
                 // Its own task has no thread to run on. What it has started is ended all the same.
                 let budget = spec.cleanup;
-                self.live.runtime.door.spawn_keeper(async move { drop(clean_up(cleanup, budget).await) });
+                self.live.services.door.spawn_keeper(async move { drop(clean_up(cleanup, budget).await) });
             }
             let why = too_long(&closed).map(|text| Content::Text { text });
             let result = stopped_result(call.clone(), ToolEnd::Leaked, why.into_iter().collect());

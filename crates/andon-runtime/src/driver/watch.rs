@@ -10,9 +10,9 @@ use andon_core::cancel::Reason;
 use tokio::time::{Sleep, sleep};
 
 use crate::journal::{Append, JournalError};
+use crate::lanes::BoxFuture;
 use crate::live::Live;
 use crate::live::cord::Cancel;
-use crate::tool::BoxFuture;
 
 /// What ended a wait.
 pub(super) enum Woke<T> {

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::sessions::{Kept, Moved, StateMap};
 use crate::journal::{JournalError, Stored};
-use crate::recovery::Recovered;
 
 /// Each process that takes a run up raises its epoch by one: no run comes near.
 const MAX_EPOCH: Epoch = 1_000_000;
@@ -83,15 +82,6 @@ pub enum ImportError {
     /// The journal refused it.
     #[error(transparent)]
     Journal(#[from] JournalError),
-}
-
-/// A session that was taken in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
-    /// Which it is.
-    pub session: SessionKey,
-    /// What became of its runs that were open, and of any others that were; or why they could not be taken up yet.
-    pub recovered: Result<Vec<Recovered>, JournalError>,
 }
 
 /// Writes a session.

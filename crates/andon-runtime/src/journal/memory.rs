@@ -18,8 +18,8 @@ use serde_json::Value;
 use crate::journal::sessions::{Kept, Sessions, StateMap};
 use crate::journal::shelf::Shelf;
 use crate::journal::{Append, Batch, Earlier, Gathering, Journal, JournalError, Requested, Stored};
+use crate::lanes::BoxFuture;
 use crate::lanes::sync::{HashMap, Mutex};
-use crate::tool::BoxFuture;
 
 /// A journal in memory.
 #[derive(Debug, Default)]

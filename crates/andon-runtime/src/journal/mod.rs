@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 
 use crate::journal::sessions::Sessions;
 use crate::journal::shelf::Shelf;
-use crate::tool::BoxFuture;
+use crate::lanes::BoxFuture;
 
 /// The ordered, durable log of events.
 pub trait Journal: Send + Sync + 'static {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::journal::{JournalError, Stored};
-use crate::tool::BoxFuture;
+use crate::lanes::BoxFuture;
 
 /// A session's state: what its keys hold.
 ///

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::journal::{Append, JournalError};
-use crate::tool::BoxFuture;
+use crate::lanes::BoxFuture;
 
 /// What is kept about how well the figures of each model are estimated.
 pub const CALIBRATION: &str = "calibration";

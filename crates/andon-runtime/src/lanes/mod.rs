@@ -5,3 +5,9 @@ pub(crate) mod clock;
 pub(crate) mod door;
 pub(crate) mod probe;
 pub(crate) mod sync;
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A future on the heap that any thread may poll.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

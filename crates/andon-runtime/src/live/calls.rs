@@ -90,7 +90,7 @@ impl Live {
     /// An id for a call that has none and for which none could be made.
     pub(crate) fn id_for_call(&self) -> CallId {
         loop {
-            if let Ok(id) = CallId::new(self.runtime.next_id("call")) {
+            if let Ok(id) = CallId::new(self.services.ids.next("call")) {
                 return id;
             }
         }
@@ -119,7 +119,7 @@ impl Inner {
 
     /// Where the question about a call stands, if it is open and may still be answered.
     fn awaited(&mut self, call: &CallId) -> Result<usize, DecideError> {
-        if self.orphaned || !self.stop.lets_the_turn_go_on() {
+        if self.life.has_lost_its_driver() || !self.stop.lets_the_turn_go_on() {
             return Err(DecideError::TooLate);
         }
         let place = self.unstarted().approvals.iter().position(|(open, _)| open == call);

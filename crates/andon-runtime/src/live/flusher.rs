@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::journal::Append;
 use crate::lanes::sync::Mutex;
 use crate::live::Live;
+use crate::live::Services;
 use crate::live::log::Flush;
-use crate::runtime::RuntimeCore;
 
 /// Half of what may be lost: the other half is the disk's.
 const EVERY: Duration = Duration::from_millis(25);
@@ -37,8 +37,8 @@ impl Flusher {
             return;
         }
         drop(state);
-        let runtime = Arc::clone(&live.runtime);
-        live.runtime.door.spawn_keeper(flush_all(Running { runtime, is_over: false }));
+        let services = Arc::clone(&live.services);
+        live.services.door.spawn_keeper(flush_all(Running { services, is_over: false }));
     }
 
     /// A run that was looked at may have something again, or still.
@@ -63,14 +63,14 @@ impl Flusher {
 
 /// Tells the flusher if its task is dropped in the middle, as happens when a tokio runtime is shut down.
 struct Running {
-    runtime: Arc<RuntimeCore>,
+    services: Arc<Services>,
     is_over: bool,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_over {
-            self.runtime.flusher.abandoned();
+            self.services.flusher.abandoned();
         }
     }
 }
@@ -78,18 +78,18 @@ impl Drop for Running {
 async fn flush_all(mut running: Running) {
     loop {
         tokio::time::sleep(EVERY).await;
-        let Some(dirty) = running.runtime.flusher.take() else {
+        let Some(dirty) = running.services.flusher.take() else {
             running.is_over = true;
             return;
         };
-        running.runtime.probes.hit("flusher: before lumps");
+        running.services.probes.hit("flusher: before lumps");
         // All are handed over before any is awaited, so that one commit can carry them.
         let flushes: Vec<(Arc<Live>, Flush, Append)> = dirty
             .into_iter()
             .filter_map(|live| {
                 let live = live.upgrade()?;
                 let Some((flush, append)) = live.flush() else {
-                    running.runtime.flusher.look_again(&live);
+                    running.services.flusher.look_again(&live);
                     return None;
                 };
                 Some((live, flush, append))
@@ -101,7 +101,7 @@ async fn flush_all(mut running: Running) {
                 continue;
             }
             live.flushed(&flush);
-            running.runtime.flusher.look_again(&live);
+            running.services.flusher.look_again(&live);
         }
     }
 }

@@ -103,7 +103,7 @@ impl Inner {
 
     /// A tool to which the gate is open.
     fn startable(&mut self, ticket: u32) -> Option<&mut Ticket> {
-        let goes_on = self.stop.lets_the_turn_go_on() && !self.orphaned;
+        let goes_on = self.stop.lets_the_turn_go_on() && !self.life.has_lost_its_driver();
         let ticket = self.tickets.iter_mut().find(|open| open.number == ticket)?;
         (goes_on && ticket.cancelled.is_none()).then_some(ticket)
     }

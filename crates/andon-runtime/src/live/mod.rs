@@ -20,11 +20,14 @@ pub(crate) mod cord;
 pub(crate) mod feed;
 pub(crate) mod flusher;
 mod gate;
+mod life;
 pub(crate) mod log;
+pub(crate) mod news;
 pub(crate) mod observe;
 pub(crate) mod presence;
 mod pull;
 pub(crate) mod run;
+pub(crate) mod services;
 mod show;
 mod stands;
 mod tell;
@@ -37,44 +40,26 @@ use std::task::{Context, Poll, Waker};
 
 use andon_core::cancel::{CancelRequest, Stop};
 use andon_core::digest::Digest;
-use andon_core::event::{Addendum, Approval, Epoch, Event, Record};
+use andon_core::event::{Addendum, Epoch, Event, Record};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
 use andon_core::progress::Progress;
 use andon_core::time::Stamp;
 
-use crate::agent::hook::Decision;
-use crate::driver::aside::{AsideEnd, ToolDone};
-use crate::journal::JournalError;
 use crate::lanes::probe::Passed;
 use crate::lanes::sync::{AtomicU8, AtomicU64, Mutex};
 use crate::live::log::Log;
-use crate::runtime::RuntimeCore;
 pub use calls::DecideError;
 pub(crate) use gate::Offer;
+use life::Life;
+pub use news::Decision;
+pub(crate) use news::{AsideEnd, News, ToolDone};
+pub(crate) use services::Services;
 pub(crate) use show::Learning;
 pub(crate) use stands::Stands;
 use tickets::Ticket;
-pub(crate) use tickets::{Closed, Manners, Order};
+pub(crate) use tickets::{Closed, Manners, Order, REAP};
 pub(crate) use write::{Appended, Fresh};
-
-/// What reaches the driver from outside.
-pub(crate) enum News {
-    /// The cord was pulled, or pulled harder.
-    Pulled(Arc<CancelRequest>),
-    /// One call was cancelled alone.
-    CallPulled(CallId, Arc<CancelRequest>),
-    /// A person decided.
-    Decided(CallId, Approval),
-    /// A tool's task is over.
-    ToolEnded(u32, Box<ToolDone>),
-    /// A hook's task is over.
-    HookEnded(u32, AsideEnd<Decision>),
-    /// The session is this run's now.
-    Seated,
-    /// Streamed text could not be journaled.
-    JournalFailed(JournalError),
-}
 
 struct Inner {
     stop: Stop,
@@ -97,19 +82,11 @@ struct Inner {
     passed: Passed,
     /// Another process has called its model, so that nobody knows what passed there.
     taken_over: bool,
-    outcome: Option<Arc<Outcome>>,
-    /// When the outcome was durable.
-    settled: Option<Stamp>,
+    life: Life,
     /// What was learnt after the end.
     addenda: Vec<Addendum>,
     /// How many calls something is being learnt about.
     learning: u32,
-    /// The driver is gone.
-    orphaned: bool,
-    /// What is wrong with the journal.
-    trouble: Option<Box<Trouble>>,
-    /// The journal knows the run as unsettled, and no driver of this process runs it.
-    elsewhere: bool,
 }
 
 /// Calls of a turn that have not started.
@@ -121,22 +98,11 @@ struct Unstarted {
     ready: VecDeque<CallId>,
 }
 
-/// What is wrong with the journal, as far as this run has found out.
-#[derive(Default)]
-struct Trouble {
-    /// A batch failed: none behind it may be written.
-    unwritable: Option<JournalError>,
-    /// The run's work is over and the journal does not take its end, for now.
-    stalled: Option<JournalError>,
-    /// The journal failed and the run could not be settled in it.
-    broken: Option<JournalError>,
-}
-
 /// A live run.
 pub(crate) struct Live {
     pub(crate) id: RunId,
     pub(crate) session: SessionKey,
-    pub(crate) runtime: Arc<RuntimeCore>,
+    pub(crate) services: Arc<Services>,
     pub(crate) epoch: Epoch,
     /// How hard the cord was pulled: 0 not at all. Only a hint that saves taking the lock.
     level: AtomicU8,
@@ -182,7 +148,7 @@ impl WakeList {
 }
 
 impl Live {
-    pub(crate) fn new(id: RunId, session: SessionKey, runtime: Arc<RuntimeCore>, epoch: Epoch) -> Self {
+    pub(crate) fn new(id: RunId, session: SessionKey, services: Arc<Services>, epoch: Epoch) -> Self {
         let inner = Inner {
             stop: Stop::Open,
             request: None,
@@ -198,19 +164,15 @@ impl Live {
             unstarted: None,
             passed: Passed::default(),
             taken_over: false,
-            outcome: None,
-            settled: None,
+            life: Life::Driven,
             addenda: Vec::new(),
             learning: 0,
-            orphaned: false,
-            trouble: None,
-            elsewhere: false,
         };
-        let told = (!runtime.observers.is_empty()).then(Box::default);
+        let told = (!services.observers.is_empty()).then(Box::default);
         Self {
             id,
             session,
-            runtime,
+            services,
             epoch,
             level: AtomicU8::new(0),
             stands: Stands::queued(),
@@ -239,34 +201,36 @@ impl Live {
     pub(crate) fn told(
         id: RunId,
         session: SessionKey,
-        runtime: Arc<RuntimeCore>,
+        services: Arc<Services>,
         log: Log,
         outcome: Option<Outcome>,
         addenda: Vec<Addendum>,
     ) -> Self {
-        let live = Self { stands: Stands::unknown(), ..Self::new(id, session, runtime, 0) };
+        let live = Self { stands: Stands::unknown(), ..Self::new(id, session, services, 0) };
         {
             let mut inner = live.inner.lock();
-            match &outcome {
-                Some(outcome) => inner.stop = Stop::Sealed(Arc::clone(&outcome.ending)),
-                None => inner.elsewhere = true,
-            }
+            inner.life = match outcome {
+                Some(outcome) => {
+                    inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
+                    Life::Settled { outcome: Arc::new(outcome), at: None }
+                }
+                None => Life::Elsewhere,
+            };
             inner.recorded = u32::MAX;
             inner.taken_over = called_a_model(&log);
             inner.log = log;
             inner.log.close();
-            inner.outcome = outcome.map(Arc::new);
             inner.addenda = addenda;
         }
         live
     }
 
     pub(crate) fn hit(&self, seam: &'static str) {
-        self.runtime.probes.hit(seam);
+        self.services.probes.hit(seam);
     }
 
     pub(crate) fn now(&self) -> Stamp {
-        self.runtime.clock.now()
+        self.services.clock.now()
     }
 
     /// Leaves something in the driver's inbox.
@@ -298,32 +262,6 @@ fn called_a_model(log: &Log) -> bool {
 }
 
 impl Inner {
-    /// Why a batch failed, so that none behind it may be written.
-    fn unwritable(&self) -> Option<&JournalError> {
-        self.trouble.as_ref()?.unwritable.as_ref()
-    }
-
-    /// Why the journal does not take the run's end, for now.
-    fn stalled(&self) -> Option<&JournalError> {
-        self.trouble.as_ref()?.stalled.as_ref()
-    }
-
-    /// Why the run could not be settled.
-    fn broken(&self) -> Option<&JournalError> {
-        self.trouble.as_ref()?.broken.as_ref()
-    }
-
-    fn trouble(&mut self) -> &mut Trouble {
-        self.trouble.get_or_insert_default()
-    }
-
-    /// The journal is well, or the run has been given up.
-    fn is_not_stalled(&mut self) {
-        if let Some(trouble) = &mut self.trouble {
-            trouble.stalled = None;
-        }
-    }
-
     fn post(&mut self, news: News) -> WakeList {
         self.inbox.push(news);
         WakeList { driver: self.driver.take(), ..WakeList::default() }

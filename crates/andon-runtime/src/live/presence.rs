@@ -28,12 +28,12 @@ use tokio::time::timeout;
 
 use crate::journal::sessions::{Kept, Moved, StateChange};
 use crate::journal::{JournalError, Stored};
+use crate::lanes::BoxFuture;
 use crate::lanes::sync::{AtomicUsize, HashMap, Mutex, Ordering};
 use crate::live::Live;
+use crate::live::Services;
 use crate::live::cord::Cancel;
 use crate::live::run::Run;
-use crate::runtime::RuntimeCore;
-use crate::tool::BoxFuture;
 
 /// The kind of the note that says whether a reader of a run has come. Its name is the run's id.
 const NOTE: &str = "reader";
@@ -192,7 +192,7 @@ fn cancel(lost: Option<Lost>, patience: Duration) -> Cancel {
 /// Somebody who reads a run's feed, and is missed when this is dropped.
 #[must_use = "a reader that is dropped has gone away"]
 pub struct Watcher {
-    runtime: Arc<RuntimeCore>,
+    services: Arc<Services>,
     run: RunId,
 }
 
@@ -200,13 +200,13 @@ impl Watcher {
     /// It goes because it was sent away, and may come back: its going is no disconnect. If nobody else is there, the run is
     /// as one that nobody has read yet.
     pub fn leave_in_peace(&self) {
-        self.runtime.presence.send_away(&self.run);
+        self.services.presence.send_away(&self.run);
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.runtime.presence.go(&self.run);
+        self.services.presence.go(&self.run);
     }
 }
 
@@ -220,23 +220,23 @@ impl Run {
     /// Somebody reads this run's feed and wants its answer, until the watcher is dropped. A feed alone does not tell that, so
     /// whoever hands one out says so: the run's [`on_disconnect`](crate::Prompt::on_disconnect) acts when the last watcher goes.
     pub fn watch(&self) -> Watcher {
-        let Live { runtime, id, .. } = &**self.live();
-        runtime.presence.come(id);
-        Watcher { runtime: Arc::clone(runtime), run: id.clone() }
+        let Live { services, id, .. } = &**self.live();
+        services.presence.come(id);
+        Watcher { services: Arc::clone(services), run: id.clone() }
     }
 }
 
 /// The signal that cancels a new run when its readers are gone for too long; nothing if that does not matter to it.
 pub(crate) fn signal(live: &Arc<Live>, accepted: &Accepted) -> Option<BoxFuture<Cancel>> {
     let patience = accepted.on_disconnect.patience()?;
-    let readers = live.runtime.presence.drive(&live.id, |_| {});
+    let readers = live.services.presence.drive(&live.id, |_| {});
     Some(Alone { readers, patience, lost: None }.for_too_long(live, accepted.has_reader))
 }
 
 /// As [`signal`], for a run that was waiting and is taken up: whether it [`had_reader`] is known. The time counts from now on.
 pub(crate) fn signal_again(live: &Arc<Live>, accepted: &Accepted, had_reader: bool) -> Option<BoxFuture<Cancel>> {
     let patience = accepted.on_disconnect.patience()?;
-    let presence = &live.runtime.presence;
+    let presence = &live.services.presence;
     let lost = presence.lost(&live.id).filter(|_| had_reader);
     let readers = presence.drive(&live.id, |readers| readers.had = Some(readers.now > 0 || lost.is_some()));
     Some(Alone { readers, patience, lost }.for_too_long(live, had_reader))
@@ -245,21 +245,21 @@ pub(crate) fn signal_again(live: &Arc<Live>, accepted: &Accepted, had_reader: bo
 /// What losing its readers asks for, of a run that was waiting and that nobody drives: a request if it is not to go on
 /// without them.
 pub(crate) async fn left_alone(
-    runtime: &RuntimeCore,
+    services: &Services,
     accepted: &Accepted,
 ) -> Result<Option<CancelRequest>, JournalError> {
     let patience = accepted.on_disconnect.patience().filter(Duration::is_zero);
-    let Some((patience, lost)) = patience.zip(runtime.presence.lost(&accepted.run)) else { return Ok(None) };
-    let is_lost = had_reader(runtime, accepted).await?;
-    Ok(is_lost.then(|| cancel(Some(lost), patience).at(runtime.clock.now())))
+    let Some((patience, lost)) = patience.zip(services.presence.lost(&accepted.run)) else { return Ok(None) };
+    let is_lost = had_reader(services, accepted).await?;
+    Ok(is_lost.then(|| cancel(Some(lost), patience).at(services.clock.now())))
 }
 
 /// Whether a reader had come to a run, as its record tells; no, if the run would not mind losing one.
-pub(crate) async fn had_reader(runtime: &RuntimeCore, accepted: &Accepted) -> Result<bool, JournalError> {
+pub(crate) async fn had_reader(services: &Services, accepted: &Accepted) -> Result<bool, JournalError> {
     if accepted.on_disconnect.is_continue() {
         return Ok(false);
     }
-    let notes = runtime.journal.sessions().kept_with(&accepted.session, NOTE).await?;
+    let notes = services.journal.sessions().kept_with(&accepted.session, NOTE).await?;
     let note = notes.into_iter().find(|note| note.name == accepted.run.as_str());
     Ok(note.map_or(accepted.has_reader, |note| note.value == Value::Bool(true)))
 }
@@ -334,7 +334,7 @@ async fn note(live: &Arc<Live>, has_come: bool) {
     let (kind, name, value) = (NOTE.to_owned(), live.id.to_string(), Value::Bool(has_come));
     let note = Kept { kind, name, at: live.now().wall, value };
     // To be read is no use of a session: it stays in its place among those that were used.
-    let noted = live.runtime.journal.sessions().keep_with(&live.session, Wall(0), vec![note], StateChange::new());
+    let noted = live.services.journal.sessions().keep_with(&live.session, Wall(0), vec![note], StateChange::new());
     // If the journal does not take it, the run has other troubles: it is not stopped for this.
     let _ = noted.await;
 }
@@ -348,7 +348,7 @@ mod tests {
     async fn a_run_that_has_settled_or_was_never_on_record_leaves_nothing_behind() {
         let runtime = Runtime::builder().build();
         let agent = Agent::builder().model(Brief).runtime(&runtime).build().unwrap();
-        let presence = &runtime.core.presence;
+        let presence = &runtime.core.services.presence;
         for policy in [OnDisconnect::Continue, OnDisconnect::Cancel] {
             let run = agent.prompt("hello").on_disconnect(policy).with_reader().start().unwrap();
             let reader = run.watch();

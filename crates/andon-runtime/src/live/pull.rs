@@ -6,6 +6,7 @@ use andon_core::cancel::{CancelRequest, Force, ReplyKind, Stop};
 use andon_core::id::CallId;
 use andon_core::outcome::Ending;
 
+use super::life::Life;
 use super::{Live, News, WakeList};
 use crate::lanes::sync::Ordering;
 
@@ -14,7 +15,7 @@ impl Live {
     pub(crate) fn pull(&self, request: CancelRequest) -> (ReplyKind, u32) {
         let request = Arc::new(request);
         let mut inner = self.inner.lock();
-        if inner.elsewhere {
+        if matches!(inner.life, Life::Elsewhere) {
             return (ReplyKind::NotRunning, 0);
         }
         let reply = inner.stop.pull(request.force);
@@ -83,7 +84,7 @@ impl Live {
     /// Whether the run is on its way out: pulled, its end decided, or its driver gone.
     pub(crate) fn is_ending(&self) -> bool {
         let inner = self.inner.lock();
-        inner.orphaned || !matches!(inner.stop, Stop::Open)
+        inner.life.has_lost_its_driver() || !matches!(inner.stop, Stop::Open)
     }
 
     /// Decides how the run ends (invariant 2). The requests that are still in the inbox come with it.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use andon_core::cancel::{Reason, ReplyKind};
+use andon_core::cancel::Reason;
 use andon_core::digest::Digest;
 use andon_core::event::{Event, Record, Seq};
 use andon_core::id::{CallId, RunId, SessionKey};
@@ -203,7 +203,7 @@ impl Run {
         self.outcome().await;
         let reader = Reader { live: &self.live, key: self.live.next_reader() };
         poll_fn(|cx| self.live.poll_last_word(reader.key, cx)).await;
-        self.live.runtime.journal.keep_all().await;
+        self.live.services.journal.keep_all().await;
         self.receipt()
     }
 
@@ -241,25 +241,5 @@ impl Drop for Run {
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("id", &self.live.id).finish_non_exhaustive()
-    }
-}
-
-/// What `agent.cancel()` did.
-#[derive(Debug, Clone)]
-pub enum AgentReply {
-    /// Runs were in progress: what the cancel did to each.
-    Runs(Vec<Reply>),
-    /// None was: the agent's next run will be cancelled before it calls its model, unless
-    /// [`disarm`](crate::Agent::disarm) is called first.
-    Armed,
-}
-
-impl AgentReply {
-    /// The one word for it: `armed`, or the first run's.
-    pub fn kind(&self) -> ReplyKind {
-        match self {
-            Self::Runs(replies) => replies.first().map_or(ReplyKind::NotRunning, |reply| reply.kind().clone()),
-            Self::Armed => ReplyKind::Armed,
-        }
     }
 }

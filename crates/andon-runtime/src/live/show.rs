@@ -64,7 +64,7 @@ impl Live {
     pub(crate) fn show_output(self: &Arc<Self>, ticket: u32, call: &CallId, text: &str) {
         let now = self.now();
         let mut inner = self.inner.lock();
-        if inner.orphaned {
+        if inner.life.has_lost_its_driver() {
             return;
         }
         let Inner { tickets, log, .. } = &mut *inner;
@@ -85,7 +85,7 @@ impl Live {
         drop(inner);
         wake.wake();
         if first_unjournaled {
-            self.runtime.flusher.add(self);
+            self.services.flusher.add(self);
         }
         self.hit("tool: shown");
     }
@@ -93,7 +93,7 @@ impl Live {
     /// The outcome, once there is one.
     pub(crate) fn poll_outcome(&self, key: u64, cx: &mut Context<'_>) -> Poll<Arc<Outcome>> {
         let mut inner = self.inner.lock();
-        if let Some(outcome) = &inner.outcome {
+        if let Some(outcome) = inner.life.outcome() {
             return Poll::Ready(Arc::clone(outcome));
         }
         inner.log.register(key, cx.waker());
@@ -101,7 +101,7 @@ impl Live {
     }
 
     pub(crate) fn outcome(&self) -> Option<Arc<Outcome>> {
-        self.inner.lock().outcome.clone()
+        self.inner.lock().life.outcome().cloned()
     }
 
     /// Something was learnt after the end: it is in the receipt from now on, and handed to the journal at once and in
@@ -109,11 +109,11 @@ impl Live {
     /// to know how the first try went waits for that.
     pub(crate) fn learn(self: &Arc<Self>, what: Learnt) -> Append {
         let at = self.now();
-        let append = self.runtime.journal.append_addendum(&self.id, at, what.clone());
+        let append = self.services.journal.append_addendum(&self.id, at, what.clone());
         self.add_to_receipt(at, what.clone());
         let (told, tell) = Append::pending();
         let live = Arc::clone(self);
-        self.runtime.door.spawn_keeper(async move {
+        self.services.door.spawn_keeper(async move {
             let tried = append.await;
             tell.done(tried.clone());
             if tried.is_err_and(|error| error.may_pass()) {
@@ -127,15 +127,15 @@ impl Live {
     /// when it is durable.
     pub(crate) async fn learn_on_record(&self, what: Learnt) -> Result<(), JournalError> {
         let at = self.now();
-        self.runtime.journal.append_addendum(&self.id, at, what.clone()).await?;
+        self.services.journal.append_addendum(&self.id, at, what.clone()).await?;
         self.add_to_receipt(at, what);
         Ok(())
     }
 
     async fn learn_again(&self, at: Stamp, what: Learnt) {
-        let leaving = self.runtime.give_up();
+        let leaving = self.services.give_up();
         while timeout(LEARN_AGAIN, leaving.cancelled()).await.is_err() {
-            let tried = self.runtime.journal.append_addendum(&self.id, at, what.clone()).await;
+            let tried = self.services.journal.append_addendum(&self.id, at, what.clone()).await;
             if !tried.is_err_and(|error| error.may_pass()) {
                 return;
             }
@@ -192,7 +192,7 @@ impl Live {
     pub(crate) fn receipt(&self) -> Option<Receipt> {
         let (outcome, facts, addenda) = {
             let inner = self.inner.lock();
-            (inner.outcome.clone(), inner.log.facts().to_vec(), inner.addenda.clone())
+            (inner.life.outcome().cloned(), inner.log.facts().to_vec(), inner.addenda.clone())
         };
         // Folded without the lock: a pull waits for no account.
         match outcome {
@@ -210,7 +210,7 @@ impl Live {
     /// Ready when the run is on record, or never will be.
     pub(crate) fn poll_accepted(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<(), JournalError>> {
         let mut inner = self.inner.lock();
-        match inner.broken() {
+        match inner.life.left_open() {
             _ if inner.log.seq() > 0 => Poll::Ready(Ok(())),
             Some(error) => Poll::Ready(Err(error.clone())),
             None => {
@@ -226,7 +226,7 @@ impl Live {
         if inner.recorded >= number {
             return Poll::Ready(Ok(()));
         }
-        if let Some(error) = inner.broken().or(inner.stalled()) {
+        if let Some(error) = inner.life.trouble() {
             return Poll::Ready(Err(error.clone()));
         }
         if inner.log.is_closed() {
@@ -240,8 +240,7 @@ impl Live {
     /// Ready when the outcome is durable, or the journal does not take it.
     pub(crate) fn poll_settled(&self, key: u64, cx: &mut Context<'_>) -> Poll<Result<Arc<Outcome>, JournalError>> {
         let mut inner = self.inner.lock();
-        let error = inner.broken().or(inner.stalled());
-        match (error, &inner.outcome) {
+        match (inner.life.trouble(), inner.life.outcome()) {
             (Some(error), _) => Poll::Ready(Err(error.clone())),
             (None, Some(outcome)) => Poll::Ready(Ok(Arc::clone(outcome))),
             (None, None) => {
@@ -254,7 +253,7 @@ impl Live {
     /// Whether the run was given up, and is on record without an end.
     pub(crate) fn is_left_open(&self) -> bool {
         let inner = self.inner.lock();
-        inner.broken().is_some() && inner.log.seq() > 0
+        inner.life.left_open().is_some() && inner.log.seq() > 0
     }
 
     /// Whether a call of it waits for a person.
@@ -264,8 +263,7 @@ impl Live {
 
     /// Why the journal does not take the run's end, or did not before the run was given up.
     pub(crate) fn stalled(&self) -> Option<JournalError> {
-        let inner = self.inner.lock();
-        inner.stalled().or(inner.broken()).cloned()
+        self.inner.lock().life.trouble().cloned()
     }
 }
 

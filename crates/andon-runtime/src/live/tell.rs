@@ -18,14 +18,14 @@ impl Live {
         let mut told = told.lock();
         let (new, pieces, settled) = self.untold(told.len());
         let now = settled.unwrap_or_else(|| self.now());
-        self.runtime.observers.facts(&self.id, &self.session, &mut told, new, now, pieces);
+        self.services.observers.facts(&self.id, &self.session, &mut told, new, now, pieces);
     }
 
     /// The facts behind the first ones, how many pieces were accepted by now, and when the run settled, if it has. All are read
     /// in one go: behind the end nobody else has the run.
     fn untold(&self, told: usize) -> (Vec<Arc<Record>>, Option<u64>, Option<Stamp>) {
         let inner = self.inner.lock();
-        (inner.log.facts().get(told..).unwrap_or_default().to_vec(), inner.pieces(), inner.settled)
+        (inner.log.facts().get(told..).unwrap_or_default().to_vec(), inner.pieces(), inner.life.settled_at())
     }
 
     /// Whoever wrote these has told of them.
@@ -39,14 +39,14 @@ impl Live {
     pub(super) fn tell_addendum(&self, facts: &[Arc<Record>], addenda: &[Addendum]) {
         let Some((addendum, earlier)) = addenda.split_last() else { return };
         let (run, session) = (&self.id, &self.session);
-        self.runtime.observers.addendum(&SeenLater { run, session, addendum, earlier, facts });
+        self.services.observers.addendum(&SeenLater { run, session, addendum, earlier, facts });
     }
 
     pub(super) fn tell_stalled(&self, why: &JournalError) {
-        self.runtime.observers.stalled(&self.id, &self.session, why);
+        self.services.observers.stalled(&self.id, &self.session, why);
     }
 
     pub(super) fn tell_broken_off(&self, why: &JournalError) {
-        self.runtime.observers.broken_off(&self.id, &self.session, why);
+        self.services.observers.broken_off(&self.id, &self.session, why);
     }
 }

@@ -10,9 +10,11 @@ use andon_core::id::CallId;
 use andon_core::time::Stamp;
 
 use super::{Inner, Live, News, WakeList};
-use crate::driver::REAP;
 use crate::lanes::sync::Ordering;
 use crate::tool::{Cleanup, OnCancel, ToolSpec};
+
+/// How long to wait for a task to drop its work once its grace is over. One that takes longer does not yield.
+pub(crate) const REAP: Duration = Duration::from_millis(100);
 
 /// How long a cleanup may not have begun before the driver begins it.
 const NOT_BEGUN: Duration = Duration::from_secs(1);
@@ -188,7 +190,7 @@ impl Live {
     /// The driver is gone: everything that runs beside it is to stop now.
     pub(crate) fn stop_asides(&self) {
         let mut inner = self.inner.lock();
-        inner.orphaned = true;
+        inner.life.orphan();
         inner.log.drop_held();
         inner.let_all_go();
         let watchers = WakeList::watchers(&mut inner);
@@ -316,7 +318,7 @@ impl Inner {
             return Order::GoOn;
         }
         let Some(ticket) = self.tickets.iter().find(|ticket| ticket.number == number) else { return Order::StopNow };
-        if self.orphaned {
+        if self.life.has_lost_its_driver() {
             return Order::StopNow;
         }
         let of_the_run = self.request.iter().filter(|_| !ticket.outlives_the_run());
@@ -328,7 +330,7 @@ impl Inner {
     fn is_at_once(&self, number: u32) -> bool {
         let own =
             self.tickets.iter().find(|ticket| ticket.number == number).and_then(|ticket| ticket.cancelled.as_ref());
-        self.orphaned || self.request.iter().chain(own).any(|request| request.force == Force::Now)
+        self.life.has_lost_its_driver() || self.request.iter().chain(own).any(|request| request.force == Force::Now)
     }
 
     fn let_go(&mut self, number: u32) -> bool {

@@ -9,6 +9,7 @@ use andon_core::outcome::Outcome;
 use andon_core::progress::{Phase, State};
 use andon_core::time::Stamp;
 
+use super::life::Life;
 use super::pull::level;
 use super::{Inner, Live, News, WakeList};
 use crate::journal::{Append, Batch, JournalError, Standing};
@@ -46,10 +47,10 @@ impl Live {
 
     fn hand_over(&self, entries: Vec<Entry>, standing: Option<Standing>) -> Append {
         // What is behind a batch that failed would leave a gap.
-        if let Some(error) = self.inner.lock().unwritable().cloned() {
+        if let Some(error) = self.inner.lock().life.unwritable().cloned() {
             return Append::ready(Err(error));
         }
-        self.runtime.journal.append(Batch { standing, ..Batch::new(self.id.clone(), self.epoch, entries) })
+        self.services.journal.append(Batch { standing, ..Batch::new(self.id.clone(), self.epoch, entries) })
     }
 
     /// Shows facts that are durable.
@@ -67,14 +68,12 @@ impl Live {
     pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome, settled: Stamp) {
         let mut inner = self.inner.lock();
         inner.publish(records);
-        inner.settled = Some(settled);
-        inner.is_not_stalled();
-        inner.outcome = Some(Arc::new(outcome));
+        inner.life = Life::Settled { outcome: Arc::new(outcome), at: Some(settled) };
         inner.log.close();
         self.stands.settle();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
-        self.runtime.presence.over(&self.id);
+        self.services.presence.over(&self.id);
         wake.wake();
         self.tell();
     }
@@ -82,7 +81,7 @@ impl Live {
     /// The journal does not take the run's end: whoever waits for a record is told why, and everybody else waits on.
     pub(crate) fn stall(&self, error: JournalError) {
         let mut inner = self.inner.lock();
-        let is_news = inner.trouble().stalled.replace(error.clone()).is_none();
+        let is_news = inner.life.stall(error.clone());
         self.stands.stall();
         let wake = WakeList::readers(&mut inner.log);
         drop(inner);
@@ -95,10 +94,8 @@ impl Live {
     /// The journal failed for good: the feed ends here, without a terminal event, and the outcome is known only in memory.
     pub(crate) fn break_off(&self, error: JournalError, outcome: Outcome) {
         let mut inner = self.inner.lock();
-        inner.is_not_stalled();
-        inner.trouble().broken = Some(error.clone());
         inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
-        inner.outcome = Some(Arc::new(outcome));
+        inner.life = Life::LeftOpen { outcome: Arc::new(outcome), error: Box::new(error.clone()) };
         inner.log.close();
         let is_on_record = inner.log.seq() > 0;
         if !is_on_record {
@@ -111,7 +108,7 @@ impl Live {
         let (readers, watchers) = (WakeList::readers(&mut inner.log), WakeList::watchers(&mut inner));
         drop(inner);
         if !is_on_record {
-            self.runtime.presence.over(&self.id);
+            self.services.presence.over(&self.id);
         }
         readers.wake();
         watchers.wake();
@@ -140,7 +137,7 @@ impl Live {
     /// Streamed text could not be journaled: nothing more of this run is, and the driver is told.
     pub(crate) fn flush_failed(&self, error: JournalError) {
         let mut inner = self.inner.lock();
-        inner.trouble().unwritable = Some(error.clone());
+        inner.life.fail(error.clone());
         let wake = inner.post(News::JournalFailed(error));
         drop(inner);
         wake.wake();

@@ -16,8 +16,9 @@ use andon_core::outcome::FailureKind;
 use andon_core::prompt::prompt;
 use andon_core::usage::{Pending, Usage, Used};
 
+use crate::lanes::BoxFuture;
 use crate::model::rendering::Rendering;
-use crate::tool::{BoxFuture, ToolSpec};
+use crate::tool::ToolSpec;
 
 /// A language model.
 ///

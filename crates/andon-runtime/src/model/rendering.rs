@@ -6,14 +6,10 @@
 //! 2. Nothing is sent, and no secret is in it: keys go with a call, and not with what it says.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use andon_core::history::History;
-use andon_core::id::RunId;
 use serde_json::{Map, Value, json};
 
 use crate::model::Request;
-use crate::runtime::agent::Agent;
 
 /// What a model would be sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,38 +42,5 @@ impl Rendering {
             body.insert("tools".to_owned(), tools.collect());
         }
         Self::new("andon", Value::Object(body))
-    }
-}
-
-impl Agent {
-    /// What its model would be sent with this history, if a run asked now. Nothing is sent.
-    pub fn rendering(&self, run: &RunId, history: impl Into<History>) -> Rendering {
-        let request = Request {
-            run: run.clone(),
-            number: 1,
-            instructions: self.core.instructions.clone(),
-            history: history.into(),
-            tools: Arc::clone(&self.core.specs),
-            anchor: None,
-        };
-        self.core.model.rendering(&request).unwrap_or_else(|| Rendering::plain(&request))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use andon_core::message::Message;
-
-    use super::*;
-    use crate::model::fake::Brief;
-
-    #[test]
-    fn a_model_without_a_form_of_its_own_is_shown_in_that_of_the_house() {
-        let agent = Agent::builder().model(Brief).instructions("Be brief.").build().unwrap();
-        let history = vec![Arc::new(Message::user("")), Arc::new(Message::user("Hello"))];
-        let shown = agent.rendering(&RunId::new("r").unwrap(), history.clone());
-        let prompt = andon_core::prompt::prompt(history.iter().map(|message| &**message));
-        let expected = json!({"instructions": "Be brief.", "messages": prompt});
-        assert_eq!(shown, Rendering::new("andon", expected));
     }
 }

@@ -1,33 +1,8 @@
-//! When a run has used up what it may use, and when a failed model call is tried again.
+//! When a failed model call is tried again.
 
 use std::time::Duration;
 
-use andon_core::cancel::Reason;
-use andon_core::limits::Limits;
-use andon_core::progress::Progress;
-
-use crate::live::cord::Cancel;
 use crate::model::{ModelError, ModelErrorKind};
-
-/// The stop that is due before another model call, if the budget is used up.
-pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
-    if let Some(turns) = limits.turns
-        && progress.turns() >= turns
-    {
-        return Some(budget(format!("the limit of {turns} turns is reached")));
-    }
-    let used = progress.used().delivered.at_least();
-    limits.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
-}
-
-/// The stop that is due when the tokens are used up.
-pub(crate) fn tokens_spent(limit: u64, used: u64) -> Cancel {
-    budget(format!("the limit of {limit} tokens is reached: {used} are used"))
-}
-
-fn budget(note: String) -> Cancel {
-    Cancel::graceful().reason(Reason::Budget).by("limit").note(note)
-}
 
 /// When a failed model call is tried again. Never after something of the answer was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

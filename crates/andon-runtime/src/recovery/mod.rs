@@ -5,26 +5,22 @@
 //! epoch rises, open calls are closed as unknown, what is known of their usage is written down, and the outcome is `lost`,
 //! or `cancelled` where a request was on record.
 
-pub(crate) mod resume;
+mod resume;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use andon_core::closing::close_lost;
-use andon_core::event::{Addendum, Entry, Epoch, Event, Record, Seq};
+use andon_core::event::{Event, Record};
 use andon_core::id::{RunId, SessionKey};
-use andon_core::message::Message;
-use andon_core::outcome::{Ending, Outcome};
-use andon_core::progress::{FoldError, Progress, State};
-use andon_core::receipt::Receipt;
-use andon_core::time::Stamp;
+use andon_core::outcome::Ending;
+use andon_core::progress::{Progress, State};
 
-use crate::journal::{Append, Batch, Journal, JournalError, Standing, Stored};
-use crate::live::Live;
+use crate::driver::RuntimeCore;
+use crate::driver::stored::{entries, fold, number};
+use crate::journal::{Append, Batch, JournalError, Standing, Stored};
 use crate::live::presence;
-use crate::recovery::resume::Resumed;
-use crate::runtime::RuntimeCore;
-use crate::session::SessionCore;
+use resume::Resumed;
 
 /// How many runs are handed to the journal before the first is waited for, so that one commit can carry many.
 const AT_ONCE: usize = 512;
@@ -81,44 +77,6 @@ impl Fate {
     }
 }
 
-/// What a journal tells about a run.
-pub(crate) struct Told {
-    pub(crate) session: SessionKey,
-    pub(crate) outcome: Option<Outcome>,
-}
-
-pub(crate) fn tell(stored: &Stored) -> Result<Told, FoldError> {
-    let progress = Progress::fold(&stored.entries)?;
-    let session = progress.accepted().session.clone();
-    let outcome = stored.receipt().zip(progress.ending()).map(|(receipt, ending)| Outcome {
-        ending: Arc::clone(ending),
-        message: progress.last_answer().cloned(),
-        usage: receipt.usage,
-        receipt,
-    });
-    Ok(Told { session, outcome })
-}
-
-/// The outcome of a settled run.
-pub(crate) fn outcome_of<'a>(
-    progress: &Progress,
-    records: impl IntoIterator<Item = &'a Arc<Record>>,
-    addenda: Vec<Addendum>,
-    settled: Option<Stamp>,
-) -> Outcome {
-    let ending = progress.ending().cloned().unwrap_or_else(|| Arc::new(Ending::Lost));
-    let receipt = Receipt::fold(records, addenda, settled)
-        .unwrap_or_else(|| Receipt::unknown(&progress.accepted().run, &progress.accepted().session));
-    Outcome { ending, message: progress.last_answer().cloned(), usage: progress.used(), receipt }
-}
-
-/// Frees the session and the registry: what must be done before a run's end is shown.
-pub(crate) fn conclude(live: &Arc<Live>, session: &Arc<SessionCore>, messages: &[Arc<Message>]) {
-    live.runtime.registry.remove(&live.id);
-    session.leave(live, messages);
-    live.runtime.warm.keep(session);
-}
-
 /// Settles, or brings back to life, every unsettled run that nobody drives.
 pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recovered>, JournalError> {
     // One at a time: two would take the same runs up.
@@ -161,7 +119,8 @@ struct Recovery {
 impl Recovery {
     async fn look_at_all(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
         let is_live = |run: &RunId| runtime.registry.find_taken(run).is_some();
-        let left: Vec<RunId> = runtime.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)).collect();
+        let left: Vec<RunId> =
+            runtime.services.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)).collect();
         // Should the journal fail on the way, what it does not come to is not forgotten: it can be cancelled, and no cancel of
         // everything is said to be complete without it.
         left.iter().for_each(|run| runtime.park(run));
@@ -251,7 +210,7 @@ impl Recovery {
                         // It may be a run of this process under which the journal failed.
                         runtime.forget_history(session);
                     }
-                    runtime.presence.over(&recovered.run);
+                    runtime.services.presence.over(&recovered.run);
                     runtime.unpark(&recovered.run);
                     self.recovered.push(recovered);
                 }
@@ -266,7 +225,7 @@ impl Recovery {
 
 /// A run that is unsettled; nothing if it has settled meanwhile, or is gone.
 pub(crate) async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
-    let Some(stored) = runtime.journal.read(run).await? else { return Ok(None) };
+    let Some(stored) = runtime.services.journal.read(run).await? else { return Ok(None) };
     let progress = fold(&stored)?;
     Ok(progress.ending().is_none().then(|| Left { run: run.clone(), stored, progress }))
 }
@@ -275,7 +234,7 @@ pub(crate) async fn find_left(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result
 async fn find_with_its_readers(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<Option<Left>, JournalError> {
     let Some(mut left) = find_left(runtime, run).await? else { return Ok(None) };
     if left.can_live_on() {
-        let request = presence::left_alone(runtime, left.progress.accepted()).await?;
+        let request = presence::left_alone(&runtime.services, left.progress.accepted()).await?;
         left.stored.requests.extend(request.map(Arc::new));
     }
     Ok(Some(left))
@@ -288,23 +247,27 @@ pub(crate) async fn settle_undriven(
 ) -> Result<Option<Arc<Ending>>, JournalError> {
     let Some(left) = find_left(runtime, run).await? else { return Ok(None) };
     let ending = settle_left(runtime, left)?.finish(runtime).await?;
-    runtime.presence.over(run);
+    runtime.services.presence.over(run);
     Ok(Some(ending))
 }
 
 /// Settles a run whose record makes no sense, so that it can be deleted: all that is written is its end.
 pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<(), JournalError> {
-    let Some(stored) = runtime.journal.read(run).await? else { return Ok(()) };
+    let Some(stored) = runtime.services.journal.read(run).await? else { return Ok(()) };
     let seq = stored.facts().next_back().map_or(0, |record| record.seq) + 1;
-    let (v, epoch, at) = (andon_core::FORMAT_VERSION, stored.epoch.saturating_add(1), runtime.clock.now());
+    let (v, epoch, at) = (andon_core::FORMAT_VERSION, stored.epoch.saturating_add(1), runtime.services.clock.now());
     let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
     let end = Arc::new(Record { v, seq, epoch, at, event });
-    runtime.journal.append(Batch::taking_over(run.clone(), stored.epoch, entries(&[Arc::clone(&end)]))).await?;
-    let settled = runtime.clock.now();
-    runtime.journal.keep_settled(run, settled);
+    runtime
+        .services
+        .journal
+        .append(Batch::taking_over(run.clone(), stored.epoch, entries(&[Arc::clone(&end)])))
+        .await?;
+    let settled = runtime.services.clock.now();
+    runtime.services.journal.keep_settled(run, settled);
     let mut past: Vec<_> = stored.facts().cloned().collect();
     if let Some(Event::RunAccepted { accepted }) = past.first().map(|first| first.event.clone()) {
-        runtime.observers.facts(run, &accepted.session, &mut past, vec![end], settled, None);
+        runtime.services.observers.facts(run, &accepted.session, &mut past, vec![end], settled, None);
     }
     Ok(())
 }
@@ -328,11 +291,11 @@ impl Settling {
     /// Waits until it is durable, and tells observers.
     async fn finish(self, runtime: &RuntimeCore) -> Result<Arc<Ending>, JournalError> {
         self.append.await?;
-        let settled = runtime.clock.now();
-        runtime.journal.keep_settled(&self.run, settled);
+        let settled = runtime.services.clock.now();
+        runtime.services.journal.keep_settled(&self.run, settled);
         if let Some(news) = self.news {
             let News { session, mut past, new } = *news;
-            runtime.observers.facts(&self.run, &session, &mut past, new, settled, None);
+            runtime.services.observers.facts(&self.run, &session, &mut past, new, settled, None);
         }
         Ok(self.ending)
     }
@@ -341,7 +304,7 @@ impl Settling {
 /// Hands to the journal all that brings a run to rest, as its new owner: one batch, so one step.
 fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalError> {
     let Left { run, stored, mut progress } = left;
-    let delivered_at = runtime.clock.now();
+    let delivered_at = runtime.services.clock.now();
     let mut requests = Vec::new();
     let mut force = progress.cancel().map(|(_, force)| force);
     for request in &stored.requests {
@@ -352,59 +315,19 @@ fn settle_left(runtime: &RuntimeCore, left: Left) -> Result<Settling, JournalErr
         }
     }
     let epoch = stored.epoch.saturating_add(1);
-    let mut records = number(runtime, &mut progress, epoch, requests)?;
+    let mut records = number(runtime.services.clock.now(), &mut progress, epoch, requests)?;
     let mut events = close_lost(&progress);
     let ending = Arc::new(match progress.cancel() {
         Some((reason, _)) => Ending::Cancelled { reason },
         None => Ending::Lost,
     });
     events.push(Event::RunSettled { outcome: Arc::clone(&ending) });
-    records.extend(number(runtime, &mut progress, epoch, events)?);
+    records.extend(number(runtime.services.clock.now(), &mut progress, epoch, events)?);
     let batch = Batch::taking_over(run.clone(), stored.epoch, entries(&records)).standing(Standing::of(&progress));
-    let append = runtime.journal.append(batch);
-    let news = (!runtime.observers.is_empty()).then(|| {
+    let append = runtime.services.journal.append(batch);
+    let news = (!runtime.services.observers.is_empty()).then(|| {
         let (session, past) = (progress.accepted().session.clone(), stored.facts().cloned().collect());
         Box::new(News { session, past, new: records })
     });
     Ok(Settling { run, ending, append, news })
-}
-
-pub(crate) fn fold(stored: &Stored) -> Result<Progress, JournalError> {
-    Progress::fold(&stored.entries).map_err(unreadable)
-}
-
-pub(crate) fn unreadable(error: FoldError) -> JournalError {
-    JournalError::Unreadable(error.to_string())
-}
-
-/// Numbers events behind those of the journal, and folds them in.
-pub(crate) fn number(
-    runtime: &RuntimeCore,
-    progress: &mut Progress,
-    epoch: Epoch,
-    events: Vec<Event>,
-) -> Result<Vec<Arc<Record>>, JournalError> {
-    let at = runtime.clock.now();
-    let mut records = Vec::with_capacity(events.len());
-    for event in events {
-        let seq: Seq = progress.seq() + 1;
-        let record = Record { v: andon_core::FORMAT_VERSION, seq, epoch, at, event };
-        progress.apply_record(&record).map_err(unreadable)?;
-        records.push(Arc::new(record));
-    }
-    Ok(records)
-}
-
-pub(crate) async fn append(
-    journal: &dyn Journal,
-    run: &RunId,
-    epoch: Epoch,
-    records: &[Arc<Record>],
-    progress: &Progress,
-) -> Result<(), JournalError> {
-    journal.append(Batch::new(run.clone(), epoch, entries(records)).standing(Standing::of(progress))).await
-}
-
-fn entries(records: &[Arc<Record>]) -> Vec<Entry> {
-    records.iter().map(|record| Entry::Fact(Arc::clone(record))).collect()
 }

@@ -14,16 +14,15 @@ use std::time::Duration;
 use andon_core::event::Epoch;
 use andon_core::progress::CallState;
 
-use crate::driver::{self, Beginning};
+use crate::agent::AgentCore;
+use crate::driver::{self, Beginning, RuntimeCore};
 use crate::journal::JournalError;
+use crate::lanes::BoxFuture;
 use crate::live::Live;
 use crate::live::log::Log;
 use crate::live::presence;
 use crate::recovery::{Left, find_left};
-use crate::runtime::RuntimeCore;
-use crate::runtime::agent::AgentCore;
 use crate::session::WhenBusy;
-use crate::tool::BoxFuture;
 
 /// A waiting run whose id is taken and whose claim is on its way. Dropping it gives the id back.
 pub(crate) struct Resuming {
@@ -53,11 +52,11 @@ pub(crate) enum Resumed {
 
 /// Takes a waiting run's id and claims it; nothing if its agent is not here.
 pub(crate) fn begin(runtime: &Arc<RuntimeCore>, left: &Left) -> Option<Resuming> {
-    let agent = runtime.agent_named(&left.session().app)?;
+    let agent = runtime.agents.find(&left.session().app)?;
     let epoch = left.stored.epoch.saturating_add(1);
-    let live = Arc::new(Live::new(left.run.clone(), left.session().clone(), Arc::clone(runtime), epoch));
+    let live = Arc::new(Live::new(left.run.clone(), left.session().clone(), Arc::clone(&runtime.services), epoch));
     runtime.registry.add(agent.id, &live).ok()?;
-    let claim = Some(runtime.journal.claim(&left.run, left.stored.epoch));
+    let claim = Some(runtime.services.journal.claim(&left.run, left.stored.epoch));
     Some(Resuming { runtime: Arc::clone(runtime), agent, live, claim, is_over: false })
 }
 
@@ -77,8 +76,8 @@ impl Resuming {
         let waiting = progress.calls().iter().filter(|call| call.state == CallState::AwaitingApproval);
         self.live.open_calls(waiting.map(|call| (call.call.id.clone(), call.call.digest())).collect(), Vec::new());
         let accepted = Arc::clone(progress.accepted());
-        let had_reader = presence::had_reader(&self.runtime, &accepted).await?;
-        let session = self.runtime.session(&accepted.session);
+        let had_reader = presence::had_reader(&self.runtime.services, &accepted).await?;
+        let session = self.runtime.sessions.get(&accepted.session);
         // It was let in before its process died, and is let in whoever is there now.
         let Ok(seat) = session.enter(&self.live, WhenBusy::Queue) else { return Ok(Resumed::TurnedAway) };
         self.is_over = true;
@@ -91,7 +90,7 @@ impl Resuming {
         let accepted_at = stored.facts().next().map(|record| record.at.wall.0);
         let waited_us = accepted_at.map_or(0, |at| self.live.now().wall.0.saturating_sub(at));
         let beginning = Beginning { seat, signal, resumed: Some((progress, Duration::from_micros(waited_us))) };
-        driver::launch(Arc::clone(&self.agent), session, Arc::clone(&self.live), accepted, beginning);
+        driver::launch(&self.runtime, Arc::clone(&self.agent), session, Arc::clone(&self.live), accepted, beginning);
         Ok(Resumed::LivesOn)
     }
 }

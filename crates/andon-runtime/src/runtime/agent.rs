@@ -4,27 +4,29 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use andon_core::cancel::ReplyKind;
 use andon_core::event::HookPoint;
-use andon_core::id::{CallId, IdError, LOCAL, SessionId, SessionKey};
+use andon_core::history::History;
+use andon_core::id::{CallId, IdError, LOCAL, RunId, SessionId, SessionKey};
 use andon_core::limits::Limits;
 use andon_core::message::Message;
 use andon_core::outcome::Outcome;
-use jsonschema::Validator;
-use serde_json::Value;
 
-use crate::agent::hook::{Decision, Hook, Moment};
+use crate::agent::hook::{Hook, Moment};
+use crate::agent::{AgentCore, Armoured, BuildError, Tool, guard};
 use crate::journal::JournalError;
 use crate::journal::sessions::{StateChange, StateMap};
-use crate::live::cord::{Cancel, Cord};
-use crate::live::run::{AgentReply, Run};
-use crate::model::Model;
+use crate::live::Decision;
+use crate::live::cord::{Cancel, Cord, Reply};
+use crate::live::run::Run;
+use crate::model::rendering::Rendering;
 use crate::model::retry::Retry;
+use crate::model::{Model, Request};
 use crate::runtime::Runtime;
 use crate::runtime::compensate::{self, CompensateError, Compensated};
 use crate::runtime::prompt::{Prompt, StartError};
 use crate::session::SessionCore;
-use crate::session::registry::AgentId;
-use crate::tool::{Tool, ToolSpec};
+use crate::tool::ToolSpec;
 
 /// A model, instructions, tools and limits. Cheap to clone, usable from many threads.
 ///
@@ -34,58 +36,7 @@ use crate::tool::{Tool, ToolSpec};
 pub struct Agent {
     pub(crate) core: Arc<AgentCore>,
     pub(crate) session: Arc<SessionCore>,
-}
-
-pub(crate) struct AgentCore {
-    pub(crate) id: AgentId,
-    pub(crate) name: Arc<str>,
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) model_name: Arc<str>,
-    pub(crate) instructions: Option<Arc<str>>,
-    pub(crate) tools: Vec<Armoured>,
-    pub(crate) specs: Arc<[Arc<ToolSpec>]>,
-    pub(crate) hooks: Vec<Hook>,
-    pub(crate) limits: Limits,
-    pub(crate) retry: Retry,
-    pub(crate) tools_at_once: usize,
     pub(crate) runtime: Runtime,
-}
-
-/// A tool with the guard that checks its arguments.
-pub(crate) struct Armoured {
-    pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) guard: Validator,
-}
-
-/// Why an agent cannot be built, and what to change.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
-    /// No model was given.
-    #[error("an agent needs a model: call .model(..), for example .model(Practice::new())")]
-    NoModel,
-    /// Two tools have one name.
-    #[error("two tools are called {0:?}: rename one of them, the model asks for tools by name")]
-    TwoToolsOfOneName(String),
-    /// A tool's name is none that every provider takes.
-    #[error("{0:?} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-'")]
-    BadToolName(String),
-    /// A tool's schema does not describe an object, or is no schema.
-    #[error("the schema of tool {tool:?} cannot be used: {why}")]
-    BadSchema {
-        /// The tool.
-        tool: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A limit is zero.
-    #[error("the limit {0:?} is zero, so every run would stop before it began: raise it, or leave it out")]
-    ZeroLimit(&'static str),
-    /// No tool could ever run.
-    #[error("tools_at_once is zero, so no tool could run: use 1 to run them one after the other")]
-    NoToolAtOnce,
-    /// The name cannot be one.
-    #[error("the agent's name cannot be used: {0}")]
-    BadName(IdError),
 }
 
 impl Agent {
@@ -123,21 +74,29 @@ impl Agent {
     pub fn session_of(&self, user: &str, id: impl AsRef<str>) -> Result<Self, IdError> {
         // An agent's sessions share its name.
         let key = SessionKey { app: Arc::clone(&self.core.name), ..SessionKey::new(&self.core.name, user, id)? };
-        Ok(Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) })
+        Ok(Self {
+            core: Arc::clone(&self.core),
+            runtime: self.runtime.clone(),
+            session: self.runtime.core.sessions.get(&key),
+        })
     }
 
     /// The same agent in the conversation of this key, whose app is the agent's name whatever the key says.
     #[must_use]
     pub fn in_session(&self, key: &SessionKey) -> Self {
         let key = SessionKey { app: Arc::clone(&self.core.name), ..key.clone() };
-        Self { core: Arc::clone(&self.core), session: self.core.runtime.core.session(&key) }
+        Self {
+            core: Arc::clone(&self.core),
+            runtime: self.runtime.clone(),
+            session: self.runtime.core.sessions.get(&key),
+        }
     }
 
     /// The same agent in a new conversation of a user. Its name is made here, so nobody has said anything in it and there is
     /// nothing to read before its first run.
     pub fn in_new_session(&self, tenant: &str, user: &str) -> Result<Self, IdError> {
-        let session = self.core.runtime.core.new_session(tenant, &self.core.name, user)?;
-        Ok(Self { core: Arc::clone(&self.core), session })
+        let session = self.runtime.core.new_session(tenant, &self.core.name, user)?;
+        Ok(Self { core: Arc::clone(&self.core), runtime: self.runtime.clone(), session })
     }
 
     /// The name of its model.
@@ -169,18 +128,18 @@ impl Agent {
     pub async fn history(&self) -> Result<Vec<Arc<Message>>, JournalError> {
         match self.session.history() {
             Some(history) => Ok(history.to_vec()),
-            None => self.core.runtime.core.journal.history(&self.session.key).await,
+            None => self.runtime.core.services.journal.history(&self.session.key).await,
         }
     }
 
     /// This conversation's state, with what it shares with others: see [`StateMap`]. Empty if nothing was said or set yet.
     pub async fn state(&self) -> Result<StateMap, JournalError> {
-        Ok(self.core.runtime.state(&self.session.key).await?.unwrap_or_default())
+        Ok(self.runtime.state(&self.session.key).await?.unwrap_or_default())
     }
 
     /// Changes this conversation's state, all of it or nothing; a key without a value is removed.
     pub async fn change_state(&self, change: StateChange) -> Result<(), JournalError> {
-        self.core.runtime.change_state(&self.session.key, change).await
+        self.runtime.change_state(&self.session.key, change).await
     }
 
     /// Undoes what a call of a settled run did, with the compensation of its tool and within that one's own time. It is on
@@ -200,7 +159,7 @@ impl Agent {
 
     /// As [`cancel`](Agent::cancel), saying how.
     pub fn cancel_with(&self, cancel: Cancel) -> AgentReply {
-        let runs = self.core.runtime.core.registry.of_agent_or_arm(self.core.id, &cancel);
+        let runs = self.runtime.core.registry.of_agent_or_arm(self.core.id, &cancel);
         if runs.is_empty() {
             return AgentReply::Armed;
         }
@@ -209,7 +168,20 @@ impl Agent {
 
     /// Takes an arm back; says whether the agent was armed.
     pub fn disarm(&self) -> bool {
-        self.core.runtime.core.registry.take_arm(self.core.id).is_some()
+        self.runtime.core.registry.take_arm(self.core.id).is_some()
+    }
+
+    /// What its model would be sent with this history, if a run asked now. Nothing is sent.
+    pub fn rendering(&self, run: &RunId, history: impl Into<History>) -> Rendering {
+        let request = Request {
+            run: run.clone(),
+            number: 1,
+            instructions: self.core.instructions.clone(),
+            history: history.into(),
+            tools: Arc::clone(&self.core.specs),
+            anchor: None,
+        };
+        self.core.model.rendering(&request).unwrap_or_else(|| Rendering::plain(&request))
     }
 
     /// The run in progress in this conversation, if there is one.
@@ -219,7 +191,7 @@ impl Agent {
 
     /// What this agent's runs have in common with others.
     pub fn runtime(&self) -> &Runtime {
-        &self.core.runtime
+        &self.runtime
     }
 }
 
@@ -230,6 +202,26 @@ impl fmt::Debug for Agent {
             .field("model", &self.core.model_name)
             .field("session", &self.session.key)
             .finish_non_exhaustive()
+    }
+}
+
+/// What `agent.cancel()` did.
+#[derive(Debug, Clone)]
+pub enum AgentReply {
+    /// Runs were in progress: what the cancel did to each.
+    Runs(Vec<Reply>),
+    /// None was: the agent's next run will be cancelled before it calls its model, unless
+    /// [`disarm`](crate::Agent::disarm) is called first.
+    Armed,
+}
+
+impl AgentReply {
+    /// The one word for it: `armed`, or the first run's.
+    pub fn kind(&self) -> ReplyKind {
+        match self {
+            Self::Runs(replies) => replies.first().map_or(ReplyKind::NotRunning, |reply| reply.kind().clone()),
+            Self::Armed => ReplyKind::Armed,
+        }
     }
 }
 
@@ -422,7 +414,7 @@ impl AgentBuilder {
         let runtime = self.runtime.unwrap_or_default();
         let specs = tools.iter().map(|armoured| Arc::clone(armoured.tool.spec())).collect();
         let core = AgentCore {
-            id: AgentId(runtime.core.next_agent()),
+            id: runtime.core.agents.next_id(),
             name: name.as_str().into(),
             model_name: model.name().into(),
             model,
@@ -433,12 +425,11 @@ impl AgentBuilder {
             limits: self.limits,
             retry: self.retry,
             tools_at_once: self.tools_at_once,
-            runtime,
         };
-        let session = core.runtime.core.new_session(LOCAL, &core.name, LOCAL).map_err(BuildError::BadName)?;
+        let session = runtime.core.new_session(LOCAL, &core.name, LOCAL).map_err(BuildError::BadName)?;
         let core = Arc::new(core);
-        core.runtime.core.add_agent(&core);
-        Ok(Agent { core, session })
+        runtime.core.agents.add(&core);
+        Ok(Agent { core, session, runtime })
     }
 }
 
@@ -448,16 +439,21 @@ impl fmt::Debug for AgentBuilder {
     }
 }
 
-/// Makes the guard that checks a tool's arguments.
-pub(crate) fn guard(spec: &ToolSpec) -> Result<Validator, BuildError> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if spec.name.is_empty() || spec.name.len() > 64 || !spec.name.bytes().all(is_plain) {
-        return Err(BuildError::BadToolName(spec.name.clone()));
+#[cfg(test)]
+mod tests {
+    use andon_core::message::Message;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::fake::Brief;
+
+    #[test]
+    fn a_model_without_a_form_of_its_own_is_shown_in_that_of_the_house() {
+        let agent = Agent::builder().model(Brief).instructions("Be brief.").build().unwrap();
+        let history = vec![Arc::new(Message::user("")), Arc::new(Message::user("Hello"))];
+        let shown = agent.rendering(&RunId::new("r").unwrap(), history.clone());
+        let prompt = andon_core::prompt::prompt(history.iter().map(|message| &**message));
+        let expected = json!({"instructions": "Be brief.", "messages": prompt});
+        assert_eq!(shown, Rendering::new("andon", expected));
     }
-    let bad = |why: String| BuildError::BadSchema { tool: spec.name.clone(), why };
-    let describes_object = spec.schema.get("type").and_then(Value::as_str) == Some("object");
-    if !describes_object {
-        return Err(bad("it must describe an object: write {\"type\": \"object\", \"properties\": {..}}".to_owned()));
-    }
-    jsonschema::validator_for(&spec.schema).map_err(|error| bad(error.to_string()))
 }

@@ -18,12 +18,13 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::driver::REAP;
+use crate::agent::AgentCore;
+use crate::agent::{Tool, Undo};
 use crate::driver::aside::panic_text;
 use crate::journal::JournalError;
-use crate::live::Live;
-use crate::runtime::agent::AgentCore;
-use crate::tool::{BoxFuture, Returned, Tool, Undo, bounded};
+use crate::lanes::BoxFuture;
+use crate::live::{Live, REAP};
+use crate::tool::{Returned, bounded};
 
 /// What came of a compensation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +103,7 @@ pub(crate) async fn compensate(
     };
     let (tell, told) = oneshot::channel();
     // A task of its own: who asked may go away, and what was begun comes to its end all the same.
-    live.runtime.door.spawn_keeper(async move {
+    live.services.door.spawn_keeper(async move {
         let compensated = match at_it.on_record(by).await {
             Ok(()) => at_it.undo(budget, tool, undo).await,
             Err(error) => Err(error.into()),
@@ -115,7 +116,7 @@ pub(crate) async fn compensate(
 
 /// The account of a run with all that was learnt of it, by whatever handle.
 async fn receipt_on_record(live: &Live) -> Result<Option<Receipt>, JournalError> {
-    let stored = live.runtime.journal.read(&live.id).await?;
+    let stored = live.services.journal.read(&live.id).await?;
     live.catch_up(stored.map(|stored| stored.addenda).unwrap_or_default());
     Ok(live.receipt())
 }
@@ -208,7 +209,7 @@ struct AtIt {
 impl AtIt {
     fn begin(live: &Arc<Live>, call: &CallId) -> Result<Self, CompensateError> {
         let key = (live.id.clone(), call.clone());
-        if !live.runtime.compensating.lock().insert(key.clone()) {
+        if !live.services.compensating.lock().insert(key.clone()) {
             return Err(CompensateError::InProgress(call.clone()));
         }
         Ok(Self { live: Arc::clone(live), key })
@@ -222,7 +223,7 @@ impl AtIt {
     async fn undo(self, budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Result<Compensated, CompensateError> {
         let call = undo.call.clone();
         let (tell, told) = oneshot::channel();
-        self.live.runtime.door.spawn_aside(async move {
+        self.live.services.door.spawn_aside(async move {
             // Nobody waits any more for one that took too long.
             let _ = tell.send(undo_within(budget, tool, undo).await);
         });
@@ -242,6 +243,6 @@ impl AtIt {
 
 impl Drop for AtIt {
     fn drop(&mut self) {
-        self.live.runtime.compensating.lock().remove(&self.key);
+        self.live.services.compensating.lock().remove(&self.key);
     }
 }

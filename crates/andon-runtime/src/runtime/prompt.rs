@@ -15,13 +15,13 @@ use andon_core::outcome::Outcome;
 
 use crate::driver::{self, Beginning};
 use crate::journal::sessions::StateMap;
+use crate::lanes::BoxFuture;
 use crate::live::Live;
 use crate::live::cord::Cancel;
 use crate::live::presence;
 use crate::live::run::Run;
 use crate::runtime::agent::Agent;
 use crate::session::{MAX_QUEUED, Turned, WhenBusy};
-use crate::tool::BoxFuture;
 
 /// A prompt that is about to be run.
 #[must_use = "a prompt does nothing until it is started or run"]
@@ -149,10 +149,10 @@ impl Prompt {
         for image in self.input.images() {
             image.check().map_err(StartError::BadImage)?;
         }
-        let Agent { core, session } = self.agent;
-        let runtime = &core.runtime.core;
-        let id = self.run_id.unwrap_or_else(|| driver::new_run_id(runtime));
-        let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(runtime), 1));
+        let Agent { core, session, runtime } = self.agent;
+        let runtime = &runtime.core;
+        let id = self.run_id.unwrap_or_else(|| driver::new_run_id(&runtime.services));
+        let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(&runtime.services), 1));
         if runtime.registry.add(core.id, &live).is_err() {
             return Err(StartError::RunIdTaken(live.id.clone()));
         }
@@ -185,7 +185,7 @@ impl Prompt {
         };
         let signal = first_of(self.signal, presence::signal(&live, &accepted));
         let beginning = Beginning { seat, signal, resumed: None };
-        driver::launch(Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
+        driver::launch(runtime, Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
         Ok(if self.cancels_on_drop { Run::cancelling_on_drop(live) } else { Run::new(live) })
     }
 }

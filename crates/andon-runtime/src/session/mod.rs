@@ -6,6 +6,7 @@
 //! 2. A run leaves before its end is shown: who has seen the end finds the seat free.
 //! 3. A prompt that comes while the seated run is on its way out waits for it, whatever the policy.
 
+pub(crate) mod known;
 pub(crate) mod registry;
 pub(crate) mod warm;
 

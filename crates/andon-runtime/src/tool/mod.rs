@@ -1,156 +1,19 @@
-//! The seam to tools: what the model may ask for.
+//! What a tool is declared as, what a call of it does, and what it returns.
 
-mod fn_tool;
-pub mod macro_support;
 mod output;
-mod progress;
 mod spec;
-mod state;
 mod work;
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use andon_core::id::{CallId, RunId, SessionKey};
-use andon_core::message::ToolResult;
-use andon_core::receipt::Verdict;
-use serde_json::Value;
-
-use crate::live::cord::Cord;
-
-pub use fn_tool::FnTool;
-pub use macro_support::tool;
 pub use output::{Json, ToolError, ToolOutput};
 pub(crate) use output::{bounded, bounded_remains};
-pub use progress::Progress;
 pub use spec::{OnCancel, ToolSpec};
-pub use state::{SessionState, StateError};
 pub use work::Work;
 pub(crate) use work::{Cleanup, Doing};
-
-/// A future that a tool or hook returns.
-pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What a tool's work comes to.
 pub type Returned = Result<ToolOutput, ToolError>;
 
 /// The grace of a tool that names none.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
-
-/// Something that the model may ask for.
-///
-/// Most tools are functions with `#[tool]` on them, or closures in a [`FnTool`]. Implement this by hand for a tool that
-/// starts something which outlives a dropped future: a process, a remote call. See [`Work::cleanup`].
-pub trait Tool: Send + Sync + 'static {
-    /// What it is called, what it takes, and how it is stopped.
-    fn spec(&self) -> &Arc<ToolSpec>;
-
-    /// Begins a call. It must not block: what takes time belongs into the [`Work`].
-    fn call(&self, invocation: Invocation) -> Work;
-
-    /// Undoes what a call did. Asked only if the spec has a budget for it, and only when somebody asks for it with
-    /// [`Agent::compensate`](crate::Agent::compensate).
-    fn compensate(&self, undo: Undo) -> BoxFuture<Returned> {
-        no_compensation(&undo)
-    }
-}
-
-fn no_compensation(undo: &Undo) -> BoxFuture<Returned> {
-    let message = format!("the tool {} has a budget for a compensation, and none to run", undo.tool);
-    Box::pin(std::future::ready(Err(ToolError::new(message))))
-}
-
-/// A tool that is shared is a tool.
-impl<T: Tool + ?Sized> Tool for Arc<T> {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        (**self).spec()
-    }
-
-    fn call(&self, invocation: Invocation) -> Work {
-        (**self).call(invocation)
-    }
-
-    fn compensate(&self, undo: Undo) -> BoxFuture<Returned> {
-        (**self).compensate(undo)
-    }
-}
-
-/// One call of a tool.
-#[derive(Debug, Clone)]
-pub struct Invocation {
-    /// The call's id.
-    pub call: CallId,
-    /// The run that asks.
-    pub run: RunId,
-    /// The run's session.
-    pub session: SessionKey,
-    /// The arguments, which fit the schema.
-    pub input: Value,
-    /// The run's cord, as this call sees it: to watch it, or to pull it.
-    pub cord: Cord,
-    /// To show in the run's feed what the call is doing.
-    pub progress: Progress,
-    /// The session's state.
-    pub state: SessionState,
-}
-
-impl Invocation {
-    /// A key that no other call has, and that is on record before the call starts: under it an effect can be made to
-    /// happen at most once.
-    pub fn effect_id(&self) -> EffectId {
-        EffectId::new(&self.run, &self.call)
-    }
-}
-
-/// A key under which a call's effect can be made to happen at most once: hand it on as the idempotency key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct EffectId(Arc<str>);
-
-impl EffectId {
-    pub(crate) fn new(run: &RunId, call: &CallId) -> Self {
-        Self(format!("{run}.{call}").into())
-    }
-
-    /// The key as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub(crate) fn shared(self) -> Arc<str> {
-        self.0
-    }
-}
-
-impl std::fmt::Display for EffectId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// What is to be undone: a call that is over.
-#[derive(Debug, Clone)]
-pub struct Undo {
-    /// The tool's name.
-    pub tool: String,
-    /// The call's id.
-    pub call: CallId,
-    /// The run that asked for it.
-    pub run: RunId,
-    /// The run's session.
-    pub session: SessionKey,
-    /// The arguments that it was called with.
-    pub input: Value,
-    /// What became of it. `unknown` means that there may be nothing to undo.
-    pub verdict: Verdict,
-    /// What it returned, as the model was told.
-    pub result: Arc<ToolResult>,
-}
-
-impl Undo {
-    /// The key that the call itself was given.
-    pub fn effect_id(&self) -> EffectId {
-        EffectId::new(&self.run, &self.call)
-    }
-}

@@ -5,8 +5,6 @@ use std::time::Duration;
 use andon_core::event::Effect;
 use serde_json::Value;
 
-use crate::runtime::agent::{BuildError, guard};
-
 use super::DEFAULT_GRACE;
 
 /// How long the cleanup of a call may take, unless the tool says otherwise.
@@ -60,12 +58,6 @@ impl ToolSpec {
             compensation: None,
             max_output: DEFAULT_OUTPUT,
         }
-    }
-
-    /// Whether an agent can have such a tool: its name is one that every provider takes, and its schema can be used.
-    /// Building an agent checks it, too; this is for tools that come from elsewhere and may be left out.
-    pub fn check(&self) -> Result<(), BuildError> {
-        guard(self).map(drop)
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use andon_core::event::Remains;
 
-use super::{BoxFuture, Returned};
+use super::Returned;
+use crate::lanes::BoxFuture;
 use crate::lanes::sync::Mutex;
 
 /// What a call of a tool does, and what brings to its end whatever it starts.

@@ -14,7 +14,7 @@ use crate::journal::sessions::{
     Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, title,
 };
 use crate::journal::{JournalError, Stored};
-use crate::tool::BoxFuture;
+use crate::lanes::BoxFuture;
 
 impl State {
     /// Where the keys of a scope are kept; nothing for what is never stored.

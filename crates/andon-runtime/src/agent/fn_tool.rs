@@ -8,7 +8,9 @@ use std::time::Duration;
 use andon_core::event::Effect;
 use serde_json::Value;
 
-use super::{BoxFuture, Invocation, OnCancel, Returned, Tool, ToolSpec, Undo, Work};
+use super::{Invocation, Tool, Undo};
+use crate::lanes::BoxFuture;
+use crate::tool::{OnCancel, Returned, ToolSpec, Work};
 
 /// A tool made from a closure.
 ///
@@ -140,7 +142,7 @@ impl Tool for FnTool {
     fn compensate(&self, undo: Undo) -> BoxFuture<Returned> {
         match &self.undo {
             Some(compensation) => compensation(undo),
-            None => super::no_compensation(&undo),
+            None => super::tool::no_compensation(&undo),
         }
     }
 }

@@ -39,7 +39,7 @@ impl SessionState {
 
     /// All of it, with what the session shares with others.
     pub async fn all(&self) -> Result<StateMap, StateError> {
-        let state = self.live.runtime.journal.sessions().state(&self.live.session).await?;
+        let state = self.live.services.journal.sessions().state(&self.live.session).await?;
         Ok(state.unwrap_or_default())
     }
 
@@ -57,7 +57,7 @@ impl SessionState {
         let now = self.live.now().wall;
         let stored = change.iter().filter(|(key, _)| Scope::of(key) != Scope::Temp);
         let changes = stored.map(|(key, value)| (key.clone(), value.clone().unwrap_or_default())).collect();
-        self.live.runtime.journal.sessions().change_state(&self.live.session, now, change).await?;
+        self.live.services.journal.sessions().change_state(&self.live.session, now, change).await?;
         self.live.note_changes(self.ticket, changes);
         Ok(())
     }

@@ -10,7 +10,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{BoxFuture, FnTool, Invocation, Json, Returned, Tool, ToolError, ToolOutput, ToolSpec, Undo, Work};
+use super::{FnTool, Invocation, Tool, Undo};
+use crate::lanes::BoxFuture;
+use crate::tool::{Json, Returned, ToolError, ToolOutput, ToolSpec, Work};
 
 pub use {schemars, serde};
 
@@ -56,7 +58,7 @@ pub use {schemars, serde};
 /// function, and neither do ones that were not asked for. The model is told why.
 ///
 /// Parameters of these types are no arguments. The runtime hands them in, and the model does not know of them. They are known
-/// by the last word of their type, so `andon_runtime::Cord` is one too:
+/// by the last word of their type, so `andon::Cord` is one too:
 ///
 /// | Type | Is |
 /// |---|---|
@@ -99,7 +101,7 @@ pub use {schemars, serde};
 /// `wait_for::direct`:
 ///
 /// ```
-/// # use andon_runtime::tool;
+/// # use andon::tool;
 /// /// Adds.
 /// #[tool(blocking, effect = "read_only")]
 /// fn add(a: i64, b: i64) -> Result<String, &'static str> {
@@ -116,7 +118,7 @@ pub use {schemars, serde};
 ///
 /// ```compile_fail
 /// /// A plain function may block its thread, and has to say so.
-/// #[andon_runtime::tool]
+/// #[andon::tool]
 /// fn sum(numbers: Vec<i64>) -> String {
 ///     numbers.iter().sum::<i64>().to_string()
 /// }
@@ -126,7 +128,7 @@ pub use {schemars, serde};
 /// struct Opaque;
 ///
 /// /// The model cannot be told what is returned.
-/// #[andon_runtime::tool]
+/// #[andon::tool]
 /// async fn opaque() -> Opaque {
 ///     Opaque
 /// }
@@ -188,7 +190,7 @@ pub fn arguments<T: DeserializeOwned>(invocation: &Invocation) -> Result<T, Tool
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "the model could not be told this",
-    note = "return a String, a &str, a serde_json::Value, an andon_runtime::ToolOutput, nothing, or andon_runtime::Json(..) around any value \
+    note = "return a String, a &str, a serde_json::Value, an andon::ToolOutput, nothing, or andon::Json(..) around any value \
             that serde can write; or a Result of one of these with an error that can be displayed"
 )]
 pub trait ToolReturn {

@@ -1,0 +1,74 @@
+//! What all drivers of a runtime share.
+
+use std::sync::Arc;
+
+use andon_core::id::{IdError, RunId, SessionId, SessionKey};
+use andon_core::message::Message;
+
+use super::learner::Learner;
+use super::mender::Mender;
+use crate::agent::names::AgentNames;
+use crate::lanes::sync::{HashSet, Mutex};
+use crate::live::services::Ids;
+use crate::live::{Live, Services};
+use crate::session::SessionCore;
+use crate::session::known::KnownSessions;
+use crate::session::registry::Registry;
+use crate::session::warm::Warm;
+
+/// What all drivers of a runtime share.
+pub(crate) struct RuntimeCore {
+    pub(crate) services: Arc<Services>,
+    pub(crate) agents: AgentNames,
+    pub(crate) registry: Registry,
+    pub(crate) sessions: KnownSessions,
+    pub(crate) warm: Warm,
+    /// Runs that wait for an agent of their name to be there.
+    pub(crate) parked: Mutex<HashSet<RunId>>,
+    pub(crate) mender: Mender,
+    pub(crate) learner: Learner,
+    /// Models whose meter has been given back what was learned earlier.
+    pub(crate) recalled: Mutex<HashSet<Arc<str>>>,
+    /// Held by whoever recovers.
+    pub(crate) recovering: tokio::sync::Mutex<()>,
+}
+
+impl RuntimeCore {
+    /// A session with a name of its own, in which nobody has said anything.
+    pub(crate) fn new_session(&self, tenant: &str, app: &Arc<str>, user: &str) -> Result<Arc<SessionCore>, IdError> {
+        let key = SessionKey::new(app, user, self.services.ids.next("session"))?;
+        let tenant = SessionId::new(tenant)?.as_str().into();
+        let session = self.sessions.get(&SessionKey { tenant, app: Arc::clone(app), ..key });
+        // A counted name may have been there in an earlier process.
+        if let Ids::Unique = self.services.ids {
+            session.set_history(Vec::new(), session.forgotten());
+        }
+        Ok(session)
+    }
+
+    /// Makes the next run in a session read again what was said before.
+    pub(crate) fn forget_history(&self, session: &SessionKey) {
+        if let Some(session) = self.sessions.find(session) {
+            session.forget_history();
+        }
+    }
+
+    pub(crate) fn park(&self, run: &RunId) {
+        self.parked.lock().insert(run.clone());
+    }
+
+    pub(crate) fn unpark(&self, run: &RunId) {
+        self.parked.lock().remove(run);
+    }
+
+    pub(crate) fn is_parked(&self, run: &RunId) -> bool {
+        self.parked.lock().contains(run)
+    }
+
+    /// Frees the session and the registry: what must be done before a run's end is shown.
+    pub(crate) fn conclude(&self, live: &Arc<Live>, session: &Arc<SessionCore>, messages: &[Arc<Message>]) {
+        self.registry.remove(&live.id);
+        session.leave(live, messages);
+        self.warm.keep(session);
+    }
+}

@@ -1,0 +1,111 @@
+//! How far a live run has come: who advances it, and whether its end is on disk.
+
+use std::sync::Arc;
+
+use andon_core::outcome::Outcome;
+use andon_core::time::Stamp;
+
+use crate::journal::JournalError;
+
+/// Who advances a run, and whether its end is on disk.
+#[derive(Default)]
+pub(super) enum Life {
+    /// Its driver advances it.
+    #[default]
+    Driven,
+    /// A batch failed, so none behind it may be written. Its driver is about to leave it.
+    Unwritable(Box<JournalError>),
+    /// Its driver is gone, and it is being settled from its journal.
+    Orphaned {
+        /// Why a batch failed: none behind it may be written.
+        unwritable: Option<Box<JournalError>>,
+        /// Why the journal does not accept the run's end, for now.
+        stalled: Option<Box<JournalError>>,
+    },
+    /// Its outcome is durable.
+    Settled {
+        outcome: Arc<Outcome>,
+        /// When it was durable; `None` if another process settled it.
+        at: Option<Stamp>,
+    },
+    /// It could not be settled. What is known of its outcome is known only in memory.
+    LeftOpen { outcome: Arc<Outcome>, error: Box<JournalError> },
+    /// The journal knows it as unsettled, and no driver of this process runs it.
+    Elsewhere,
+}
+
+impl Life {
+    /// The outcome, once there is one.
+    pub(super) fn outcome(&self) -> Option<&Arc<Outcome>> {
+        match self {
+            Self::Settled { outcome, .. } | Self::LeftOpen { outcome, .. } => Some(outcome),
+            Self::Driven | Self::Unwritable(_) | Self::Orphaned { .. } | Self::Elsewhere => None,
+        }
+    }
+
+    /// When this process settled it, if it has.
+    pub(super) fn settled_at(&self) -> Option<Stamp> {
+        match self {
+            Self::Settled { at, .. } => *at,
+            _ => None,
+        }
+    }
+
+    /// Whether the run has lost its driver before its end was durable.
+    pub(super) fn has_lost_its_driver(&self) -> bool {
+        matches!(self, Self::Orphaned { .. } | Self::LeftOpen { .. })
+    }
+
+    /// Why a batch failed, so that none behind it may be written.
+    pub(super) fn unwritable(&self) -> Option<&JournalError> {
+        match self {
+            Self::Unwritable(error) => Some(error),
+            Self::Orphaned { unwritable, .. } => unwritable.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Why the run could not be settled.
+    pub(super) fn left_open(&self) -> Option<&JournalError> {
+        match self {
+            Self::LeftOpen { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why the journal does not accept the run's end, for now or for good.
+    pub(super) fn trouble(&self) -> Option<&JournalError> {
+        match self {
+            Self::Orphaned { stalled, .. } => stalled.as_deref(),
+            Self::LeftOpen { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
+    /// A batch failed.
+    pub(super) fn fail(&mut self, error: JournalError) {
+        match self {
+            Self::Driven | Self::Unwritable(_) => *self = Self::Unwritable(Box::new(error)),
+            Self::Orphaned { unwritable, .. } => *unwritable = Some(Box::new(error)),
+            // Nothing more is written.
+            Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere => {}
+        }
+    }
+
+    /// The driver is gone.
+    pub(super) fn orphan(&mut self) {
+        *self = match std::mem::take(self) {
+            Self::Driven => Self::Orphaned { unwritable: None, stalled: None },
+            Self::Unwritable(error) => Self::Orphaned { unwritable: Some(error), stalled: None },
+            other => other,
+        };
+    }
+
+    /// The journal does not accept the run's end, for now. Says whether that is news.
+    pub(super) fn stall(&mut self, error: JournalError) -> bool {
+        match self {
+            Self::Orphaned { stalled, .. } => stalled.replace(Box::new(error)).is_none(),
+            _ => false,
+        }
+    }
+}

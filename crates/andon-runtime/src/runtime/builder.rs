@@ -1,0 +1,151 @@
+//! Builds a runtime.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::agent::names::AgentNames;
+use crate::driver::RuntimeCore;
+use crate::driver::learner::Learner;
+use crate::driver::mender::Mender;
+use crate::journal::Journal;
+use crate::journal::memory::MemoryJournal;
+use crate::lanes::blocking::BlockingPool;
+use crate::lanes::clock::{Clock, SystemClock};
+use crate::lanes::door::{Door, Lanes};
+use crate::lanes::probe::{Probe, Probes};
+use crate::lanes::sync::Mutex;
+use crate::live::Services;
+use crate::live::flusher::Flusher;
+use crate::live::observe::{Observer, Observers};
+use crate::live::presence::Presence;
+use crate::live::services::Ids;
+use crate::runtime::Runtime;
+use crate::session::known::KnownSessions;
+use crate::session::registry::Registry;
+use crate::session::warm::{self, Warm};
+
+/// Builds a [`Runtime`].
+pub struct RuntimeBuilder {
+    journal: Option<Arc<dyn Journal>>,
+    clock: Option<Arc<dyn Clock>>,
+    probe: Option<Arc<dyn Probe>>,
+    observers: Vec<Arc<dyn Observer>>,
+    lanes: Lanes,
+    seed: Option<u64>,
+    blocking: Option<BlockingPool>,
+    warm: Option<usize>,
+}
+
+impl Default for RuntimeBuilder {
+    fn default() -> Self {
+        Self {
+            journal: None,
+            clock: None,
+            probe: None,
+            observers: Vec::new(),
+            lanes: Lanes::Two,
+            seed: None,
+            blocking: None,
+            warm: None,
+        }
+    }
+}
+
+impl RuntimeBuilder {
+    /// Where runs are recorded; in memory unless told otherwise.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Where the time comes from.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Is told each time a run passes a seam. For test kits.
+    #[must_use]
+    pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Is told of every fact of every run when it is shown. There may be several; each is told in turn.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
+    /// Tools and hooks run with the drivers, in the caller's runtime, instead of on threads of their own. For tests with
+    /// a paused clock: a tool that blocks delays every stop.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn one_lane(mut self) -> Self {
+        self.lanes = Lanes::One;
+        self
+    }
+
+    /// Ids are counted and chance is seeded, so that a test can be repeated.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// How many blocking tools run together, and how many may be abandoned before further calls get an error result; 64
+    /// and 64 unless told otherwise.
+    #[must_use]
+    pub fn blocking_tools(mut self, at_once: usize, abandoned: usize) -> Self {
+        self.blocking = Some(BlockingPool::new(at_once, abandoned));
+        self
+    }
+
+    /// How many bytes of what was said may stay in memory of sessions that nobody is using, so that their next prompt need
+    /// not read it again; 64 MiB by default.
+    #[must_use]
+    pub fn warm_sessions(mut self, bytes: usize) -> Self {
+        self.warm = Some(bytes);
+        self
+    }
+
+    /// The runtime.
+    pub fn build(self) -> Runtime {
+        let services = Services {
+            journal: self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new())),
+            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+            probes: Probes(self.probe),
+            observers: Observers::new(self.observers),
+            door: Door::new(self.lanes),
+            blocking: self.blocking.unwrap_or_default(),
+            flusher: Flusher::default(),
+            presence: Presence::default(),
+            ids: Ids::new(self.seed),
+            seed: self.seed,
+            compensating: Mutex::default(),
+            give_up: Mutex::default(),
+        };
+        let core = RuntimeCore {
+            services: Arc::new(services),
+            agents: AgentNames::default(),
+            registry: Registry::default(),
+            sessions: KnownSessions::default(),
+            warm: Warm::new(self.warm.unwrap_or(warm::ROOM)),
+            parked: Mutex::default(),
+            mender: Mender::default(),
+            learner: Learner::default(),
+            recalled: Mutex::default(),
+            recovering: tokio::sync::Mutex::default(),
+        };
+        Runtime { core: Arc::new(core) }
+    }
+}
+
+impl fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeBuilder").field("lanes", &self.lanes).field("seed", &self.seed).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,167 @@
+//! What a runtime knows about sessions: what was said, their state, lists, moving and deleting them.
+
+use std::sync::Arc;
+
+use andon_core::id::{RunId, SessionKey};
+use andon_core::message::Message;
+
+use crate::journal::export::{self, ImportError};
+use crate::journal::sessions::{Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, StateChange, StateMap};
+use crate::journal::{Earlier, JournalError};
+use crate::live::cord::Cancel;
+use crate::live::presence;
+use crate::live::run::Run;
+use crate::recovery::{self, Recovered};
+use crate::runtime::Runtime;
+
+/// A session that was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Which it is.
+    pub session: SessionKey,
+    /// What became of its runs that were open, and of any others that were; or why they could not be taken up yet.
+    pub recovered: Result<Vec<Recovered>, JournalError>,
+}
+
+impl Runtime {
+    /// What was said in a session: the messages of all its runs that have settled.
+    pub async fn history(&self, session: &SessionKey) -> Result<Vec<Arc<Message>>, JournalError> {
+        let session = self.core.sessions.get(session);
+        match session.history() {
+            Some(history) => Ok(history.to_vec()),
+            None => self.core.services.journal.history(&session.key).await,
+        }
+    }
+
+    /// What was said in a run's session before it, by runs that have settled, and which have not; of more than about `most`
+    /// bytes, the run's own included, only the latest runs. Nothing if the run is not on record.
+    pub async fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
+        self.core.services.journal.said_before(run, most).await
+    }
+
+    /// A session's state, with what it shares with others (`app:`, `user:`); nothing if there is no such session.
+    pub async fn state(&self, session: &SessionKey) -> Result<Option<StateMap>, JournalError> {
+        self.core.services.journal.sessions().state(session).await
+    }
+
+    /// Changes a session's state, all of it or nothing; a key without a value is removed. Keys that begin with `app:` or
+    /// `user:` are shared, those with `temp:` are not stored. A session that does not exist is begun.
+    pub async fn change_state(&self, session: &SessionKey, change: StateChange) -> Result<(), JournalError> {
+        self.core.services.journal.sessions().change_state(session, self.core.services.clock.now().wall, change).await
+    }
+
+    /// Begins a session with a state; says no, and changes nothing, if there is one of this key.
+    pub async fn create_session(&self, session: &SessionKey, state: StateMap) -> Result<bool, JournalError> {
+        self.core.services.journal.sessions().create(session, self.core.services.clock.now().wall, state).await
+    }
+
+    /// Keeps things with a session and changes its state, all of it or nothing; says no, and does nothing, if there is no such
+    /// session. What is kept goes with the session.
+    pub async fn keep(
+        &self,
+        session: &SessionKey,
+        things: Vec<Kept>,
+        change: StateChange,
+    ) -> Result<bool, JournalError> {
+        self.core
+            .services
+            .journal
+            .sessions()
+            .keep_with(session, self.core.services.clock.now().wall, things, change)
+            .await
+    }
+
+    /// All things of a kind that are kept with a session, in the order of their names.
+    pub async fn kept(&self, session: &SessionKey, kind: &str) -> Result<Vec<Kept>, JournalError> {
+        self.core.services.journal.sessions().kept_with(session, kind).await
+    }
+
+    /// Keeps something with a session no longer; says whether it was there.
+    pub async fn discard(&self, session: &SessionKey, kind: &str, name: &str) -> Result<bool, JournalError> {
+        self.core.services.journal.sessions().discard_with(session, kind, name).await
+    }
+
+    /// All of a session: its state, its runs with their record, and what is kept with it; nothing if there is no such session.
+    pub async fn whole_session(&self, session: &SessionKey) -> Result<Option<Moved>, JournalError> {
+        self.core.services.journal.sessions().take_copy(session).await
+    }
+
+    /// As [`whole_session`](Self::whole_session), but of what is kept with it only the things of one kind. What else is kept
+    /// there is not read: it may be much.
+    pub async fn session_with(&self, session: &SessionKey, kind: &str) -> Result<Option<Moved>, JournalError> {
+        self.core.services.journal.sessions().copy_with(session, kind).await
+    }
+
+    /// Puts a session in that was made elsewhere, all of it or nothing. Refused if it, or one of its runs, is here already.
+    pub async fn put_session(&self, moved: Moved) -> Result<(), JournalError> {
+        let session = moved.session.clone();
+        self.core.services.journal.sessions().put(moved).await?;
+        self.core.forget_history(&session);
+        Ok(())
+    }
+
+    /// The sessions on record, the one that was last used first.
+    pub async fn list_sessions(&self, which: SessionFilter) -> Result<Vec<SessionInfo>, JournalError> {
+        self.core.services.journal.sessions().list(which).await
+    }
+
+    /// As [`list_sessions`](Self::list_sessions), each with its [state](Self::state).
+    pub async fn list_sessions_with_state(
+        &self,
+        which: SessionFilter,
+    ) -> Result<Vec<(SessionInfo, StateMap)>, JournalError> {
+        self.core.services.journal.sessions().list_with_state(which).await
+    }
+
+    /// The runs on record, the newest first.
+    pub async fn list_runs(&self, which: RunFilter) -> Result<Vec<RunInfo>, JournalError> {
+        self.core.services.journal.sessions().runs(which).await
+    }
+
+    /// Deletes a session so that nothing of it remains; says whether there was one. Its runs in progress, and those that
+    /// wait for it, are cancelled and settled first.
+    pub async fn delete_session(&self, session: &SessionKey, cancel: Cancel) -> Result<bool, JournalError> {
+        let closed = self.core.sessions.get(session).close();
+        let (_closed, inside) = closed.ok_or_else(|| JournalError::SessionClosing(Box::new(session.clone())))?;
+        for live in &inside {
+            live.pull(cancel.clone().at(live.now()));
+        }
+        for live in inside {
+            Run::new(live).settled().await?;
+        }
+        let unsettled = RunFilter {
+            tenant: Some(session.tenant.to_string()),
+            app: Some(session.app.to_string()),
+            user: Some(session.user.to_string()),
+            session: Some(session.session.to_string()),
+            settled: Some(false),
+            ..RunFilter::default()
+        };
+        for left in self.list_runs(unsettled).await? {
+            // A dead process left it, or the journal failed under it.
+            match self.cancel_undriven(&left.run, cancel.clone()).await {
+                Err(JournalError::Unreadable(_)) => recovery::settle_unreadable(&self.core, &left.run).await?,
+                other => drop(other?),
+            }
+        }
+        self.core.services.journal.sessions().delete(session).await
+    }
+
+    /// All of a session as JSON Lines, its journal included; nothing if there is no such session.
+    pub async fn export(&self, session: &SessionKey) -> Result<Option<String>, JournalError> {
+        let moved = self.core.services.journal.sessions().take_copy(session).await?;
+        moved.map(|moved| export::write(&moved)).transpose()
+    }
+
+    /// Takes in a session that was [exported](Self::export), all of it or nothing. A run of it that was open is then
+    /// recovered, as after a crash: one that was queued starts here, whatever becomes of it where it came from, unless it is
+    /// not to go on without its readers.
+    pub async fn import(&self, lines: &str) -> Result<Imported, ImportError> {
+        let moved = export::read(lines)?;
+        let session = moved.session.clone();
+        let imported = presence::imported(&moved);
+        self.put_session(moved).await?;
+        self.core.services.presence.import(imported);
+        Ok(Imported { session, recovered: self.recover().await })
+    }
+}

@@ -1,0 +1,50 @@
+//! The sessions that somebody holds, by their keys.
+
+use std::sync::{Arc, Weak};
+
+use andon_core::id::SessionKey;
+
+use super::SessionCore;
+use crate::lanes::sync::{HashMap, Mutex};
+
+/// The sessions that somebody holds.
+#[derive(Default)]
+pub(crate) struct KnownSessions {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    sessions: HashMap<SessionKey, Weak<SessionCore>>,
+    /// At this size the entries of sessions that nobody holds are removed.
+    full: usize,
+}
+
+impl KnownSessions {
+    /// A session by its key; the same one as long as anybody holds it.
+    pub(crate) fn get(&self, key: &SessionKey) -> Arc<SessionCore> {
+        let mut table = self.table.lock();
+        if let Some(session) = table.sessions.get(key).and_then(Weak::upgrade) {
+            return session;
+        }
+        let session = Arc::new(SessionCore::new(key.clone()));
+        table.add(&session);
+        session
+    }
+
+    /// A session that somebody holds.
+    pub(crate) fn find(&self, key: &SessionKey) -> Option<Arc<SessionCore>> {
+        self.table.lock().sessions.get(key).and_then(Weak::upgrade)
+    }
+}
+
+impl Table {
+    fn add(&mut self, session: &Arc<SessionCore>) {
+        if self.sessions.len() >= self.full {
+            self.sessions.retain(|_, session| session.strong_count() > 0);
+            // Doubling keeps the cost of a new session constant, on average.
+            self.full = (2 * self.sessions.len()).max(64);
+        }
+        self.sessions.insert(session.key.clone(), Arc::downgrade(session));
+    }
+}
