@@ -2,6 +2,7 @@
 //! started (P5, P12). A process of its own, because it takes those threads away from everybody in it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+#[path = "runtime/common/mod.rs"]
 mod common;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! reaches its body.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-#[path = "../../andon-runtime/tests/common/mod.rs"]
+#[path = "../../andon-runtime/tests/runtime/common/mod.rs"]
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,298 @@
+//! What a cut call used is told as well as it can be (P4), and what is learnt later never holds a run up (P1, P6).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon_runtime::core::event::Learnt;
+use andon_runtime::core::usage::{Pending, Provenance};
+use andon_runtime::{Agent, CALIBRATION, Cancel, Journal, Message, Outcome, Run, Runtime};
+use andon_testkit::{Act, After, ScriptedMeter, ScriptedModel, tools::ToolLog};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::common::{memory, millis, next_runtime_on, runtime, runtime_on, secs};
+
+fn silent_after(text: &str) -> Vec<Act> {
+    vec![Act::usage(12, 0), Act::text(text), Act::Silence]
+}
+
+fn whole(text: &str, input: u64, output: u64) -> Vec<Act> {
+    vec![Act::text(text), Act::usage(input, output), Act::end()]
+}
+
+fn agent_on(runtime: &Runtime, model: &ScriptedModel) -> Agent {
+    Agent::builder().name("a").model(model.clone()).runtime(runtime).build().unwrap().session("s").unwrap()
+}
+
+/// Starts a run, and pulls once it has shown something.
+async fn cut(agent: &Agent) -> (Run, Arc<Outcome>) {
+    let run = agent.start("Go.").unwrap();
+    let mut feed = run.feed();
+    while let Some(item) = feed.next().await {
+        if matches!(item, andon_runtime::FeedItem::Delta(_)) {
+            break;
+        }
+    }
+    run.cancel(Cancel::graceful());
+    let outcome = run.outcome().await;
+    (run, outcome)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
+    let runtime = runtime();
+    let after = After::drained(secs(3), 70, " three four");
+    let model = ScriptedModel::new([silent_after("One two")]).after_a_cut(after);
+    let agent = agent_on(&runtime, &model);
+    let asked = Instant::now();
+    let (run, outcome) = cut(&agent).await;
+    assert!(asked.elapsed() < millis(5), "the run waited for the drain");
+
+    let account = &outcome.receipt.model_calls[0];
+    let pending = account.pending.expect("the receipt says that it is drained");
+    assert_eq!(pending.what, Pending::Draining);
+    assert_eq!(pending.until.0 - outcome.receipt.settled_at.unwrap().0, 60_000_000);
+    assert_eq!(account.usage.billed.output.value, None, "what will be billed is not known yet");
+    assert_eq!(model.open(), 1, "the connection is kept, because closing it would not stop the bill");
+
+    let receipt = run.last_word().await.unwrap();
+    assert_eq!(model.open(), 0);
+    let account = &receipt.model_calls[0];
+    assert_eq!((account.pending, account.usage.billed.output.value), (None, Some(70)));
+    assert_eq!(account.usage.delivered.output.value, Some(0), "what was delivered is what it was");
+    assert_eq!(receipt.usage.billed.output.value, Some(70), "the sum is made anew");
+    assert_eq!(receipt.revision, 2);
+    let Learnt::Undelivered { call: 1, parts } = &receipt.addenda[0].what else { panic!("{:?}", receipt.addenda) };
+    assert_eq!(parts, &[andon_runtime::Part::text(" three four")]);
+    let history = agent.history().await.unwrap();
+    assert!(!history.iter().any(|message| message.text().contains("three")), "nobody was shown it: {history:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_prompt_does_not_wait_for_a_look_up() {
+    let runtime = runtime();
+    let model = ScriptedModel::new([silent_after("One two")]).after_a_cut(After::looked_up(secs(5), 33));
+    let agent = agent_on(&runtime, &model);
+    let (run, _) = cut(&agent).await;
+    let asked = Instant::now();
+    agent.run("Go on.").await.unwrap();
+    assert!(asked.elapsed() < millis(5));
+    assert_eq!(run.receipt().unwrap().model_calls[0].pending.unwrap().what, Pending::LookingUp);
+    runtime.idle().await;
+    let billed = run.receipt().unwrap().usage.billed.output;
+    assert_eq!((billed.value, billed.provenance), (Some(33), Provenance::LookedUp));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_figure_that_never_comes_has_a_last_word_too() {
+    let runtime = runtime();
+    let model = ScriptedModel::new([silent_after("One")]).after_a_cut(After::hangs(secs(9)));
+    let (run, outcome) = cut(&agent_on(&runtime, &model)).await;
+    let asked = Instant::now();
+    runtime.idle().await;
+    assert!(asked.elapsed() >= secs(9) && asked.elapsed() < secs(10), "{:?}", asked.elapsed());
+    let account = run.receipt().unwrap().model_calls[0].clone();
+    assert_eq!((account.pending, account.usage), (None, outcome.receipt.model_calls[0].usage));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_gives_up_what_is_still_being_learnt() {
+    let runtime = runtime();
+    let after = After::drained(secs(50), 70, "more");
+    let model = ScriptedModel::new([silent_after("One")]).after_a_cut(after);
+    let (run, _) = cut(&agent_on(&runtime, &model)).await;
+    let asked = Instant::now();
+    assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
+    assert!(asked.elapsed() <= secs(10), "{:?}", asked.elapsed());
+    assert_eq!(model.open(), 0, "the connection is closed");
+    assert_eq!(run.receipt().unwrap().model_calls[0].pending, None, "and nobody is told to wait for it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_panics_has_learnt_nothing_and_says_so() {
+    struct Panics(ScriptedModel);
+    struct PanickingAnswer(Box<dyn andon_runtime::Answer>);
+    impl andon_runtime::Model for Panics {
+        fn name(&self) -> &str {
+            "panics"
+        }
+        fn call(&self, request: andon_runtime::Request) -> Box<dyn andon_runtime::Answer> {
+            Box::new(PanickingAnswer(self.0.call(request)))
+        }
+    }
+    impl andon_runtime::Answer for PanickingAnswer {
+        fn poll_piece(
+            &mut self,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<andon_runtime::Piece, andon_runtime::ModelError>>> {
+            self.0.poll_piece(cx)
+        }
+        fn cut(self: Box<Self>) -> Option<andon_runtime::Afterwards> {
+            let work = Box::pin(async { panic!("the look-up broke") });
+            Some(andon_runtime::Afterwards { what: Pending::LookingUp, within: secs(1), work })
+        }
+    }
+    let runtime = runtime();
+    let model = Panics(ScriptedModel::new([silent_after("One")]));
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    let (run, _) = cut(&agent).await;
+    runtime.idle().await;
+    let receipt = run.receipt().unwrap();
+    assert_eq!((receipt.model_calls[0].pending, receipt.revision), (None, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_cut_is_estimated_by_its_meter_and_never_said_to_have_used_nothing() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let text = "One two three four five six";
+    let model = ScriptedModel::new([vec![Act::text(text), Act::Silence]]).metered(&meter);
+    let (_, outcome) = cut(&agent_on(&runtime, &model)).await;
+    let usage = outcome.receipt.usage;
+    assert_eq!(usage.delivered.output.value, Some(text.len() as u64 / 4 + 1));
+    assert_eq!(usage.delivered.output.provenance, Provenance::Estimated);
+    assert_eq!(usage.delivered.input.provenance, Provenance::Estimated);
+    assert!(usage.billed.output.low.is_some_and(|low| low > 0), "at least what was delivered is billed");
+    assert_eq!(meter.learnt(), 0, "a cut call teaches nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_tool_call_is_counted_although_it_is_not_kept() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let call = Act::Piece(andon_runtime::Piece::Call { id: "a".into(), name: "look".into() });
+    let input = Act::Piece(andon_runtime::Piece::CallInput { index: 0, json: "{\"where\": \"everywhere\"".into() });
+    let model = ScriptedModel::new([vec![call, input, Act::Silence]]).metered(&meter);
+    let (_, outcome) = cut(&agent_on(&runtime, &model)).await;
+    assert_eq!(outcome.receipt.usage.delivered.output.value, Some((4 + 22) / 4 + 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_learnt_is_kept_and_given_to_the_next_process() {
+    let journal = memory();
+    let first = runtime_on(&journal);
+    let meter = Arc::<ScriptedMeter>::default();
+    let model = ScriptedModel::new([whole("Yes.", 10, 3), whole("No.", 20, 4)]).metered(&meter);
+    let agent = agent_on(&first, &model);
+    for prompt in ["So?", "Or?"] {
+        agent.run(prompt).await.unwrap();
+        first.idle().await;
+    }
+    assert_eq!((meter.learnt(), meter.recalled().len()), (2, 0));
+    let kept = journal.shelf().kept(CALIBRATION).await.unwrap();
+    assert_eq!(kept, [("scripted-1".to_owned(), json!({"calls": 2, "output": 4}))]);
+
+    let (next, meter) = (next_runtime_on(&journal), Arc::<ScriptedMeter>::default());
+    let model = ScriptedModel::new([]).metered(&meter);
+    let agent = agent_on(&next, &model);
+    agent.run("So?").await.unwrap();
+    agent.run("Or?").await.unwrap();
+    let recalled = meter.recalled();
+    assert_eq!(recalled.len(), 1, "once for each model: {recalled:?}");
+    assert_eq!((recalled[0].about.as_str(), &recalled[0].page["calls"]), ("scripted-1", &json!(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_measured_from_the_one_before_it_in_its_run_and_in_its_session() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let asks = [Act::call(0, "a", "look", "{}"), vec![Act::usage(10, 3), Act::tool_use()]].concat();
+    let model = ScriptedModel::new([asks, whole("So.", 30, 4)]).metered(&meter);
+    let log = ToolLog::default();
+    let builder =
+        Agent::builder().model(model.clone()).runtime(&runtime).tool(andon_testkit::tools::quick("look", &log));
+    let agent = builder.build().unwrap().session("s").unwrap();
+    agent.run("Look.").await.unwrap();
+    agent.run("And now?").await.unwrap();
+    let anchors: Vec<_> = model.requests().iter().map(|request| request.anchor).collect();
+    let seen: Vec<_> =
+        anchors.iter().map(|anchor| anchor.map(|anchor| (anchor.usage.input.value, anchor.messages))).collect();
+    // Asked with one message; then with the answer and its result; then with all that and the next prompt.
+    assert_eq!(seen, [None, Some((Some(10), 1)), Some((Some(30), 3))]);
+
+    let other = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session("s").unwrap();
+    other.run("Who are you?").await.unwrap();
+    assert_eq!(model.requests()[3].anchor, None, "another agent has other instructions and tools");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_deleted_leaves_nothing_to_measure_from() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let model = ScriptedModel::new([whole("So.", 30, 4)]).metered(&meter);
+    let agent = agent_on(&runtime, &model);
+    agent.run("Look.").await.unwrap();
+    let session = runtime.list_sessions(Default::default()).await.unwrap()[0].key.clone();
+    assert!(runtime.delete_session(&session, Cancel::graceful()).await.unwrap());
+    agent.run("Look.").await.unwrap();
+    assert_eq!(model.requests()[1].anchor, None);
+    assert_eq!(model.requests()[1].history, [Arc::new(Message::user("Look."))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_attempt_has_a_figure_and_the_retry_another() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(Duration::from_millis(10), "busy"))];
+    let model = ScriptedModel::new([busy, whole("So.", 30, 4)]).metered(&meter);
+    let outcome = agent_on(&runtime, &model).run("Look.").await.unwrap();
+    let calls = &outcome.receipt.model_calls;
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[1].usage.billed.output.value, Some(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_reports_nothing_is_estimated_also_when_the_call_came_to_its_end() {
+    let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
+    let text = "One two three four five six";
+    let model = ScriptedModel::new([vec![Act::text(text), Act::end()]]).metered(&meter);
+    let outcome = agent_on(&runtime, &model).run("Go.").await.unwrap();
+    for usage in [outcome.usage.delivered, outcome.usage.billed] {
+        assert_eq!(usage.output.value, Some(text.len() as u64 / 4 + 1));
+        assert_eq!(usage.output.provenance, Provenance::Estimated);
+    }
+}
+
+/// A meter that is broken.
+struct Broken;
+
+impl andon_runtime::Meter for Broken {
+    fn cut(&self, _: &andon_runtime::Sighting<'_>, _: andon_runtime::Usage) -> andon_runtime::Used {
+        panic!("the meter broke")
+    }
+    fn learn(&self, _: &andon_runtime::Sighting<'_>, _: andon_runtime::Usage) -> Option<andon_runtime::Lesson> {
+        panic!("the meter broke")
+    }
+    fn recall(&self, _: Vec<andon_runtime::Lesson>) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_meter_that_panics_costs_its_figures_and_nothing_else() {
+    struct Model(ScriptedModel);
+    impl andon_runtime::Model for Model {
+        fn name(&self) -> &str {
+            "scripted"
+        }
+        fn call(&self, request: andon_runtime::Request) -> Box<dyn andon_runtime::Answer> {
+            self.0.call(request)
+        }
+        fn meter(&self) -> Option<Arc<dyn andon_runtime::Meter>> {
+            Some(Arc::new(Broken))
+        }
+    }
+    let runtime = runtime();
+    let model = Model(ScriptedModel::new([silent_after("One"), whole("Two.", 3, 4)]));
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    let (_, outcome) = cut(&agent).await;
+    assert!(outcome.is_cancelled(), "{:?}", outcome.ending);
+    assert_eq!(outcome.usage.delivered.input.value, Some(12), "what the provider has said stays");
+    assert_eq!(agent.run("Go on.").await.unwrap().stop_reason(), "end_turn");
+}
+
+#[test]
+fn a_pending_figure_has_its_last_word_though_the_callers_tokio_runtime_is_dropped() {
+    let runtime = Runtime::builder().build();
+    let model = ScriptedModel::new([silent_after("One")]).after_a_cut(After::looked_up(secs(60), 40));
+    let agent = Agent::builder().name("a").model(model).runtime(&runtime).build().unwrap();
+    let callers = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let run = callers.block_on(async { cut(&agent).await.0 });
+    drop(callers);
+    let next = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let receipt = next.block_on(async { tokio::time::timeout(secs(30), run.last_word()).await }).unwrap().unwrap();
+    assert_eq!((receipt.model_calls[0].pending, receipt.revision), (None, 1), "{:?}", receipt.model_calls);
+}

@@ -1,0 +1,385 @@
+//! A program's own say before and after a run, a model call and a tool call; none of it can hold up a stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use andon_runtime::core::event::{Event, HookEnd, HookPoint, Refusal};
+use andon_runtime::core::message::{ResultStatus, ToolResult};
+use andon_runtime::{
+    AgentBuilder, Cancel, Decision, Ending, Failure, FailureKind, ModelStop, Moment, Reason, Run, Verdict, What,
+};
+use andon_testkit::ScriptedModel;
+use andon_testkit::tools::{self, ToolLog};
+use tokio::time::Instant;
+
+use crate::common::*;
+
+const POINTS: [HookPoint; 6] = [
+    HookPoint::BeforeRun,
+    HookPoint::BeforeModel,
+    HookPoint::AfterModel,
+    HookPoint::BeforeTool,
+    HookPoint::AfterTool,
+    HookPoint::AfterRun,
+];
+
+/// Puts one hook at a point.
+fn hook<F, R>(agent: AgentBuilder, point: HookPoint, hook: F) -> AgentBuilder
+where
+    F: Fn(Moment) -> R + Send + Sync + 'static,
+    R: Future<Output = Decision> + Send + 'static,
+{
+    match point {
+        HookPoint::BeforeRun => agent.before_run(hook),
+        HookPoint::AfterRun => agent.after_run(hook),
+        HookPoint::BeforeModel => agent.before_model(hook),
+        HookPoint::AfterModel => agent.after_model(hook),
+        HookPoint::BeforeTool => agent.before_tool(hook),
+        HookPoint::AfterTool => agent.after_tool(hook),
+    }
+}
+
+/// An agent with a tool, whose first answer asks for it once.
+fn hooked(log: &ToolLog) -> (AgentBuilder, ScriptedModel) {
+    let model = ScriptedModel::new([calls(&[("c", "look")]), says("Done.")]);
+    (agent(&model).tool(tools::quick("look", log)), model)
+}
+
+async fn wait_for_ever(_: Moment) -> Decision {
+    std::future::pending().await
+}
+
+fn ends(run: &Run) -> Vec<(HookPoint, HookEnd)> {
+    let end = |event: Event| match event {
+        Event::HookFinished { point, end } => Some((point, end)),
+        _ => None,
+    };
+    events(run).into_iter().filter_map(end).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_the_six_points_is_called_in_order_and_told_what_happens() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = ToolLog::new();
+    let (mut agent, _) = hooked(&log);
+    for point in POINTS {
+        let seen = Arc::clone(&seen);
+        agent = hook(agent, point, move |moment| {
+            let said = match moment.what {
+                What::BeforeRun { input } => format!("before run: {}", input.text()),
+                What::BeforeModel => "before model".to_owned(),
+                What::AfterModel { message } => format!("after model: {}", message.text()),
+                What::BeforeTool { call } => format!("before tool: {}", call.name),
+                What::AfterTool { result } => format!("after tool: {}", result.to_text()),
+                What::AfterRun { ending } => format!("after run: {}", ending.as_str()),
+            };
+            seen.lock().unwrap().push(said);
+            async { Decision::Continue }
+        });
+    }
+    let agent = agent.build().unwrap();
+    let run = agent.start("Look.").unwrap();
+    settled(&agent, &run).await;
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [
+            "before run: Look.",
+            "before model",
+            "after model: ",
+            "before tool: look",
+            "after tool: quick result",
+            "before model",
+            "after model: Done.",
+            "after run: completed",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_of_one_point_are_called_in_the_order_in_which_they_were_given() {
+    let seen: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let mut agent = agent(&ScriptedModel::new([]));
+    for number in 0..3 {
+        let seen = Arc::clone(&seen);
+        agent = agent.before_run(move |_| {
+            seen.lock().unwrap().push(number);
+            async { Decision::Continue }
+        });
+    }
+    agent.build().unwrap().run("Go.").await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [0, 1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_tool_is_called_in_the_order_in_which_the_tools_finished() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = ToolLog::new();
+    let hears = Arc::clone(&seen);
+    let agent = agent(&ScriptedModel::new([calls(&[("a", "look"), ("b", "look"), ("c", "look")])]))
+        .tool(tools::quick("look", &log))
+        .after_tool(move |moment| {
+            let What::AfterTool { result } = moment.what else { panic!("not a tool") };
+            hears.lock().unwrap().push(result.call.to_string());
+            async { Decision::Continue }
+        })
+        .build()
+        .unwrap();
+    let run = agent.start("Look.").unwrap();
+    settled(&agent, &run).await;
+    let finished = |event: Event| match event {
+        Event::ToolFinished { call, .. } => Some(call.to_string()),
+        _ => None,
+    };
+    let finished: Vec<String> = events(&run).into_iter().filter_map(finished).collect();
+    assert_eq!(*seen.lock().unwrap(), finished);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_may_take_its_time_and_the_run_waits_for_it() {
+    for point in POINTS {
+        let (agent, _) = hooked(&ToolLog::new());
+        let agent = hook(agent, point, |_| async {
+            tokio::time::sleep(secs(5)).await;
+            Decision::Continue
+        });
+        let agent = agent.build().unwrap();
+        let began = Instant::now();
+        let run = agent.start("Look.").unwrap();
+        assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+        let times = ends(&run).len();
+        assert_eq!(began.elapsed(), secs(5) * u32::try_from(times).unwrap(), "{point:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_denies_a_tool_call_is_quoted_to_the_model_and_the_run_goes_on() {
+    let log = ToolLog::new();
+    let (agent, _) = hooked(&log);
+    let agent = agent.before_tool(|_| async { Decision::Deny("Not on Sundays.".into()) }).build().unwrap();
+    let run = agent.start("Look.").unwrap();
+    let outcome = settled(&agent, &run).await;
+    assert_eq!((outcome.text().as_str(), log.started()), ("Done.", 0));
+    let told = "Not run: a rule of this program does not allow it. Not on Sundays.";
+    let expected = ToolResult::text(id("c"), ResultStatus::Refused, told);
+    assert_eq!(result_of(&agent.history().await.unwrap(), "c"), expected);
+    let account = &outcome.receipt.calls[0];
+    assert_eq!((account.verdict, account.refused), (Verdict::NeverStarted, Some(Refusal::DeniedByHook)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_at_any_point_may_cancel_the_run() {
+    for point in POINTS {
+        let (agent, model) = hooked(&ToolLog::new());
+        let cancel = Cancel::graceful().reason(Reason::Policy).by("guard").note("no more");
+        let agent = hook(agent, point, move |_| {
+            let cancel = cancel.clone();
+            async move { Decision::Cancel(cancel) }
+        });
+        let agent = agent.build().unwrap();
+        let run = agent.start("Look.").unwrap();
+        let outcome = cancelled_because(&agent, &run, Reason::Policy).await;
+        assert_eq!(outcome.receipt.by.as_deref(), Some("guard"), "{point:?}");
+        assert_eq!(ends(&run), [(point, HookEnd::Cancelled)]);
+        let calls = match point {
+            HookPoint::BeforeRun | HookPoint::BeforeModel => 0,
+            HookPoint::AfterModel | HookPoint::BeforeTool | HookPoint::AfterTool => 1,
+            HookPoint::AfterRun => 2,
+        };
+        assert_eq!(model.calls(), calls, "{point:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_before_tool_hook_that_panics_ends_that_call_and_the_run_goes_on() {
+    let log = ToolLog::new();
+    let (agent, _) = hooked(&log);
+    let agent = agent.before_tool(|_| async { panic!("oh no") }).build().unwrap();
+    let run = agent.start("Look.").unwrap();
+    let outcome = settled(&agent, &run).await;
+    assert_eq!((outcome.text().as_str(), log.started()), ("Done.", 0));
+    let told = result_of(&agent.history().await.unwrap(), "c").to_text();
+    assert!(told.contains("The program's own check crashed: oh no"), "{told}");
+    assert_eq!(ends(&run), [(HookPoint::BeforeTool, HookEnd::Panicked)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_after_tool_hook_that_panics_is_on_record_and_the_result_stands() {
+    let (agent, _) = hooked(&ToolLog::new());
+    let agent = agent.after_tool(|_| async { panic!("oh no") }).build().unwrap();
+    let run = agent.start("Look.").unwrap();
+    assert_eq!(settled(&agent, &run).await.text(), "Done.");
+    assert_eq!(ends(&run), [(HookPoint::AfterTool, HookEnd::Panicked)]);
+    assert_eq!(result_of(&agent.history().await.unwrap(), "c").status, ResultStatus::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_other_hook_that_panics_fails_the_run_and_the_session_goes_on() {
+    let points = [
+        (HookPoint::BeforeRun, "before_run"),
+        (HookPoint::BeforeModel, "before_model"),
+        (HookPoint::AfterModel, "after_model"),
+        (HookPoint::AfterRun, "after_run"),
+    ];
+    for (point, name) in points {
+        let (agent, model) = hooked(&ToolLog::new());
+        let runtime = runtime();
+        let agent = hook(agent, point, |_| async { panic!("oh no") }).runtime(&runtime).build().unwrap();
+        let run = agent.start("Look.").unwrap();
+        let outcome = settled(&agent, &run).await;
+        let message = format!("the {name} hook panicked");
+        assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Hook, message }));
+
+        let plain = andon_runtime::Agent::builder().model(model).runtime(&runtime).build().unwrap();
+        let same = plain.session(agent.session_key().session.as_str()).unwrap();
+        assert_usable(&same).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_waits_for_ever_is_left_at_once_on_cancel() {
+    for point in POINTS.into_iter().filter(|point| *point != HookPoint::AfterRun) {
+        let (agent, _) = hooked(&ToolLog::new());
+        let agent = hook(agent, point, wait_for_ever).build().unwrap();
+        let run = agent.start("Look.").unwrap();
+        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let pulled = Instant::now();
+        run.cancel(Cancel::graceful());
+        cancelled(&agent, &run).await;
+        assert_eq!(pulled.elapsed(), secs(0), "{point:?}");
+        assert_eq!(ends(&run), [(point, HookEnd::Cut)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_run_is_called_on_a_graceful_cancel_and_has_a_grace() {
+    let model = ScriptedModel::new([says_and_hangs("Half")]);
+    let agent = agent(&model).after_run(wait_for_ever).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    let pulled = Instant::now();
+    run.cancel(Cancel::graceful());
+    cancelled(&agent, &run).await;
+    assert_eq!(
+        (pulled.elapsed(), ends(&run)),
+        (andon_runtime::DEFAULT_GRACE, vec![(HookPoint::AfterRun, HookEnd::Cut)])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grace_that_a_cancel_names_is_for_tools_and_not_for_hooks() {
+    let own = |point| if point == HookPoint::AfterRun { andon_runtime::DEFAULT_GRACE } else { secs(0) };
+    for point in POINTS {
+        let (agent, _) = hooked(&ToolLog::new());
+        let agent = hook(agent, point, wait_for_ever).build().unwrap();
+        let run = agent.start("Look.").unwrap();
+        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let pulled = Instant::now();
+        run.cancel(Cancel::graceful().grace(secs(30)));
+        cancelled(&agent, &run).await;
+        assert_eq!((pulled.elapsed(), ends(&run)), (own(point), vec![(point, HookEnd::Cut)]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_on_record_at_once_although_a_hook_takes_its_time() {
+    for point in POINTS {
+        let (journal, model) = (memory(), ScriptedModel::new([calls(&[("c", "look")]), says("Done.")]));
+        let agent = andon_runtime::Agent::builder().model(model).runtime(&runtime_on(&journal));
+        let agent = hook(agent.tool(tools::quick("look", &ToolLog::new())), point, wait_for_ever).build().unwrap();
+        let run = agent.start("Look.").unwrap();
+        until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+        let asked = Instant::now();
+        let reply = run.cancel(Cancel::after_turn());
+        assert_eq!((reply.kind().as_str(), reply.recorded().await), ("accepted", Ok(())), "{point:?}");
+        assert_eq!(asked.elapsed(), secs(0), "{point:?}");
+        assert!(journal.has(run.id(), |event| matches!(event, Event::CancelRequested { .. })), "{point:?}");
+        assert_eq!(ends(&run), [], "the hook still runs");
+
+        let hardened = run.cancel(Cancel::graceful());
+        assert_eq!((hardened.kind().as_str(), hardened.recorded().await), ("hardened", Ok(())), "{point:?}");
+        assert_eq!(asked.elapsed(), secs(0), "{point:?}");
+        cancelled(&agent, &run).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_run_is_not_called_with_force_now() {
+    let model = ScriptedModel::new([says_and_hangs("Half")]);
+    let agent = agent(&model).after_run(wait_for_ever).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    run.cancel(Cancel::now());
+    cancelled(&agent, &run).await;
+    assert_eq!(ends(&run), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_in_the_after_run_hook_of_a_finished_run_still_wins() {
+    let agent = agent(&ScriptedModel::new([says("Done.")])).after_run(wait_for_ever).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    assert_eq!(run.cancel(Cancel::now()).kind().as_str(), "accepted");
+    assert_eq!(cancelled(&agent, &run).await.text(), "Done.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_does_not_wait_for_the_hook_of_the_call_behind_it() {
+    let log = ToolLog::new();
+    let agent = agent(&ScriptedModel::new([calls(&[("a", "look"), ("b", "look")])]))
+        .tool(tools::quick("look", &log))
+        .before_tool(|moment| async move {
+            match moment.what {
+                What::BeforeTool { call } if call.id == id("b") => std::future::pending().await,
+                _ => Decision::Continue,
+            }
+        })
+        .build()
+        .unwrap();
+    let run = agent.start("Look.").unwrap();
+    until(&run, |event| matches!(event, Event::ToolFinished { .. })).await;
+    run.cancel(Cancel::graceful());
+    let outcome = cancelled(&agent, &run).await;
+    let verdicts: Vec<Verdict> = outcome.receipt.calls.iter().map(|account| account.verdict).collect();
+    assert_eq!((verdicts, log.started()), (vec![Verdict::Finished, Verdict::NeverStarted], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_may_watch_the_cord_of_its_run() {
+    let agent = agent(&ScriptedModel::new([]))
+        .before_run(|moment| async move {
+            assert!(!moment.cord.is_pulled());
+            assert_eq!(moment.cord.run_id(), &moment.run);
+            Decision::Continue
+        })
+        .build()
+        .unwrap();
+    let outcome = agent.run("Go.").await.unwrap();
+    assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_hook_has_its_own_grace_although_a_tool_has_used_up_its_own() {
+    let log = ToolLog::new();
+    let done = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&done);
+    let agent = agent(&ScriptedModel::new([calls(&[("s", "slow")])]))
+        .tool(tools::slow("slow", secs(60), &log))
+        .after_run(move |_| {
+            let flag = Arc::clone(&flag);
+            async move {
+                tokio::time::sleep(secs(1)).await;
+                flag.store(true, Ordering::SeqCst);
+                Decision::Continue
+            }
+        })
+        .build()
+        .unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_tool_started(&run, "s").await;
+    settle_down().await;
+    let pulled = Instant::now();
+    run.cancel(Cancel::graceful());
+    cancelled(&agent, &run).await;
+    let came_to_its_end = done.load(Ordering::SeqCst);
+    assert_eq!((pulled.elapsed(), came_to_its_end), (secs(3), true), "two for the tool, and one for the hook");
+}

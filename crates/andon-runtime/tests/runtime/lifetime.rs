@@ -1,0 +1,194 @@
+//! How long a run lives: until it is done or stopped, whoever lets go of it and wherever it was started (P5, P12).
+
+use std::time::Duration;
+
+use andon_runtime::core::event::Event;
+use andon_runtime::{Agent, Cancel, Ending, ModelStop, Reason, Runtime, WhenBusy};
+use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::{Act, ScriptedModel};
+
+use crate::common::*;
+
+fn slow_answer() -> ScriptedModel {
+    ScriptedModel::new([vec![Act::text("Slowly "), Act::Pause(secs(5)), Act::text("done."), Act::end()]])
+}
+
+fn current_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_when_every_handle_on_it_is_dropped() {
+    let model = slow_answer();
+    let agent = agent(&model).build().unwrap();
+    let runtime = agent.runtime().clone();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Slowly").await;
+    let id = run.id().clone();
+    drop((run, agent));
+    runtime.idle().await;
+    let outcome = runtime.find(&id).await.unwrap().unwrap().try_outcome().unwrap();
+    assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
+    assert_eq!(outcome.text(), "Slowly done.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_future_of_agent_run_does_not_cancel_the_run() {
+    let agent = agent(&slow_answer()).build().unwrap();
+    let given_up = tokio::time::timeout(secs(1), agent.run("Go.")).await;
+    assert!(given_up.is_err());
+    let run = agent.current().unwrap();
+    assert_eq!(settled(&agent, &run).await.text(), "Slowly done.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_on_drop_cancels_when_the_handle_or_the_future_is_dropped() {
+    let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
+    let agent = agent(&model).build().unwrap();
+    let run = agent.prompt("Go.").cancel_on_drop().start().unwrap();
+    until_shown(&run, "One").await;
+    let watched = agent.current().unwrap();
+    drop(run);
+    let outcome = cancelled_because(&agent, &watched, Reason::ClientDisconnected).await;
+    assert_eq!(outcome.receipt.note.as_deref(), Some("the run's handle was dropped"));
+
+    let given_up = tokio::time::timeout(secs(1), agent.prompt("Go.").cancel_on_drop().run()).await;
+    assert!(given_up.is_err());
+    let watched = agent.current().unwrap();
+    assert_eq!(cancelled_because(&agent, &watched, Reason::ClientDisconnected).await.text(), "Two");
+    assert_eq!(model.open(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_another_handle_on_a_run_does_not_cancel_it() {
+    let agent = agent(&slow_answer()).build().unwrap();
+    let run = agent.prompt("Go.").cancel_on_drop().start().unwrap();
+    drop(agent.current().unwrap());
+    drop(agent.runtime().find(run.id()).await.unwrap().unwrap());
+    assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+}
+
+#[test]
+fn a_run_can_be_started_and_stopped_from_a_plain_thread_without_a_tokio_runtime() {
+    let runtime = Runtime::builder().build();
+    let model = ScriptedModel::new([says_and_hangs("Plain")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    current_thread_of_the_reader().block_on(until_shown(&run, "Plain"));
+    assert_eq!(run.cancel(Cancel::graceful()).kind().as_str(), "accepted");
+    current_thread_of_the_reader().block_on(async {
+        cancelled(&agent, &run).await;
+        runtime.idle().await;
+    });
+    assert_eq!((model.open(), runtime.tasks()), (0, 0));
+}
+
+/// Only waits; what it waits for runs elsewhere, on a real clock.
+fn current_thread_of_the_reader() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_cancels_everything_with_reason_shutdown_and_leaves_no_task() {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([says_and_hangs("One"), calls(&[("m", "mule")])]);
+    let agent = agent(&model).tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
+    let elsewhere = agent.session("elsewhere").unwrap();
+    let first = agent.start("1").unwrap();
+    until_shown(&first, "One").await;
+    let queued = agent.prompt("2").when_busy(WhenBusy::Queue).start().unwrap();
+    let tooled = elsewhere.start("3").unwrap();
+    until_tool_started(&tooled, "m").await;
+
+    assert_eq!(agent.runtime().shutdown(secs(10)).await, Ok(()));
+    assert_eq!((agent.runtime().tasks(), agent.runtime().runs()), (0, vec![]));
+    for (agent, run) in [(&agent, &first), (&agent, &queued), (&elsewhere, &tooled)] {
+        let outcome = cancelled_because(agent, run, Reason::Shutdown).await;
+        assert_eq!(outcome.receipt.by.as_deref(), Some("runtime"));
+    }
+    assert_eq!((model.open(), log.running()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_waits_for_everything_and_stops_nothing() {
+    let agent = agent(&slow_answer()).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    agent.runtime().idle().await;
+    assert_eq!(run.try_outcome().unwrap().stop_reason(), "end_turn");
+    assert_eq!(agent.runtime().tasks(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_run_leaves_no_task_behind() {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("a", "slow"), ("b", "kind")])]);
+    let agent = agent(&model)
+        .tool(tools::slow("slow", secs(600), &log))
+        .tool(tools::cooperative("kind", secs(600), &log))
+        .build()
+        .unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_tool_started(&run, "b").await;
+    run.cancel(Cancel::now());
+    cancelled(&agent, &run).await;
+    agent.runtime().idle().await;
+    assert_eq!((log.running(), agent.runtime().tasks()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_of_the_caller_is_heard_whatever_the_run_waits_for() {
+    let log = ToolLog::new();
+    let silent = ScriptedModel::new([vec![Act::Silence]]);
+    let tooled = ScriptedModel::new([calls(&[("a", "kind")])]);
+    let asked = ScriptedModel::new([calls(&[("g", "danger")])]);
+    let busy = ScriptedModel::new([vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(200), "429"))]]);
+    for model in [silent, tooled, asked, busy] {
+        let agent = agent(&model)
+            .tool(tools::cooperative("kind", secs(600), &log))
+            .tool(tools::quick("danger", &log).needs_approval())
+            .build()
+            .unwrap();
+        let began = tokio::time::Instant::now();
+        let run = agent.prompt("Go.").cancel_when(tokio::time::sleep(secs(3))).start().unwrap();
+        let outcome = cancelled(&agent, &run).await;
+        assert_eq!((began.elapsed(), outcome.receipt.note.as_deref()), (secs(3), Some("the caller's signal")));
+    }
+}
+
+#[test]
+fn a_run_shows_its_text_although_another_tokio_runtime_of_the_process_is_not_driven() {
+    let runtime = Runtime::builder().build();
+    let build =
+        |model: ScriptedModel, name: &str| Agent::builder().name(name).model(model).runtime(&runtime).build().unwrap();
+    // This one has ended its run, and its owner now does something else for a long while.
+    let idle = current_thread();
+    idle.block_on(build(ScriptedModel::new([says("Quick.")]), "quick").run("Go.")).unwrap();
+
+    let driven = current_thread();
+    let drip = |text: &str| vec![Act::text(text), Act::Pause(millis(100))];
+    let model = ScriptedModel::new([answer([drip("One "), drip("two "), vec![Act::end()]])]);
+    let agent = build(model, "slow");
+    let outcome = driven.block_on(async { tokio::time::timeout(Duration::from_secs(60), agent.run("Go.")).await });
+    assert_eq!(outcome.expect("the run waits for nobody else's thread").unwrap().text(), "One two ");
+    drop(idle);
+}
+
+#[test]
+fn a_run_whose_tokio_runtime_was_shut_down_is_settled_and_its_session_is_free() {
+    let runtime = Runtime::builder().build();
+    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime).build().unwrap();
+    let gone = current_thread();
+    let run = gone.block_on(async {
+        let run = agent.start("Go.").unwrap();
+        until_shown(&run, "Half").await;
+        run
+    });
+    drop(gone);
+
+    current_thread().block_on(async {
+        let outcome = tokio::time::timeout(secs(60), run.outcome()).await;
+        outcome.expect("who waits for the outcome is told");
+        assert_eq!(count(&run, |event| matches!(event, Event::RunSettled { .. })), 1);
+        assert_usable(&agent).await;
+    });
+}

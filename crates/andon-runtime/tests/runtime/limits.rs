@@ -1,0 +1,282 @@
+//! A limit that is reached is a pull like any other, and its note says which; a failed call is tried again only while
+//! nothing was shown.
+
+use std::time::Duration;
+
+use andon_runtime::core::event::Event;
+use andon_runtime::{Agent, Ending, Failure, FailureKind, Limits, ModelError, Reason, Retry, Run, StartError};
+use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::{Act, ScriptedModel, TestJournal};
+use tokio::time::Instant;
+
+use crate::common::*;
+
+async fn stopped_by_limit(agent: &Agent, run: &Run, reason: Reason) -> String {
+    let outcome = cancelled_because(agent, run, reason).await;
+    assert_eq!(outcome.receipt.by.as_deref(), Some("limit"));
+    outcome.receipt.note.as_deref().unwrap().to_owned()
+}
+
+fn delays(run: &Run) -> Vec<u64> {
+    let delay = |event: Event| match event {
+        Event::BackoffStarted { delay_ms } => Some(delay_ms),
+        _ => None,
+    };
+    events(run).into_iter().filter_map(delay).collect()
+}
+
+fn failed(error: FailureKind, message: &str) -> Ending {
+    Ending::Failed(Failure { error, message: message.to_owned() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_cancelled_at_its_deadline_and_keeps_what_it_has() {
+    let model = ScriptedModel::new([says_and_hangs("So far")]);
+    let limits = Limits { deadline: Some(secs(30)), ..Limits::NONE };
+    let agent = agent(&model).limits(limits).build().unwrap();
+    let began = Instant::now();
+    let run = agent.start("Go.").unwrap();
+    let note = stopped_by_limit(&agent, &run, Reason::Deadline).await;
+    assert_eq!((note.as_str(), began.elapsed()), ("the deadline of 30s is reached", secs(30)));
+    assert_eq!((run.outcome().await.text().as_str(), model.open()), ("So far", 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_counts_while_a_tool_runs_while_a_person_is_asked_and_in_a_back_off() {
+    let log = ToolLog::new();
+    let slow = ScriptedModel::new([calls(&[("s", "slow")])]);
+    let asked = ScriptedModel::new([calls(&[("g", "danger")])]);
+    let busy = ScriptedModel::new([vec![Act::Fail(ModelError::retry_after(secs(200), "429"))]]);
+    for model in [slow, asked, busy] {
+        let agent = agent(&model)
+            .limits(Limits { deadline: Some(secs(30)), ..Limits::NONE })
+            .tool(tools::cooperative("slow", secs(600), &log))
+            .tool(tools::quick("danger", &log).needs_approval())
+            .build()
+            .unwrap();
+        let began = Instant::now();
+        let run = agent.start("Go.").unwrap();
+        stopped_by_limit(&agent, &run, Reason::Deadline).await;
+        assert_eq!(began.elapsed(), secs(30));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_counts_while_the_run_waits_for_its_session() {
+    let agent = agent(&ScriptedModel::new([says_and_hangs("Busy")])).build().unwrap();
+    let first = agent.start("First.").unwrap();
+    until_shown(&first, "Busy").await;
+    let limits = Limits { deadline: Some(secs(5)), ..Limits::NONE };
+    let queued = agent.prompt("Second.").when_busy(andon_runtime::WhenBusy::Queue).limits(limits).start().unwrap();
+    stopped_by_limit(&agent, &queued, Reason::Deadline).await;
+    first.cancel(andon_runtime::Cancel::now());
+    settled(&agent, &first).await;
+    assert_eq!(texts(&agent.history().await.unwrap()), ["First.", "Busy [cut]"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_sends_nothing_for_too_long_is_stopped_and_one_that_drips_is_not() {
+    let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
+    let drip = || vec![Act::text("drip "), Act::Pause(secs(9))];
+    let model = ScriptedModel::new([answer([drip(), drip(), drip(), vec![Act::end()]]), says_and_hangs("And then")]);
+    let agent = agent(&model).limits(limits).build().unwrap();
+    assert_eq!(agent.run("Drip.").await.unwrap().stop_reason(), "end_turn");
+
+    let began = Instant::now();
+    let run = agent.start("Hang.").unwrap();
+    let note = stopped_by_limit(&agent, &run, Reason::Deadline).await;
+    assert_eq!((note.as_str(), began.elapsed()), ("the model sent nothing for 10s", secs(10)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_is_silent_from_the_beginning_is_stopped_too() {
+    let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
+    let agent = agent(&ScriptedModel::new([vec![Act::Silence]])).limits(limits).build().unwrap();
+    let run = agent.start("Hello?").unwrap();
+    stopped_by_limit(&agent, &run, Reason::Deadline).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_disk_is_not_taken_for_a_silent_model() {
+    let drip = |text: &str| vec![Act::text(text), Act::Pause(millis(60))];
+    let model = ScriptedModel::new([answer([drip("a "), drip("b "), drip("c "), vec![Act::end()]])]);
+    let runtime = runtime_on(&TestJournal::slow(None, secs(20)));
+    let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
+    let agent = Agent::builder().model(model).runtime(&runtime).limits(limits).build().unwrap();
+    let run = agent.start("Drip.").unwrap();
+    let outcome = settled(&agent, &run).await;
+    assert_eq!((outcome.stop_reason(), outcome.text().as_str()), ("end_turn", "a b c "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_would_need_more_turns_than_it_has_is_stopped_before_the_next_call() {
+    let model = ScriptedModel::new([calls(&[("a", "look")]), calls(&[("b", "look")]), says("Never.")]);
+    let limits = Limits { turns: Some(2), ..Limits::NONE };
+    let agent = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
+    assert_eq!((note.as_str(), model.calls()), ("the limit of 2 turns is reached", 2));
+    assert_eq!(result_of(&agent.history().await.unwrap(), "b").to_text(), "quick result");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_done_in_its_last_turn_is_completed() {
+    let model = ScriptedModel::new([calls(&[("a", "look")]), says("Done.")]);
+    let limits = Limits { turns: Some(2), ..Limits::NONE };
+    let agent = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
+    assert_eq!(agent.run("Go.").await.unwrap().stop_reason(), "end_turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_used_its_tokens_makes_no_further_call() {
+    let model = ScriptedModel::new([calls(&[("a", "look")]), says("Never.")]);
+    let limits = Limits { tokens: Some(12), ..Limits::NONE };
+    let agent = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
+    assert_eq!((note.as_str(), model.calls()), ("the limit of 12 tokens is reached: 12 are used", 1));
+    assert_eq!(result_of(&agent.history().await.unwrap(), "a").to_text(), "quick result");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_whole_is_completed_also_if_its_usage_passes_the_limit() {
+    let model = ScriptedModel::new([vec![Act::text("Dear."), Act::usage(500, 500), Act::end()]]);
+    let agent = agent(&model).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    assert_eq!(settled(&agent, &run).await.stop_reason(), "end_turn");
+}
+
+/// An answer that passes 100 tokens in its middle, by ten.
+fn dear_answer() -> ScriptedModel {
+    let before = vec![Act::usage(50, 1), Act::text("One ")];
+    ScriptedModel::new([answer([before, vec![Act::usage(50, 60), Act::text("two "), Act::end()]])])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_usage_that_passes_the_limit_cuts_the_answer_in_mid_stream() {
+    let model = dear_answer();
+    let agent = agent(&model).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
+    assert!(note.starts_with("the limit of 100 tokens is reached"), "{note}");
+    assert_eq!((run.outcome().await.text().as_str(), model.open()), ("One ", 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_note_of_a_budget_says_how_many_tokens_are_used() {
+    let agent = agent(&dear_answer()).limits(Limits { tokens: Some(100), ..Limits::NONE }).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let note = stopped_by_limit(&agent, &run, Reason::Budget).await;
+    assert_eq!(note, "the limit of 100 tokens is reached: 110 are used");
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_of_one_prompt_take_the_place_of_the_agents() {
+    let agent = agent(&ScriptedModel::new([says_and_hangs("Hm")])).build().unwrap();
+    let prompt = agent.prompt("Go.").limits(Limits { deadline: Some(secs(1)), ..Limits::NONE });
+    let run = prompt.start().unwrap();
+    stopped_by_limit(&agent, &run, Reason::Deadline).await;
+    let zero = Limits { turns: Some(0), ..Limits::NONE };
+    let error = agent.prompt("Go.").limits(zero).start().unwrap_err();
+    assert_eq!(error, StartError::ZeroLimit("turns"));
+    assert_eq!(
+        error.to_string(),
+        "the limit \"turns\" is zero, so the run would stop before it began: raise it, or leave it out"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_too_long_fails_without_a_retry_and_its_session_is_kept() {
+    let overflow = vec![Act::Fail(ModelError::context_overflow("200,001 tokens do not fit into 200,000"))];
+    let model = ScriptedModel::new([says("First."), overflow]);
+    let agent = agent(&model).build().unwrap();
+    agent.run("One.").await.unwrap();
+    let run = agent.start("Two.").unwrap();
+    let outcome = settled(&agent, &run).await;
+    let message = "200,001 tokens do not fit into 200,000";
+    assert_eq!(*outcome.ending, failed(FailureKind::ContextOverflow, message));
+    assert_eq!((outcome.stop_reason(), model.calls()), ("context_overflow", 2));
+    assert_usable(&agent).await;
+    assert_eq!(texts(&agent.history().await.unwrap()), ["One.", "First.", "Two.", "And now?", "Well."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_call_is_tried_again_after_a_wait_that_doubles() {
+    let busy = || vec![Act::Fail(ModelError::retryable("503"))];
+    let model = ScriptedModel::new([busy(), busy(), busy(), says("At last.")]);
+    let agent = agent(&model).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    assert_eq!(settled(&agent, &run).await.text(), "At last.");
+    let waits = delays(&run);
+    for (wait, whole) in waits.iter().zip([500, 1000, 2000]) {
+        assert!((whole / 2..=whole).contains(wait), "{waits:?}");
+    }
+    assert_eq!((waits.len(), model.calls()), (3, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_is_waited_for_exactly() {
+    let model = ScriptedModel::new([vec![Act::Fail(ModelError::retry_after(secs(42), "429"))], says("Now.")]);
+    let agent = agent(&model).build().unwrap();
+    let began = Instant::now();
+    let run = agent.start("Go.").unwrap();
+    settled(&agent, &run).await;
+    assert_eq!((began.elapsed(), delays(&run)), (secs(42), vec![42_000]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_that_is_too_long_fails_at_once() {
+    let model = ScriptedModel::new([vec![Act::Fail(ModelError::retry_after(secs(3_600), "429: come back later"))]]);
+    let agent = agent(&model).build().unwrap();
+    let began = Instant::now();
+    let run = agent.start("Go.").unwrap();
+    let outcome = settled(&agent, &run).await;
+    assert_eq!(*outcome.ending, failed(FailureKind::Model, "429: come back later"));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_usable(&agent).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_are_used_up_fail_the_run_and_say_how_often_it_was_tried() {
+    let busy = || vec![Act::Fail(ModelError::retryable("503: overloaded"))];
+    let model = ScriptedModel::new([busy(), busy(), busy()]);
+    let retry = Retry { attempts: 3, ..Retry::default() };
+    let agent = agent(&model).retry(retry).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let outcome = settled(&agent, &run).await;
+    assert_eq!(*outcome.ending, failed(FailureKind::Model, "503: overloaded (tried 3 times)"));
+    assert_eq!(model.calls(), 3);
+    assert_usable(&agent).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_will_not_pass_is_not_tried_again() {
+    let model = ScriptedModel::new([vec![Act::Fail(ModelError::fatal("401: the key is wrong"))]]);
+    let agent = agent(&model).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    assert_eq!(*settled(&agent, &run).await.ending, failed(FailureKind::Model, "401: the key is wrong"));
+    assert_eq!(model.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_after_text_was_shown_is_never_tried_again_and_the_text_is_kept() {
+    let model = ScriptedModel::new([vec![Act::text("Shown "), Act::Fail(ModelError::retryable("reset by peer"))]]);
+    let agent = agent(&model).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let outcome = settled(&agent, &run).await;
+    assert_eq!(*outcome.ending, failed(FailureKind::StreamBroken, "reset by peer"));
+    assert_eq!((outcome.text().as_str(), model.calls()), ("Shown ", 1));
+    assert_usable(&agent).await;
+    let sent = model.requests()[1].prompt();
+    let note = "[Your previous answer broke off because of an error, and is incomplete.]";
+    assert!(sent.last().unwrap().text().starts_with(note), "{sent:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_turn_has_all_its_attempts_again() {
+    let busy = || vec![Act::Fail(ModelError::retryable("503"))];
+    let model = ScriptedModel::new([busy(), calls(&[("a", "look")]), busy(), says("Done.")]);
+    let retry = Retry { attempts: 2, ..Retry::default() };
+    let agent = agent(&model).retry(retry).tool(tools::quick("look", &ToolLog::new())).build().unwrap();
+    assert_eq!(agent.run("Go.").await.unwrap().text(), "Done.");
+}

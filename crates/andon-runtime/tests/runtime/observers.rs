@@ -1,0 +1,123 @@
+//! Observers are told of every fact when it is shown, in order, and cannot hurt a run.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use andon_practice::Practice;
+use andon_runtime::core::event::{Event, Record};
+use andon_runtime::{Agent, Cancel, FeedItem, Observer, Runtime, Seen};
+use andon_testkit::check::read_all;
+use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::{ScriptedModel, TestJournal};
+use parking_lot::Mutex;
+
+use crate::common::*;
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Notes(Mutex<Vec<Arc<Record>>>);
+
+impl Observer for Notes {
+    fn fact(&self, seen: &Seen<'_>) {
+        assert_eq!(seen.past.len() as u64 + 1, seen.record.seq);
+        self.0.lock().push(Arc::clone(seen.record));
+    }
+}
+
+struct Panics;
+
+impl Observer for Panics {
+    fn fact(&self, _: &Seen<'_>) {
+        panic!("an observer that panics");
+    }
+}
+
+fn watched(observers: impl IntoIterator<Item = Arc<dyn Observer>>) -> Runtime {
+    let builder = Runtime::builder().one_lane().seed(7);
+    observers.into_iter().fold(builder, |builder, observer| builder.observer(observer)).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_is_told_exactly_what_a_reader_of_the_feed_sees() {
+    let notes = Arc::new(Notes::default());
+    let runtime = watched([Arc::clone(&notes) as Arc<dyn Observer>]);
+    let model = ScriptedModel::new([calls(&[("a", "look"), ("b", "look")]), says("Done.")]);
+    let agent = Agent::builder().model(model).runtime(&runtime).tool(tools::quick("look", &ToolLog::new()));
+    let run = agent.build().unwrap().start("Go.").unwrap();
+    run.outcome().await;
+    runtime.idle().await;
+    let facts = read_all(&mut run.feed()).await.into_iter().filter_map(|item| match item {
+        FeedItem::Fact(fact) => Some(fact.record),
+        FeedItem::Delta(_) | FeedItem::TextLost { .. } => None,
+    });
+    assert_eq!(*notes.0.lock(), facts.collect::<Vec<_>>());
+    assert!(runtime.observer::<Notes>().is_some_and(|found| Arc::ptr_eq(&found, &notes)));
+    assert!(runtime.observer::<Panics>().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_panics_hurts_neither_the_run_nor_the_next_observer() {
+    let notes = Arc::new(Notes::default());
+    let runtime = watched([Arc::new(Panics) as Arc<dyn Observer>, Arc::clone(&notes) as _]);
+    let agent = Agent::builder().model(Practice::instant()).runtime(&runtime).build().unwrap();
+    let outcome = agent.run("Go.").await.unwrap();
+    runtime.idle().await;
+    assert_eq!(outcome.stop_reason(), "end_turn");
+    let told = notes.0.lock().len() as u64;
+    assert!(told > 4);
+    assert_eq!(runtime.observer_panics(), told);
+}
+
+/// Stays in its call until it is let go.
+struct Slow {
+    is_in: Mutex<Sender<()>>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl Observer for Slow {
+    fn fact(&self, seen: &Seen<'_>) {
+        if matches!(seen.record.event, Event::ModelStarted { .. }) {
+            self.is_in.lock().send(()).unwrap();
+            self.go_on.lock().recv().unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pull_and_a_reader_do_not_wait_for_an_observer() {
+    let ((is_in, entered), (let_go, go_on)) = (channel(), channel());
+    let slow = Slow { is_in: Mutex::new(is_in), go_on: Mutex::new(go_on) };
+    let runtime = Runtime::builder().observer(Arc::new(slow)).build();
+    let agent = Agent::builder().model(Practice::new()).runtime(&runtime).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    tokio::task::spawn_blocking(move || entered.recv().unwrap()).await.unwrap();
+    // The observer is in its call: the fact that it was told of is shown, and the cord can be pulled.
+    let mut feed = run.feed();
+    let mut kinds = Vec::new();
+    while let Some(FeedItem::Fact(record)) = feed.try_next() {
+        kinds.push(record.event.kind());
+    }
+    assert_eq!(kinds.last(), Some(&"model_started"));
+    assert!(run.cancel(Cancel::graceful()).is_stopping());
+    let_go.send(()).unwrap();
+    assert!(run.outcome().await.is_cancelled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_that_recovery_writes_is_told_with_the_past_of_the_journal() {
+    let journal = memory();
+    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
+    let agent = agent.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    tokio::time::sleep(millis(50)).await;
+    journal.crash();
+
+    let notes = Arc::new(Notes::default());
+    let durable = Arc::new(TestJournal::new(journal.durable(), None));
+    let next = Runtime::builder().journal(durable).observer(Arc::clone(&notes) as _).build();
+    next.recover().await.unwrap();
+    let told = notes.0.lock().clone();
+    let kinds: Vec<_> = told.iter().map(|record| record.event.kind()).collect();
+    assert_eq!(kinds, ["message", "usage", "model_finished", "run_settled"]);
+}

@@ -1,0 +1,145 @@
+//! A run whose driver is gone, because the tokio runtime that it ran in was shut down, is settled all the same, as its
+//! journal tells it and with what it was asked (P1, P5).
+
+use std::sync::Arc;
+
+use andon_runtime::core::event::{Entry, Event};
+use andon_runtime::{
+    Agent, AgentBuilder, Cancel, Decision, Ending, Journal, ModelStop, Outcome, Reason, Run, RunId, Runtime,
+};
+use andon_testkit::ScriptedModel;
+use andon_testkit::check::check_stored;
+use andon_testkit::tools::{self, ToolLog};
+
+use crate::common::held::{HeldJournal, is_answer, is_end, is_first};
+use crate::common::*;
+
+fn tokio_runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+/// An agent whose drivers run where its runs are started, and whose tools and hooks run on threads of Andon's own.
+fn agent_on(journal: Arc<dyn Journal>, model: ScriptedModel) -> AgentBuilder {
+    Agent::builder().model(model).runtime(&Runtime::builder().journal(journal).build())
+}
+
+/// When a driver is dropped that was sent a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dropped {
+    AtOnce,
+    OnceItIsHeard,
+}
+
+/// Whether a batch with this entry waits for the disk.
+type IsHeld = fn(&Entry) -> bool;
+
+/// Starts a run, does more in the same tokio runtime, and shuts that down.
+fn start_and_shut_down<T>(agent: &Agent, then: impl AsyncFnOnce(&Run) -> T) -> (Run, T) {
+    let gone = tokio_runtime();
+    let both = gone.block_on(async {
+        let run = agent.start("Go.").unwrap();
+        let more = then(&run).await;
+        (run, more)
+    });
+    drop(gone);
+    both
+}
+
+async fn within_a_minute<T>(wait: impl Future<Output = T>) -> T {
+    tokio::time::timeout(secs(60), wait).await.expect("who waits is told")
+}
+
+/// Waits for the end of a run and checks every promise, in memory and in the journal.
+async fn settled_as_stored(agent: &Agent, run: &Run, journal: &dyn Journal) -> Arc<Outcome> {
+    let outcome = within_a_minute(settled(agent, run)).await;
+    let stored = journal.read(run.id()).await.unwrap().unwrap();
+    assert_eq!(check_stored(&stored), Vec::<String>::new());
+    assert_eq!(agent.history().await.unwrap(), journal.history(agent.session_key()).await.unwrap());
+    outcome
+}
+
+#[test]
+fn a_run_whose_driver_was_never_polled_is_lost_on_record_and_its_session_is_free() {
+    let (journal, model) = (memory(), ScriptedModel::new([]));
+    let agent = agent_on(Arc::new(journal.clone()), model.clone()).build().unwrap();
+    let (run, ()) = start_and_shut_down(&agent, async |_| {});
+
+    tokio_runtime().block_on(async {
+        let outcome = settled_as_stored(&agent, &run, &journal).await;
+        assert_eq!((&*outcome.ending, model.calls()), (&Ending::Lost, 0));
+        assert_eq!(event_types(&run), ["run_accepted", "run_settled"]);
+        assert_usable(&agent).await;
+    });
+}
+
+#[test]
+fn a_run_whose_driver_is_dropped_while_a_commit_is_on_its_way_is_settled_behind_that_commit() {
+    let completed = Ending::Completed { stop: ModelStop::EndTurn };
+    // A call and its result have no text.
+    let cases: [(IsHeld, Ending, usize, &[&str]); 3] = [
+        (is_first, Ending::Lost, 0, &["Go."]),
+        (is_answer, Ending::Lost, 0, &["Go.", "", ""]),
+        (is_end, completed, 1, &["Go.", "", "", "Hi."]),
+    ];
+    for (holds_from, ending, started, history) in cases {
+        let (journal, log) = (HeldJournal::new(holds_from), ToolLog::new());
+        let model = ScriptedModel::new([calls(&[("a", "look")]), says("Hi.")]);
+        let builder = agent_on(Arc::clone(&journal) as Arc<dyn Journal>, model);
+        let agent = builder.tool(tools::quick("look", &log)).build().unwrap();
+        let (run, ()) = start_and_shut_down(&agent, async |_| journal.until_a_batch_is_held().await);
+
+        tokio_runtime().block_on(async {
+            within_a_minute(journal.until_a_claim_is_held()).await;
+            assert!(run.try_outcome().is_none(), "nothing is told before the journal has spoken");
+            journal.release().await;
+            let outcome = settled_as_stored(&agent, &run, &*journal).await;
+            assert_eq!((&*outcome.ending, log.started()), (&ending, started));
+            assert_eq!(texts(&agent.history().await.unwrap()), history);
+        });
+    }
+}
+
+#[test]
+fn a_cancel_that_was_accepted_is_on_record_and_in_force_although_the_driver_is_dropped() {
+    for moment in [Dropped::AtOnce, Dropped::OnceItIsHeard] {
+        let journal = memory();
+        let builder = agent_on(Arc::new(journal.clone()), ScriptedModel::new([]));
+        let agent = builder.before_model(|_| std::future::pending::<Decision>()).build().unwrap();
+        let (run, reply) = start_and_shut_down(&agent, async |run| {
+            until(run, |event| matches!(event, Event::HookStarted { .. })).await;
+            let reply = run.cancel(Cancel::after_turn().by("ada"));
+            if moment == Dropped::OnceItIsHeard {
+                settle_down().await;
+            }
+            reply
+        });
+        assert_eq!(reply.kind().as_str(), "accepted");
+
+        tokio_runtime().block_on(async {
+            let outcome = settled_as_stored(&agent, &run, &journal).await;
+            assert_eq!(*outcome.ending, Ending::Cancelled { reason: Reason::Requested }, "{moment:?}");
+            assert_eq!(outcome.receipt.by.as_deref(), Some("ada"));
+            assert_eq!(within_a_minute(reply.recorded()).await, Ok(()));
+            assert_eq!(count(&run, |event| matches!(event, Event::CancelRequested { .. })), 1);
+        });
+    }
+}
+
+#[test]
+fn a_dropped_run_under_an_id_that_is_on_record_leaves_the_run_of_that_id_as_it_was() {
+    let journal = memory();
+    let agent = agent_on(Arc::new(journal.clone()), ScriptedModel::new([says("Hi.")])).build().unwrap();
+    let id = RunId::new("mine").unwrap();
+    tokio_runtime().block_on(agent.prompt("Go.").run_id(id.clone()).run()).unwrap();
+    let before = journal.durable().stored(&id).unwrap().entries;
+    let gone = tokio_runtime();
+    let run = gone.block_on(async { agent.prompt("Again.").run_id(id.clone()).start().unwrap() });
+    drop(gone);
+
+    tokio_runtime().block_on(async {
+        let outcome = within_a_minute(run.outcome()).await;
+        assert_eq!(journal.durable().stored(&id).unwrap().entries, before);
+        assert_eq!(texts(&agent.history().await.unwrap()), ["Go.", "Hi."]);
+        assert_eq!(outcome.stop_reason(), "failed", "{:?}", outcome.ending);
+    });
+}

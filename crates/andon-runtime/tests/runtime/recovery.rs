@@ -1,0 +1,313 @@
+//! After a crash every run is settled, open calls are unknown, nothing is run again, and the session goes on (P10).
+
+use std::sync::Arc;
+
+use andon_runtime::core::event::{Event, ModelEnd, Refusal};
+use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role};
+use andon_runtime::{
+    Agent, AgentBuilder, Cancel, Cursor, Ending, FeedItem, JournalError, ModelStop, Reason, Recovered, ReplyKind, Run,
+    Runtime, Verdict,
+};
+use andon_testkit::check::{check_stored, read_all};
+use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::wire::check_history;
+use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost};
+
+use crate::common::*;
+
+/// The first process: its journal and an agent on it.
+fn first_process(model: &ScriptedModel) -> (TestJournal, AgentBuilder) {
+    let journal = memory();
+    let builder = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal));
+    (journal, builder)
+}
+
+/// The process dies, and another one recovers what is durable.
+struct Next {
+    runtime: Runtime,
+    recovered: Vec<Recovered>,
+    agent: Agent,
+    model: ScriptedModel,
+    tools: ToolLog,
+}
+
+async fn crash(journal: &TestJournal, agent: &Agent) -> Next {
+    journal.crash();
+    let runtime = next_runtime_on(&TestJournal::new(journal.durable(), None));
+    let recovered = runtime.recover().await.unwrap();
+    let (model, tools) = (ScriptedModel::new([]), ToolLog::new());
+    let builder = Agent::builder().model(model.clone()).runtime(&runtime);
+    let next = builder.tool(tools::quick("look", &tools)).build().unwrap();
+    let agent = next.session(agent.session_key().session.as_str()).unwrap();
+    Next { runtime, recovered, agent, model, tools }
+}
+
+impl Next {
+    /// The run as the new process finds it, with every promise checked.
+    async fn find(&self, run: &Run) -> Run {
+        let found = self.runtime.find(run.id()).await.unwrap().unwrap();
+        let history = self.agent.history().await.unwrap();
+        assert_nothing_lost(&found, &history).await;
+        assert_eq!(check_history(&history), Vec::<String>::new());
+        found
+    }
+
+    fn endings(&self) -> Vec<Ending> {
+        self.recovered.iter().filter_map(|recovered| recovered.fate.ending()).map(|ending| (**ending).clone()).collect()
+    }
+
+    async fn assert_usable_and_nothing_was_rerun(&self) {
+        assert_eq!((self.model.calls(), self.tools.started()), (0, 0), "recovery runs nothing");
+        assert_usable(&self.agent).await;
+        assert_eq!((self.model.calls(), self.tools.started()), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_in_the_middle_of_text_keeps_what_was_durable_and_the_run_is_lost() {
+    let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half an answer")]));
+    let agent = builder.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    tokio::time::sleep(millis(50)).await;
+
+    let next = crash(&journal, &agent).await;
+    assert_eq!(next.endings(), [Ending::Lost]);
+    let found = next.find(&run).await;
+    let expected = Message { role: Role::Assistant, parts: vec![Part::text("Half an answer")], cut: Some(Cut::Lost) };
+    assert_eq!(found.outcome().await.message.as_deref(), Some(&expected));
+    assert_eq!(found.outcome().await.usage.delivered.output.value, None, "unknown is not zero");
+    assert_eq!(count(&found, |event| matches!(event, Event::ModelFinished { end: ModelEnd::Lost, .. })), 1);
+    next.assert_usable_and_nothing_was_rerun().await;
+    let sent = next.model.requests()[0].prompt();
+    let note = "[Your previous answer broke off because the program ended, and is incomplete.]";
+    assert!(sent.last().unwrap().text().starts_with(note), "{sent:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_millisecond_loses_at_most_the_last_fifty_of_what_was_shown() {
+    for at in (1..200).step_by(7) {
+        let drip = (0..400).flat_map(|_| [Act::text("."), Act::Pause(millis(1))]).collect();
+        let (journal, builder) = first_process(&ScriptedModel::new([drip]));
+        let agent = builder.build().unwrap();
+        let run = agent.start("Drip.").unwrap();
+        tokio::time::sleep(millis(at)).await;
+        let shown = run.passed().pieces;
+        let next = crash(&journal, &agent).await;
+        let kept = next.find(&run).await.outcome().await.text().len() as u64;
+        assert!(kept <= shown && shown - kept <= 50, "{kept} of {shown} after {at} ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_was_acknowledged_survives_the_crash() {
+    let log = ToolLog::new();
+    let (journal, builder) = first_process(&ScriptedModel::new([calls(&[("m", "mule")])]));
+    let agent = builder.tool(tools::stubborn("mule", secs(60), &log)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_tool_started(&run, "m").await;
+    let reply = run.cancel(Cancel::graceful().by("ada").note("stop button"));
+    assert_eq!(reply.recorded().await, Ok(()));
+
+    let next = crash(&journal, &agent).await;
+    assert_eq!(next.endings(), [Ending::Cancelled { reason: Reason::Requested }]);
+    let receipt = next.find(&run).await.receipt().unwrap();
+    assert_eq!((receipt.by.as_deref(), receipt.note.as_deref()), (Some("ada"), Some("stop button")));
+    assert_eq!(receipt.calls[0].verdict, Verdict::Unknown);
+    assert_eq!(receipt.took.settled_us, None, "two processes have two clocks");
+    next.assert_usable_and_nothing_was_rerun().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_ran_at_the_crash_is_unknown_and_never_run_again() {
+    let log = ToolLog::new();
+    let (journal, builder) =
+        first_process(&ScriptedModel::new([calls(&[("a", "quick"), ("b", "look"), ("c", "quick")])]));
+    let agent = builder
+        .tool(tools::quick("quick", &log))
+        .tool(tools::slow("look", secs(60), &log))
+        .sequential_tools()
+        .build()
+        .unwrap();
+    let run = agent.start("Look.").unwrap();
+    until_tool_started(&run, "b").await;
+
+    let next = crash(&journal, &agent).await;
+    assert_eq!(next.endings(), [Ending::Lost]);
+    let found = next.find(&run).await;
+    let history = next.agent.history().await.unwrap();
+    let statuses = ["a", "b", "c"].map(|call| result_of(&history, call).status);
+    assert_eq!(statuses, [ResultStatus::Ok, ResultStatus::Unknown, ResultStatus::Refused]);
+    let refused: Vec<_> = found.receipt().unwrap().calls.iter().map(|account| account.refused).collect();
+    assert_eq!(refused, [None, None, Some(Refusal::Lost)]);
+    next.assert_usable_and_nothing_was_rerun().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_in_a_back_off_or_a_hook_ends_it_on_record() {
+    let busy = vec![Act::Fail(andon_runtime::ModelError::retry_after(secs(60), "429"))];
+    let (journal, builder) = first_process(&ScriptedModel::new([busy]));
+    let agent = builder.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until(&run, |event| matches!(event, Event::BackoffStarted { .. })).await;
+    let next = crash(&journal, &agent).await;
+    assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::BackoffFinished)), 1);
+    next.assert_usable_and_nothing_was_rerun().await;
+
+    let (journal, builder) = first_process(&ScriptedModel::new([]));
+    let agent = builder.before_model(|_| std::future::pending()).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until(&run, |event| matches!(event, Event::HookStarted { .. })).await;
+    let next = crash(&journal, &agent).await;
+    assert_eq!(count(&next.find(&run).await, |event| matches!(event, Event::HookFinished { .. })), 1);
+    next.assert_usable_and_nothing_was_rerun().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn recovering_again_changes_nothing_and_a_settled_run_is_left_alone() {
+    let (journal, builder) = first_process(&ScriptedModel::new([says("Done."), says_and_hangs("Half")]));
+    let agent = builder.build().unwrap();
+    let done = agent.start("First.").unwrap();
+    done.outcome().await;
+    let lost = agent.start("Second.").unwrap();
+    until_shown(&lost, "Half").await;
+
+    let next = crash(&journal, &agent).await;
+    let recovered: Vec<_> = next.recovered.iter().map(|recovered| recovered.run.clone()).collect();
+    assert_eq!(recovered, [lost.id().clone()]);
+    assert_eq!(next.find(&done).await.records(), done.records());
+    let before = next.find(&lost).await.records();
+    assert_eq!(next.runtime.recover().await.unwrap(), []);
+    assert_eq!(next.find(&lost).await.records(), before);
+    let reply = next.runtime.cancel(lost.id(), Cancel::now()).await.unwrap();
+    assert_eq!(reply.too_late(), Some(&Ending::Lost));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_writer_that_was_thought_dead_can_write_no_more() {
+    let journal = memory();
+    let model = ScriptedModel::new([says_and_hangs("Half")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime_on(&journal)).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    tokio::time::sleep(millis(50)).await;
+
+    let other = next_runtime_on(&journal);
+    assert_eq!(other.recover().await.unwrap()[0].fate.ending(), Some(&Arc::new(Ending::Lost)));
+    run.cancel(Cancel::graceful());
+    run.outcome().await;
+    assert_eq!(model.open(), 0);
+    let stored = journal.durable().stored(run.id()).unwrap();
+    assert_eq!(check_stored(&stored), Vec::<String>::new(), "one terminal event");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_taken_over_is_not_told_as_cancelled_by_the_one_and_lost_by_the_other() {
+    let journal = memory();
+    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
+    let agent = agent.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    let other = next_runtime_on(&journal);
+    assert_eq!(other.recover().await.unwrap()[0].fate.ending(), Some(&Arc::new(Ending::Lost)));
+    run.cancel(Cancel::graceful());
+    let outcome = run.outcome().await;
+    assert_eq!(outcome.stop_reason(), "failed", "{:?}", outcome.ending);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_of_a_run_that_was_taken_over_is_told_that_it_is_not_on_record() {
+    let journal = memory();
+    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("Half")])).runtime(&runtime_on(&journal));
+    let agent = agent.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    next_runtime_on(&journal).recover().await.unwrap();
+    let reply = run.cancel(Cancel::graceful());
+    assert_eq!(reply.kind().as_str(), "accepted");
+    assert_eq!(reply.recorded().await, Err(JournalError::Fenced { ours: 1, owner: 2 }));
+    assert!(!journal.has(run.id(), |event| matches!(event, Event::CancelRequested { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn recover_leaves_the_runs_alone_that_this_process_drives() {
+    let (journal, builder) = first_process(&ScriptedModel::new([vec![
+        Act::text("Half "),
+        Act::Pause(secs(1)),
+        Act::text("and half."),
+        Act::end(),
+    ]]));
+    let agent = builder.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    assert_eq!(agent.runtime().recover().await.unwrap(), []);
+    let outcome = settled(&agent, &run).await;
+    assert_eq!(*outcome.ending, Ending::Completed { stop: ModelStop::EndTurn });
+    assert_eq!(outcome.text(), "Half and half.");
+    assert_eq!(check_stored(&journal.durable().stored(run.id()).unwrap()), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_given_up_because_the_journal_failed_can_be_cancelled_once_the_journal_is_well_again() {
+    let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Half")]));
+    let agent = builder.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    journal.fail(JournalError::Storage("disk full".to_owned()));
+    agent.runtime().shutdown(secs(10)).await.unwrap();
+    assert_eq!(run.receipt(), Some(run.outcome().await.receipt.clone()));
+
+    let runtime = agent.runtime();
+    let refused = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap_err();
+    assert_eq!(refused, JournalError::Storage("disk full".to_owned()), "no answer says that it is over");
+    journal.heal();
+    let reply = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
+    assert_eq!((reply.kind(), reply.recorded().await), (&ReplyKind::Accepted, Ok(())));
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    assert_eq!(found.try_outcome().unwrap().stop_reason(), "cancelled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_saw_more_than_survived_is_told_that_text_was_lost() {
+    let (journal, builder) = first_process(&ScriptedModel::new([says_and_hangs("Never durable")]));
+    let agent = builder.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    let mut feed = run.feed();
+    let seen = loop {
+        match feed.next().await.unwrap() {
+            FeedItem::Delta(delta) => break delta.at,
+            FeedItem::Fact(_) | FeedItem::TextLost { .. } => {}
+        }
+    };
+    let next = crash(&journal, &agent).await;
+    let mut rest = next.runtime.feed(run.id(), seen).await.unwrap().unwrap();
+    let items = read_all(&mut rest).await;
+    assert_eq!(items[0], FeedItem::TextLost { at: Cursor { byte: 0, ..seen } });
+    let last = items.last().unwrap();
+    assert!(matches!(last, FeedItem::Fact(record) if matches!(record.event, Event::RunSettled { .. })));
+    next.assert_usable_and_nothing_was_rerun().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_that_was_reported_before_the_crash_is_kept() {
+    let (journal, builder) =
+        first_process(&ScriptedModel::new([vec![Act::usage(40, 3), Act::text("Half"), Act::Silence]]));
+    let agent = builder.build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Half").await;
+    tokio::time::sleep(millis(50)).await;
+    let next = crash(&journal, &agent).await;
+    let usage = next.find(&run).await.outcome().await.usage;
+    assert_eq!((usage.delivered.input.value, usage.delivered.output.value), (Some(40), Some(3)));
+    assert_eq!((usage.billed.output.value, usage.billed.output.low), (None, Some(3)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn histories_of_a_recovered_session_are_the_same_from_memory_and_from_the_journal() {
+    let (journal, builder) = first_process(&ScriptedModel::new([calls(&[("a", "look")]), says("One.")]));
+    let agent = builder.tool(tools::quick("look", &ToolLog::new())).build().unwrap();
+    agent.run("First.").await.unwrap();
+    let memory: Vec<Arc<Message>> = agent.history().await.unwrap();
+    let next = crash(&journal, &agent).await;
+    assert_eq!(next.agent.history().await.unwrap(), memory);
+}

@@ -1,0 +1,726 @@
+//! A run that was waiting when its process died lives on: nothing of it was open, so nothing can happen twice (P10).
+
+use std::sync::Arc;
+
+use andon_runtime::core::event::{Approval, Event};
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{
+    Agent, AgentBuilder, BoxFuture, Cancel, Cursor, Decision, Ending, Fate, FeedItem, Journal, JournalError, Limits,
+    ModelStop, Reason, Recovered, ReplyKind, Run, Runtime, StartError, State, WhenBusy,
+};
+use andon_testkit::check::read_all;
+use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::{ScriptedModel, TestJournal, assert_nothing_lost};
+
+use crate::common::*;
+
+const DONE: Ending = Ending::Completed { stop: ModelStop::EndTurn };
+
+/// A process: its runtime, an agent that may do something dangerous if a person says yes, and what its tools did.
+struct Process {
+    journal: TestJournal,
+    runtime: Runtime,
+    model: ScriptedModel,
+    tools: ToolLog,
+    agent: Option<Agent>,
+    recovered: Vec<Recovered>,
+}
+
+fn dangerous(builder: AgentBuilder, log: &ToolLog) -> AgentBuilder {
+    builder.tool(tools::quick("danger", log).needs_approval())
+}
+
+impl Process {
+    fn first(answers: impl IntoIterator<Item = Vec<andon_testkit::Act>>) -> Self {
+        let journal = memory();
+        let (runtime, model, tools) = (runtime_on(&journal), ScriptedModel::new(answers), ToolLog::new());
+        let agent = dangerous(Agent::builder().model(model.clone()).runtime(&runtime), &tools).build().unwrap();
+        let agent = Some(agent.session("s").unwrap());
+        Self { journal, runtime, model, tools, agent, recovered: Vec::new() }
+    }
+
+    /// The process dies, and another one takes up what is durable, with the agent that `build` gives it.
+    async fn next(
+        &self,
+        answers: impl IntoIterator<Item = Vec<andon_testkit::Act>>,
+        build: impl FnOnce(AgentBuilder, &ToolLog) -> Option<AgentBuilder>,
+    ) -> Self {
+        self.journal.crash();
+        let journal = TestJournal::new(self.journal.durable(), None);
+        let (runtime, model, tools) = (next_runtime_on(&journal), ScriptedModel::new(answers), ToolLog::new());
+        let builder = build(Agent::builder().model(model.clone()).runtime(&runtime), &tools);
+        let agent = builder.map(|builder| builder.build().unwrap().session("s").unwrap());
+        let recovered = runtime.recover().await.unwrap();
+        Self { journal, runtime, model, tools, agent, recovered }
+    }
+
+    async fn restarted(&self, answers: impl IntoIterator<Item = Vec<andon_testkit::Act>>) -> Self {
+        self.next(answers, |builder, log| Some(dangerous(builder, log))).await
+    }
+
+    fn agent(&self) -> &Agent {
+        self.agent.as_ref().expect("this process has an agent")
+    }
+
+    async fn find(&self, run: &Run) -> Run {
+        self.runtime.find(run.id()).await.unwrap().unwrap()
+    }
+
+    fn fates(&self) -> Vec<Fate> {
+        self.recovered.iter().map(|recovered| recovered.fate.clone()).collect()
+    }
+
+    async fn said(&self) -> Vec<String> {
+        texts(&self.agent().history().await.unwrap())
+    }
+
+    /// Starts the run that waits for a person.
+    async fn ask(&self) -> Run {
+        let run = self.agent().start("Do it.").unwrap();
+        until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+        settle_down().await;
+        run
+    }
+}
+
+fn lives_on(process: &Process, state: State) -> Fate {
+    Fate::LivesOn { session: process.agent().session_key().clone(), state }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_was_open_is_asked_again_and_a_yes_starts_the_tool_once() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+
+    let next = first.restarted([says("It is done.")]).await;
+    assert_eq!(next.fates(), [lives_on(&next, State::Waiting)]);
+    let found = next.find(&run).await;
+    assert_eq!((found.state(), next.model.calls(), next.tools.started()), (State::Waiting, 0, 0));
+    settle_down().await;
+    assert_eq!((next.model.calls(), next.tools.started()), (0, 0), "nothing happens before a person has decided");
+
+    found.approve(&id("g"), Some("ada")).unwrap();
+    assert_eq!(*found.outcome().await.ending, DONE);
+    assert_eq!((first.tools.started(), next.tools.started()), (0, 1));
+    assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
+    let epochs: Vec<u32> = found.records().iter().map(|record| record.epoch).collect();
+    assert!(epochs.is_sorted() && epochs.first() == Some(&1) && epochs.last() == Some(&2), "{epochs:?}");
+    assert_eq!(count(&found, |event| matches!(event, Event::ApprovalRequested { .. })), 1, "asked once on record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_no_after_the_restart_is_told_to_the_model() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.restarted([says("As you wish.")]).await;
+    let found = next.find(&run).await;
+    found.deny(&id("g"), Some("ada"), Some("too late at night")).unwrap();
+    assert_eq!(*found.outcome().await.ending, DONE);
+    let result = result_of(&next.agent().history().await.unwrap(), "g");
+    assert_eq!(result.status, ResultStatus::Refused);
+    assert!(result.to_text().contains("too late at night"));
+    assert_eq!(next.tools.started(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_comes_back_after_the_restart_gets_what_follows_and_nothing_twice() {
+    let first = Process::first([answer([vec![andon_testkit::Act::text("Shall I?")], calls(&[("g", "danger")])])]);
+    let run = first.ask().await;
+    let mut feed = run.feed();
+    let mut seen = Vec::new();
+    while seen.len() < 7 {
+        seen.push(feed.next().await.unwrap());
+    }
+    let next = first.restarted([says("Done.")]).await;
+    let found = next.find(&run).await;
+    found.approve(&id("g"), None).unwrap();
+    found.outcome().await;
+
+    let place = seen.last().map(FeedItem::cursor).unwrap();
+    let mut rest = next.runtime.feed(run.id(), place).await.unwrap().unwrap();
+    seen.extend(read_all(&mut rest).await);
+    let mut whole = next.runtime.feed(run.id(), Cursor::default()).await.unwrap().unwrap();
+    assert_eq!(seen, read_all(&mut whole).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_lives_on_can_be_stopped_like_any_other() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.restarted([]).await;
+    let reply = next.runtime.cancel(run.id(), Cancel::graceful().by("ada")).await.unwrap();
+    assert_eq!(*reply.kind(), ReplyKind::Accepted);
+    let found = next.find(&run).await;
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
+    assert_eq!(found.receipt().unwrap().by.as_deref(), Some("ada"));
+    let closed =
+        |event: &Event| matches!(event, Event::ApprovalResolved { verdict, .. } if **verdict == Approval::Closed);
+    assert_eq!(count(&found, closed), 1);
+    assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
+    assert_usable(next.agent()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_that_were_queued_start_in_their_order_once_the_lost_one_is_settled() {
+    let first = Process::first([says_and_hangs("Busy")]);
+    let lost = first.agent().start("First.").unwrap();
+    until_shown(&lost, "Busy").await;
+    let queue = |text: &str| first.agent().prompt(text).when_busy(WhenBusy::Queue).start().unwrap();
+    let queued = [queue("Second."), queue("Third."), queue("Fourth.")];
+    for run in &queued {
+        until(run, |event| matches!(event, Event::RunAccepted { .. })).await;
+    }
+    tokio::time::sleep(millis(50)).await;
+
+    let next = first.restarted([says("Two."), says("Three."), says("Four.")]).await;
+    let session = next.agent().session_key().clone();
+    let mut fates = vec![Fate::Settled { session, ending: Arc::new(Ending::Lost) }];
+    fates.extend(std::iter::repeat_n(lives_on(&next, State::Queued), 3));
+    assert_eq!(next.fates(), fates);
+    for run in &queued {
+        let found = next.find(run).await;
+        assert_eq!(*found.outcome().await.ending, DONE);
+        assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
+    }
+    let said = ["First.", "Busy [cut]", "Second.", "Two.", "Third.", "Three.", "Fourth.", "Four."];
+    assert_eq!(next.said().await, said);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_a_person_keeps_its_seat_and_those_behind_it_wait() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let behind = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
+    until(&behind, |event| matches!(event, Event::RunAccepted { .. })).await;
+    settle_down().await;
+
+    let next = first.restarted([says("Done."), says("And that.")]).await;
+    assert_eq!(next.fates(), [lives_on(&next, State::Waiting), lives_on(&next, State::Queued)]);
+    let refused = next.agent().start("Me first!").unwrap_err();
+    assert!(matches!(refused, StartError::Busy { run: busy, .. } if busy == *run.id()));
+    settle_down().await;
+    assert_eq!(next.model.calls(), 0);
+    next.find(&run).await.approve(&id("g"), None).unwrap();
+    assert_eq!(*next.find(&behind).await.outcome().await.ending, DONE);
+    assert_eq!(next.said().await.last().unwrap(), "And that.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_agent_a_run_is_parked_and_goes_on_when_the_agent_is_there() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.next([says("Done.")], |_, _| None).await;
+    let session = run.session().clone();
+    assert_eq!(next.fates(), [Fate::Parked { session, state: State::Waiting }]);
+    let parked = next.find(&run).await;
+    assert_eq!((parked.state(), parked.try_outcome().is_none()), (State::Waiting, true));
+
+    let builder = Agent::builder().model(next.model.clone()).runtime(&next.runtime);
+    let agent = dangerous(builder, &next.tools).build().unwrap();
+    let recovered = next.runtime.recover().await.unwrap();
+    assert!(matches!(recovered[0].fate, Fate::LivesOn { .. }), "{recovered:?}");
+    let found = next.find(&run).await;
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!(*found.outcome().await.ending, DONE);
+    assert_eq!(next.runtime.recover().await.unwrap(), []);
+    drop(agent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_run_can_be_cancelled_and_the_cancel_is_durable_when_it_is_answered() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.next([], |_, _| None).await;
+    let reply = next.runtime.cancel(run.id(), Cancel::graceful().by("ada").note("enough")).await.unwrap();
+    assert_eq!((reply.kind(), reply.recorded().await), (&ReplyKind::Accepted, Ok(())));
+    let stored = next.journal.durable().stored(run.id()).unwrap();
+    assert_eq!(stored.requests.len(), 1);
+    let found = next.find(&run).await;
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
+    assert_eq!(found.receipt().unwrap().note.as_deref(), Some("enough"));
+    let again = next.runtime.cancel(run.id(), Cancel::now()).await.unwrap();
+    assert_eq!(again.too_late(), Some(&Ending::Cancelled { reason: Reason::Requested }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let middle = first.next([], |_, _| None).await;
+    let request = |force, by: &str| andon_runtime::core::cancel::CancelRequest {
+        reason: Reason::Operator,
+        force,
+        by: Some(by.into()),
+        note: None,
+        grace_ms: None,
+        requested_at: andon_runtime::core::time::Stamp::default(),
+    };
+    use andon_runtime::core::cancel::Force;
+    for (force, by) in [(Force::Graceful, "ada"), (Force::Graceful, "bob"), (Force::Now, "cleo")] {
+        let left = middle.journal.request_cancel(run.id(), request(force, by)).await.unwrap();
+        assert_eq!(left, andon_runtime::Requested::Recorded);
+    }
+    let next = middle.restarted([]).await;
+    assert_eq!(
+        next.recovered[0].fate.ending().unwrap().to_owned(),
+        Arc::new(Ending::Cancelled { reason: Reason::Operator })
+    );
+    let receipt = next.find(&run).await.receipt().unwrap();
+    let by: Vec<_> = receipt.requests.iter().map(|request| request.by.as_deref().unwrap()).collect();
+    assert_eq!(by, ["ada", "cleo"], "a request that is no harder than the one before changes nothing");
+    assert_usable(next.agent()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_agent_of_today_cannot_make_is_refused_and_nobody_is_asked() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
+    let found = next.find(&run).await;
+    assert_eq!(*found.outcome().await.ending, DONE);
+    let result = result_of(&next.agent().history().await.unwrap(), "g");
+    assert_eq!(result.status, ResultStatus::Refused);
+    assert_nothing_lost(&found, &next.agent().history().await.unwrap()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_outlive_the_process() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let limits = Limits { deadline: Some(secs(3600)), ..Limits::NONE };
+    let run = first.agent().prompt("Do it.").limits(limits).start().unwrap();
+    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    settle_down().await;
+    // The next process begins a day later.
+    let next = first.restarted([]).await;
+    let found = next.find(&run).await;
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Deadline });
+
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let limits = Limits { turns: Some(1), ..Limits::NONE };
+    let run = first.agent().prompt("Do it.").limits(limits).start().unwrap();
+    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    settle_down().await;
+    let next = first.restarted([says("Never said.")]).await;
+    let found = next.find(&run).await;
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Budget });
+    assert_eq!((next.tools.started(), next.model.calls()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_may_outlive_several_processes() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let second = first.restarted([]).await;
+    let third = second.restarted([says("At last.")]).await;
+    assert_eq!(third.fates(), [lives_on(&third, State::Waiting)]);
+    let found = third.find(&run).await;
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!(found.outcome().await.text(), "At last.");
+    let epochs: Vec<u32> = found.records().iter().map(|record| record.epoch).collect();
+    assert_eq!(epochs.last(), Some(&3), "each owner has an epoch of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_process_can_write_no_more_when_another_has_brought_its_run_back_to_life() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    // It was only thought to be dead.
+    let other = next_runtime_on(&first.journal);
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([says("Done.")]);
+    let agent = dangerous(Agent::builder().model(model).runtime(&other), &log).build().unwrap();
+    other.recover().await.unwrap();
+    run.approve(&id("g"), None).unwrap();
+    assert!(
+        matches!(&*run.outcome().await.ending, Ending::Failed(failure) if failure.message.contains("owned by another"))
+    );
+    assert_eq!(first.tools.started(), 0, "intent before effect: what could not be recorded was not begun");
+
+    let found = other.find(run.id()).await.unwrap().unwrap();
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
+    drop(agent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_has_run_is_not_run_again_and_one_that_has_not_is() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let began = Arc::new(AtomicUsize::new(0));
+    let counting = |builder: AgentBuilder| {
+        let began = Arc::clone(&began);
+        builder.before_run(move |_| {
+            began.fetch_add(1, Ordering::SeqCst);
+            std::future::ready(Decision::Continue)
+        })
+    };
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let behind = first.agent().prompt("Then this.").when_busy(WhenBusy::Queue).start().unwrap();
+    until(&behind, |event| matches!(event, Event::RunAccepted { .. })).await;
+    settle_down().await;
+    let next = first.next([says("Done."), says("Too.")], |builder, log| Some(counting(dangerous(builder, log)))).await;
+    next.find(&run).await.approve(&id("g"), None).unwrap();
+    next.find(&behind).await.outcome().await;
+    assert_eq!(began.load(Ordering::SeqCst), 1, "only the run that had not begun");
+}
+
+// ---- deleting ----
+
+#[tokio::test(start_paused = true)]
+async fn deleting_a_session_stops_what_runs_in_it_and_nothing_remains() {
+    let first = Process::first([says_and_hangs("Busy")]);
+    let run = first.agent().start("Go.").unwrap();
+    until_shown(&run, "Busy").await;
+    let queued = first.agent().prompt("Later.").when_busy(WhenBusy::Queue).start().unwrap();
+    let key = run.session().clone();
+
+    let deleting = first.runtime.delete_session(&key, Cancel::graceful().by("ada"));
+    assert_eq!(deleting.await, Ok(true));
+    assert_eq!(run.outcome().await.stop_reason(), "cancelled");
+    assert_eq!(queued.outcome().await.stop_reason(), "cancelled");
+    assert!(first.journal.durable().run_ids().is_empty());
+    assert_eq!(first.agent().history().await.unwrap(), []);
+    assert_eq!(first.runtime.state(&key).await.unwrap(), None);
+    assert!(first.runtime.find(run.id()).await.unwrap().is_none());
+    assert_eq!(first.runtime.delete_session(&key, Cancel::graceful()).await, Ok(false), "there is none any more");
+    assert_usable(first.agent()).await;
+    assert_eq!(first.said().await.len(), 2, "it begins anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_let_into_a_session_while_it_is_deleted() {
+    let journal = crate::common::held::HeldJournal::new(|entry| {
+        entry.fact().is_some_and(|record| matches!(record.event, Event::RunSettled { .. }))
+    });
+    let shared = Arc::clone(&journal) as Arc<dyn andon_runtime::Journal>;
+    let clock = Arc::new(andon_runtime::TestClock::new());
+    let runtime = Runtime::builder().journal(shared).one_lane().clock(clock).seed(1).build();
+    let model = ScriptedModel::new([says_and_hangs("Busy")]);
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    let run = agent.start("Go.").unwrap();
+    until_shown(&run, "Busy").await;
+    let key = run.session().clone();
+    let mut deleting = Box::pin(runtime.delete_session(&key, Cancel::now()));
+    let held = async {
+        journal.until_a_batch_is_held().await;
+        let turned_away = agent.start("Me!").unwrap_err();
+        assert!(matches!(turned_away, StartError::SessionClosing { .. }), "{turned_away}");
+        let twice = runtime.delete_session(&key, Cancel::now()).await;
+        assert!(matches!(twice, Err(JournalError::SessionClosing(_))), "{twice:?}");
+        journal.release().await;
+    };
+    let (deleted, ()) = tokio::join!(&mut deleting, held);
+    assert_eq!(deleted, Ok(true));
+    drop(deleting);
+    assert_usable(&agent).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_run_is_settled_before_its_session_is_deleted() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.next([], |_, _| None).await;
+    assert_eq!(next.runtime.delete_session(run.session(), Cancel::graceful()).await, Ok(true));
+    assert!(next.journal.durable().run_ids().is_empty());
+    assert_eq!(next.runtime.recover().await.unwrap(), []);
+}
+
+// ---- two at once ----
+
+#[tokio::test(start_paused = true)]
+async fn two_recoveries_at_once_take_a_run_up_once() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    first.journal.crash();
+    let journal = TestJournal::new(first.journal.durable(), None);
+    let (runtime, model, log) = (next_runtime_on(&journal), ScriptedModel::new([says("Done.")]), ToolLog::new());
+    let agent = dangerous(Agent::builder().model(model).runtime(&runtime), &log).build().unwrap();
+    let (one, other) = tokio::join!(runtime.recover(), runtime.recover());
+    let fates = [one.unwrap(), other.unwrap()].concat();
+    assert_eq!(fates.len(), 1, "{fates:?}");
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
+    drop(agent);
+}
+
+/// A journal whose claims and histories wait until the test lets them go.
+struct Late {
+    journal: TestJournal,
+    claims: Arc<tokio::sync::Semaphore>,
+    histories: Arc<tokio::sync::Semaphore>,
+}
+
+impl Late {
+    fn on(journal: &TestJournal) -> (Arc<Self>, Runtime) {
+        let gate = || Arc::new(tokio::sync::Semaphore::new(0));
+        let late = Arc::new(Self { journal: journal.clone(), claims: gate(), histories: gate() });
+        let shared = Arc::clone(&late) as Arc<dyn Journal>;
+        let builder = Runtime::builder().journal(shared).one_lane().clock(Arc::new(andon_runtime::TestClock::new()));
+        (late, builder.seed(2).build())
+    }
+}
+
+impl Journal for Late {
+    fn append(&self, batch: andon_runtime::Batch) -> andon_runtime::Append {
+        self.journal.append(batch)
+    }
+
+    fn append_addendum(
+        &self,
+        run: &andon_runtime::RunId,
+        at: andon_runtime::core::time::Stamp,
+        what: andon_runtime::core::event::Learnt,
+    ) -> andon_runtime::Append {
+        self.journal.append_addendum(run, at, what)
+    }
+
+    fn keep_settled(&self, run: &andon_runtime::RunId, at: andon_runtime::core::time::Stamp) {
+        self.journal.keep_settled(run, at);
+    }
+
+    fn read(&self, run: &andon_runtime::RunId) -> BoxFuture<Result<Option<andon_runtime::Stored>, JournalError>> {
+        self.journal.read(run)
+    }
+
+    fn history(
+        &self,
+        session: &andon_runtime::SessionKey,
+    ) -> BoxFuture<Result<Vec<Arc<andon_runtime::Message>>, JournalError>> {
+        let (reading, gate) = (self.journal.history(session), Arc::clone(&self.histories));
+        Box::pin(async move {
+            let history = reading.await;
+            gate.acquire().await.unwrap().forget();
+            history
+        })
+    }
+
+    fn said_before(
+        &self,
+        run: &andon_runtime::RunId,
+        most: usize,
+    ) -> BoxFuture<Result<Option<andon_runtime::Earlier>, JournalError>> {
+        self.journal.said_before(run, most)
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<andon_runtime::RunId>, JournalError>> {
+        self.journal.unsettled()
+    }
+
+    fn claim(&self, run: &andon_runtime::RunId, from: u32) -> BoxFuture<Result<Option<u32>, JournalError>> {
+        let (journal, run, gate) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
+        Box::pin(async move {
+            gate.acquire().await.unwrap().forget();
+            journal.claim(&run, from).await
+        })
+    }
+
+    fn request_cancel(
+        &self,
+        run: &andon_runtime::RunId,
+        request: andon_runtime::core::cancel::CancelRequest,
+    ) -> BoxFuture<Result<andon_runtime::Requested, JournalError>> {
+        self.journal.request_cancel(run, request)
+    }
+
+    fn sessions(&self) -> &dyn andon_runtime::Sessions {
+        self.journal.sessions()
+    }
+
+    fn shelf(&self) -> &dyn andon_runtime::Shelf {
+        self.journal.shelf()
+    }
+}
+
+/// A parked run in a runtime whose journal is late, and the agent that it needs.
+async fn parked() -> (Process, Run, Arc<Late>, Runtime, Agent) {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    first.journal.crash();
+    let (late, runtime) = Late::on(&TestJournal::new(first.journal.durable(), None));
+    assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::Parked { .. }));
+    let builder = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
+    let agent = dangerous(builder, &ToolLog::new()).build().unwrap().session("s").unwrap();
+    (first, run, late, runtime, agent)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_run_that_is_cancelled_while_it_is_taken_up_is_cancelled_and_its_session_is_free() {
+    // The claim is on its way when the cancel comes.
+    let (_first, run, late, runtime, agent) = parked().await;
+    let recovering = async {
+        let recovered = runtime.recover().await.unwrap();
+        assert!(matches!(recovered[0].fate, Fate::LivesOn { .. }), "{recovered:?}");
+    };
+    let cancelling = async {
+        settle_down().await;
+        let reply = runtime.cancel(run.id(), Cancel::graceful().by("ada")).await.unwrap();
+        assert_eq!(*reply.kind(), ReplyKind::Accepted);
+        late.claims.add_permits(1);
+        late.histories.add_permits(9);
+        assert_eq!(reply.recorded().await, Ok(()));
+    };
+    tokio::join!(recovering, cancelling);
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
+    assert_eq!(found.receipt().unwrap().by.as_deref(), Some("ada"));
+    assert_eq!(runtime.runs(), [], "nothing is left of it");
+    assert_usable(&agent).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_settled_before_it_could_be_claimed_is_not_taken_up() {
+    let (_first, run, late, runtime, agent) = parked().await;
+    let recovering = async { assert_eq!(runtime.recover().await.unwrap(), []) };
+    let settling = async {
+        settle_down().await;
+        // Another runtime on the same journal was quicker.
+        let other = next_runtime_on(&late.journal);
+        other.recover().await.unwrap();
+        other.cancel(run.id(), Cancel::graceful()).await.unwrap();
+        late.claims.add_permits(1);
+        late.histories.add_permits(9);
+    };
+    tokio::join!(recovering, settling);
+    assert_eq!(runtime.runs(), []);
+    assert_usable(&agent).await;
+    let reply = runtime.cancel(run.id(), Cancel::graceful()).await.unwrap();
+    assert_eq!(reply.too_late(), Some(&Ending::Cancelled { reason: Reason::Requested }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_recovery_settles_while_a_history_is_read_is_in_the_next_one() {
+    let first = Process::first([says_and_hangs("Shown and kept")]);
+    let lost = first.agent().start("Tell.").unwrap();
+    until_shown(&lost, "kept").await;
+    tokio::time::sleep(millis(50)).await;
+    first.journal.crash();
+    let (late, runtime) = Late::on(&TestJournal::new(first.journal.durable(), None));
+    let model = ScriptedModel::new([says("B."), says("C.")]);
+    let agent = Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap().session("s").unwrap();
+    let run = agent.start("b").unwrap();
+    settle_down().await;
+    runtime.recover().await.unwrap();
+    late.histories.add_permits(9);
+    run.outcome().await;
+    agent.run("c").await.unwrap();
+    let said = ["Tell.", "Shown and kept [cut]", "b", "B.", "c", "C."];
+    assert_eq!(texts(&agent.history().await.unwrap()), said);
+    assert_eq!(model.requests()[1].history.len(), 5);
+    assert_eq!(texts(&late.journal.history(agent.session_key()).await.unwrap()), said);
+}
+
+// ---- agents and sessions ----
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_kept_is_found_although_a_later_one_of_its_name_is_gone() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    first.journal.crash();
+    let runtime = next_runtime_on(&TestJournal::new(first.journal.durable(), None));
+    let build = || Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
+    let kept = dangerous(build(), &ToolLog::new()).build().unwrap();
+    drop(build().build().unwrap());
+    assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!(*found.outcome().await.ending, DONE);
+    drop(kept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_was_armed_stops_the_run_that_comes_back() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    first.journal.crash();
+    let runtime = next_runtime_on(&TestJournal::new(first.journal.durable(), None));
+    let agent = Agent::builder().model(ScriptedModel::new([])).runtime(&runtime).build().unwrap();
+    assert_eq!(agent.cancel().kind(), ReplyKind::Armed);
+    runtime.recover().await.unwrap();
+    let found = runtime.find(run.id()).await.unwrap().unwrap();
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Requested });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_counts_from_when_the_run_was_accepted_and_not_anew() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    // A day and ten seconds: the next process begins a day later.
+    let limits = Limits { deadline: Some(secs(24 * 3600 + 10)), ..Limits::NONE };
+    let run = first.agent().prompt("Do it.").limits(limits).start().unwrap();
+    until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    settle_down().await;
+    let next = first.restarted([]).await;
+    let found = next.find(&run).await;
+    let began = tokio::time::Instant::now();
+    assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Deadline });
+    let waited = began.elapsed();
+    assert!(waited <= secs(11), "it waited {waited:?} more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_approved_before_the_driver_looked_is_refused_all_the_same_if_it_cannot_be_made() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.next([says("Then not.")], |builder, _| Some(builder)).await;
+    let found = next.find(&run).await;
+    // Whether it is taken or not: there is no such tool.
+    let _ = found.approve(&id("g"), None);
+    assert_eq!(*found.outcome().await.ending, DONE);
+    assert_eq!(result_of(&next.agent().history().await.unwrap(), "g").status, ResultStatus::Refused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_its_session_does_not_let_in_is_parked_and_can_be_taken_up_later() {
+    let first = Process::first([calls(&[("g", "danger")])]);
+    let run = first.ask().await;
+    let next = first.next([says("Done.")], |_, _| None).await;
+    let builder = Agent::builder().model(next.model.clone()).runtime(&next.runtime);
+    let agent = dangerous(builder, &next.tools).build().unwrap().session("s").unwrap();
+    // The session has a run that is being stopped for good: sixty-four more may wait for it.
+    let busy: Vec<Run> = (0..65).map(|_| agent.prompt("Wait.").when_busy(WhenBusy::Queue).start().unwrap()).collect();
+    let recovered = next.runtime.recover().await.unwrap();
+    assert!(matches!(recovered[0].fate, Fate::Parked { .. }), "{recovered:?}");
+    assert_eq!(next.runtime.runs().len(), 65, "the one that was turned away is not among them");
+    for waits in &busy {
+        waits.cancel(Cancel::now());
+        waits.outcome().await;
+    }
+    assert!(matches!(next.runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
+    let found = next.find(&run).await;
+    found.approve(&id("g"), None).unwrap();
+    assert_eq!(*found.outcome().await.ending, DONE);
+}
+
+#[test]
+fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends() {
+    let journal = Arc::new(andon_runtime::MemoryJournal::new());
+    let tokio = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let first = tokio();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
+    let builder = Agent::builder().model(ScriptedModel::new([calls(&[("g", "danger")])])).runtime(&runtime);
+    let agent = dangerous(builder, &ToolLog::new()).build().unwrap().session("s").unwrap();
+    let run = first.block_on(async {
+        let run = agent.start("Do it.").unwrap();
+        until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
+        while run.state() != State::Waiting {
+            tokio::task::yield_now().await;
+        }
+        run
+    });
+    drop(first);
+    let second = tokio();
+    let outcome = second.block_on(run.outcome());
+    assert!(matches!(&*outcome.ending, Ending::Failed(failure) if failure.message.contains("Runtime::recover")));
+    assert!(journal.stored(run.id()).unwrap().facts().all(|record| record.event.kind() != "run_settled"));
+    second.block_on(async {
+        let log = ToolLog::new();
+        let builder = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime);
+        let agent = dangerous(builder, &log).build().unwrap();
+        assert!(matches!(runtime.recover().await.unwrap()[0].fate, Fate::LivesOn { .. }));
+        let found = runtime.find(run.id()).await.unwrap().unwrap();
+        found.approve(&id("g"), None).unwrap();
+        assert_eq!((&*found.outcome().await.ending, log.started()), (&DONE, 1));
+        drop(agent);
+    });
+}

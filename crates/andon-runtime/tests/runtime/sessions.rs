@@ -1,0 +1,251 @@
+//! What a runtime keeps of sessions: their state, their lists, and moving them to another machine.
+
+use std::sync::Arc;
+
+use andon_runtime::core::event::Event;
+use andon_runtime::{
+    Agent, Ending, Fate, ImportError, Journal, JournalError, Limits, RunFilter, Runtime, SessionFilter, State, WhenBusy,
+};
+use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::{ScriptedModel, assert_nothing_lost};
+use serde_json::json;
+
+use crate::common::*;
+
+/// A conversation with a tool in it, and a run that is in the middle of an answer.
+async fn talked() -> (Runtime, Agent, andon_runtime::Run) {
+    let journal = memory();
+    let runtime = runtime_on(&journal);
+    let answers = [calls(&[("a", "look")]), says("Seen."), says_and_hangs("Half an ans")];
+    let model = ScriptedModel::new(answers);
+    let builder = Agent::builder().name("guide").model(model).runtime(&runtime);
+    let agent = builder.tool(tools::quick("look", &ToolLog::new())).build().unwrap().session("s").unwrap();
+    agent.run("Look around.").await.unwrap();
+    agent
+        .change_state([("mood".to_owned(), Some(json!("good"))), ("user:name".to_owned(), Some(json!("Ada")))].into())
+        .await
+        .unwrap();
+    let run = agent.start("And now?").unwrap();
+    until_shown(&run, "Half an ans").await;
+    tokio::time::sleep(millis(50)).await;
+    (runtime, agent, run)
+}
+
+fn elsewhere() -> (Runtime, Agent, ScriptedModel) {
+    let runtime = next_runtime_on(&memory());
+    let model = ScriptedModel::new([]);
+    let agent = Agent::builder().name("guide").model(model.clone()).runtime(&runtime).build().unwrap();
+    (runtime, agent.session("s").unwrap(), model)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_can_be_moved_to_another_machine_and_goes_on_there() {
+    let (runtime, agent, run) = talked().await;
+    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+
+    let (there, other, model) = elsewhere();
+    let imported = there.import(&lines).await.unwrap();
+    assert_eq!(imported.session, *agent.session_key());
+    assert_eq!(imported.recovered.unwrap().len(), 1);
+    assert_eq!(other.state().await.unwrap(), agent.state().await.unwrap());
+    let said = texts(&other.history().await.unwrap());
+    assert_eq!(said.last().unwrap(), "Half an ans [cut]", "a run in progress is recovered as after a crash: {said:?}");
+    let found = there.find(run.id()).await.unwrap().unwrap();
+    assert_eq!(*found.outcome().await.ending, Ending::Lost);
+    assert_nothing_lost(&found, &other.history().await.unwrap()).await;
+    assert_usable(&other).await;
+    assert_eq!(model.calls(), 1);
+    assert_eq!(run.state(), State::Running, "where it came from nothing has changed");
+
+    let again = there.import(&lines).await.unwrap_err();
+    assert!(again.to_string().contains("there is a session guide/local/s already"), "{again}");
+    let before = there.export(agent.session_key()).await.unwrap().unwrap();
+    assert!(there.import(&lines).await.is_err());
+    assert_eq!(there.export(agent.session_key()).await.unwrap().unwrap(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_exported_can_be_exported_again_byte_for_byte() {
+    let (runtime, agent, run) = talked().await;
+    run.cancel(andon_runtime::Cancel::now());
+    run.outcome().await;
+    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let (there, _, _) = elsewhere();
+    there.import(&lines).await.unwrap();
+    assert_eq!(there.export(agent.session_key()).await.unwrap().unwrap(), lines);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_export_that_is_not_whole_or_makes_no_sense_is_refused_with_its_line_and_nothing_is_taken() {
+    let (runtime, agent, _run) = talked().await;
+    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let all: Vec<&str> = lines.lines().collect();
+    let (there, _, _) = elsewhere();
+    let mut refused = Vec::new();
+    // Every beginning of it, and every line left out, twice, or no JSON.
+    for place in 0..all.len() {
+        refused.push(all[..place].join("\n"));
+        refused.push([&all[..place], &all[place + 1..]].concat().join("\n"));
+        refused.push([&all[..=place], &all[place..]].concat().join("\n"));
+        refused.push([&all[..place], &["{\"line\":\"what\"}"], &all[place + 1..]].concat().join("\n"));
+    }
+    for lines in &refused {
+        assert!(there.import(lines).await.is_err(), "{lines}");
+    }
+    assert_eq!(there.list_sessions(SessionFilter::default()).await.unwrap(), []);
+    assert_eq!(there.list_runs(RunFilter::default()).await.unwrap(), []);
+    assert_eq!(there.import("").await.unwrap_err(), ImportError::NotWhole("there is nothing in it".to_owned()));
+    let bad = [&all[..4], &["nonsense"], &all[5..]].concat().join("\n");
+    assert!(matches!(there.import(&bad).await.unwrap_err(), ImportError::BadLine { line: 5, .. }));
+    let newer = lines.replacen("\"v\":1", "\"v\":2", 1);
+    assert!(there.import(&newer).await.unwrap_err().to_string().contains("version 2 is not known"));
+    let other = lines.replacen("\"session\":\"s\"", "\"session\":\"t\"", 1);
+    assert!(matches!(there.import(&other).await.unwrap_err(), ImportError::BadRun { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_nobody_knows_has_nothing_to_export_and_no_state() {
+    let (runtime, agent, _model) = elsewhere();
+    assert_eq!(runtime.export(agent.session_key()).await, Ok(None));
+    assert_eq!(runtime.state(agent.session_key()).await, Ok(None));
+    assert_eq!(agent.state().await.unwrap(), andon_runtime::StateMap::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_is_kept_beside_the_conversation_and_shared_as_far_as_its_key_says() {
+    let (_, agent, _) = elsewhere();
+    let change = |pairs: &[(&str, Option<serde_json::Value>)]| {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
+    };
+    agent
+        .change_state(change(&[("a", Some(json!(1))), ("app:b", Some(json!(2))), ("temp:c", Some(json!(3)))]))
+        .await
+        .unwrap();
+    let others = agent.session_of("bob", "t").unwrap();
+    others.change_state(change(&[("user:d", Some(json!(4)))])).await.unwrap();
+    assert_eq!(json!(agent.state().await.unwrap()), json!({"a": 1, "app:b": 2}));
+    assert_eq!(json!(others.state().await.unwrap()), json!({"app:b": 2, "user:d": 4}));
+    agent.change_state(change(&[("a", None), ("app:b", Some(json!(null)))])).await.unwrap();
+    assert_eq!(json!(agent.state().await.unwrap()), json!({"app:b": null}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_tell_what_runs_and_what_has_run() {
+    let (runtime, agent, run) = talked().await;
+    let queued = agent.prompt("Later.").when_busy(WhenBusy::Queue).start().unwrap();
+    until(&queued, |event| matches!(event, Event::RunAccepted { .. })).await;
+    let runs = runtime.list_runs(RunFilter::default()).await.unwrap();
+    let told: Vec<_> = runs.iter().map(|info| (info.title.as_str(), info.state, info.ending.is_some())).collect();
+    let expected =
+        [("Later.", State::Queued, false), ("And now?", State::Running, false), ("Look around.", State::Settled, true)];
+    assert_eq!(told, expected);
+    let open = RunFilter { settled: Some(false), limit: Some(1), ..RunFilter::default() };
+    assert_eq!(runtime.list_runs(open).await.unwrap()[0].run, *queued.id());
+    let sessions = runtime.list_sessions(SessionFilter::default()).await.unwrap();
+    assert_eq!((sessions.len(), sessions[0].runs, sessions[0].title.as_deref()), (1, 3, Some("Look around.")));
+    drop(run);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_makes_no_sense_is_named_and_keeps_no_other_from_being_recovered() {
+    let journal = memory();
+    let model = ScriptedModel::new([says_and_hangs("One"), says_and_hangs("Two")]);
+    let agent = Agent::builder().model(model).runtime(&runtime_on(&journal)).build().unwrap();
+    let broken = agent.session("broken").unwrap().start("Go.").unwrap();
+    let sound = agent.session("sound").unwrap().start("Go.").unwrap();
+    until_shown(&broken, "One").await;
+    until_shown(&sound, "Two").await;
+    let seq = broken.seq() + 1;
+    let mut record = (*broken.records()[0]).clone();
+    (record.seq, record.event) = (seq, Event::RunStarted);
+    let entries = vec![andon_runtime::core::event::Entry::Fact(Arc::new(record))];
+    journal.append(andon_runtime::Batch::new(broken.id().clone(), 1, entries)).await.unwrap();
+
+    journal.crash();
+    let next = next_runtime_on(&andon_testkit::TestJournal::new(journal.durable(), None));
+    let recovered = next.recover().await.unwrap();
+    assert!(
+        matches!(&recovered[0].fate, Fate::Unreadable { why } if why.contains("a run starts once")),
+        "{recovered:?}"
+    );
+    assert_eq!(recovered[1].fate.ending().map(|ending| (**ending).clone()), Some(Ending::Lost));
+    assert!(matches!(next.find(broken.id()).await, Err(JournalError::Unreadable(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limits_of_a_run_are_on_its_record() {
+    let (_, agent, _) = elsewhere();
+    let limits = Limits { turns: Some(3), deadline: Some(secs(60)), ..Limits::NONE };
+    let run = agent.prompt("Go.").limits(limits).start().unwrap();
+    run.outcome().await;
+    let Event::RunAccepted { accepted } = &run.records()[0].event else { panic!("that is the first event") };
+    assert_eq!(accepted.limits, limits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_run_can_have_is_refused_in_an_export() {
+    let (runtime, agent, run) = talked().await;
+    run.cancel(andon_runtime::Cancel::now());
+    run.outcome().await;
+    let lines = runtime.export(agent.session_key()).await.unwrap().unwrap();
+    let (there, _, _) = elsewhere();
+    let refused = |lines: String| {
+        let there = there.clone();
+        async move { there.import(&lines).await.unwrap_err().to_string() }
+    };
+    let run_line = format!("\"run\":\"{}\",\"epoch\":1", run.id());
+    assert!(lines.contains(&run_line));
+    let told = refused(lines.replace(&run_line, &run_line.replace("\"epoch\":1", "\"epoch\":4294967295"))).await;
+    assert!(told.contains("more than any run has"), "{told}");
+    let told = refused(lines.replace(&run_line, &run_line.replace("\"epoch\":1", "\"epoch\":0"))).await;
+    assert!(told.contains("of epoch 1"), "{told}");
+
+    // One run twice, in an export whose count is right.
+    let all: Vec<&str> = lines.lines().collect();
+    let begins = all.iter().position(|line| line.contains(&run_line)).unwrap();
+    let (body, end) = all.split_at(all.len() - 1);
+    let count = body.len() + body.len() - begins;
+    assert!(end[0].contains(&format!("\"lines\":{}", body.len())));
+    let last = format!("{{\"line\":\"end\",\"lines\":{count}}}");
+    let twice = [body, &body[begins..], &[last.as_str()]].concat().join("\n");
+    let told = refused(twice).await;
+    assert!(told.contains("it is there twice"), "{told}");
+
+    for (name, bad) in [("user", ""), ("app", "a/b"), ("user", "a\\u001b[31m"), ("app", "")] {
+        let is = if name == "app" { "guide" } else { "local" };
+        let header = all[0].replace(&format!("\"{name}\":\"{is}\""), &format!("\"{name}\":\"{bad}\""));
+        assert_ne!(header, all[0]);
+        let told = refused([&[header.as_str()], &all[1..]].concat().join("\n")).await;
+        assert!(told.starts_with("line 1 is not what `export` writes: an id must not"), "{told}");
+    }
+    assert_eq!(there.list_sessions(SessionFilter::default()).await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_with_a_record_that_makes_no_sense_can_be_deleted() {
+    let journal = memory();
+    let runtime = runtime_on(&journal);
+    let agent = Agent::builder().model(ScriptedModel::new([says_and_hangs("One")])).runtime(&runtime).build().unwrap();
+    let broken = agent.start("Go.").unwrap();
+    until_shown(&broken, "One").await;
+    let mut record = (*broken.records()[0]).clone();
+    (record.seq, record.event) = (broken.seq() + 1, Event::RunStarted);
+    let entries = vec![andon_runtime::core::event::Entry::Fact(Arc::new(record))];
+    journal.append(andon_runtime::Batch::new(broken.id().clone(), 1, entries)).await.unwrap();
+    journal.crash();
+
+    let journal = andon_testkit::TestJournal::new(journal.durable(), None);
+    let next = next_runtime_on(&journal);
+    next.recover().await.unwrap();
+    assert_eq!(next.delete_session(broken.session(), andon_runtime::Cancel::now()).await, Ok(true));
+    assert!(journal.durable().run_ids().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_receipt_of_a_run_that_is_open_says_that_its_usage_is_not_known() {
+    let (runtime, _agent, run) = talked().await;
+    for receipt in [run.receipt().unwrap(), runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap()] {
+        assert_eq!((receipt.outcome, receipt.usage.delivered.output.value), (None, None));
+    }
+}

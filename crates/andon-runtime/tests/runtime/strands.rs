@@ -1,0 +1,204 @@
+//! What Strands' own cancel tests promise their users, kept here (stop-cases.md, last paragraph).
+
+use andon_runtime::core::event::Event;
+use andon_runtime::core::message::ResultStatus;
+use andon_runtime::{Cancel, Effect, FeedItem, FnTool, ReplyKind, Verdict};
+use andon_testkit::check::read_all;
+use andon_testkit::tools::{self, ToolLog};
+use andon_testkit::{Act, ScriptedModel};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::common::*;
+
+#[tokio::test(start_paused = true)]
+async fn cancel_before_invocation() {
+    let model = ScriptedModel::new([]);
+    let agent = agent(&model).build().unwrap();
+    agent.cancel();
+    let outcome = agent.run("Hello").await.unwrap();
+    assert_eq!((outcome.stop_reason(), model.calls()), ("cancelled", 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_during_execution() {
+    let model = ScriptedModel::new([says_and_hangs("Thinking about it")]);
+    let agent = agent(&model).build().unwrap();
+    let run = agent.start("Hello").unwrap();
+    until_shown(&run, "Thinking").await;
+    assert_eq!(agent.cancel().kind(), ReplyKind::Accepted);
+    assert_eq!(cancelled(&agent, &run).await.text(), "Thinking about it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_with_tools() {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("a", "kind")])]);
+    let agent = agent(&model).tool(tools::cooperative("kind", secs(60), &log)).build().unwrap();
+    let run = agent.start("Use it").unwrap();
+    until_tool_started(&run, "a").await;
+    agent.cancel();
+    let outcome = cancelled(&agent, &run).await;
+    assert_eq!((outcome.receipt.calls[0].verdict, log.running()), (Verdict::Cut, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_three_times_is_cancelling_once() {
+    let model = ScriptedModel::new([says_and_hangs("Hm")]);
+    let agent = agent(&model).build().unwrap();
+    let run = agent.start("Hello").unwrap();
+    until_shown(&run, "Hm").await;
+    let kinds: Vec<ReplyKind> = (0..3).map(|_| agent.cancel().kind()).collect();
+    assert_eq!(kinds, [ReplyKind::Accepted, ReplyKind::AlreadyCancelling, ReplyKind::AlreadyCancelling]);
+    cancelled(&agent, &run).await;
+    assert_eq!(count(&run, |event| matches!(event, Event::CancelRequested { .. })), 1);
+    assert_usable(&agent).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancel_from_another_thread() {
+    let model = ScriptedModel::new([says_and_hangs("Hm")]);
+    let runtime = andon_runtime::Runtime::builder().build();
+    let agent = andon_runtime::Agent::builder().model(model.clone()).runtime(&runtime).build().unwrap();
+    let run = agent.start("Hello").unwrap();
+    until_shown(&run, "Hm").await;
+    let elsewhere = agent.clone();
+    std::thread::spawn(move || elsewhere.cancel()).join().unwrap();
+    cancelled(&agent, &run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_streaming_the_final_event_says_cancelled() {
+    let model = ScriptedModel::new([says_and_hangs("One two")]);
+    let agent = agent(&model).build().unwrap();
+    let run = agent.start("Count").unwrap();
+    let mut feed = run.feed();
+    while let Some(item) = feed.next().await {
+        if matches!(item, FeedItem::Delta(_)) {
+            agent.cancel();
+            break;
+        }
+    }
+    let rest = read_all(&mut feed).await;
+    let last = serde_json::to_value(rest.last().unwrap()).unwrap();
+    assert_eq!(last["type"], "run_settled");
+    assert_eq!(last["outcome"], json!({"kind": "cancelled", "reason": "requested"}));
+    settled(&agent, &run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_tool_execution_every_tool_call_gets_an_error_result() {
+    let log = ToolLog::new();
+    let model = ScriptedModel::new([calls(&[("a", "look"), ("b", "look"), ("c", "look")])]);
+    let agent = agent(&model)
+        .tool(tools::quick("look", &log))
+        .after_model(|moment| async move {
+            moment.cord.pull(Cancel::graceful());
+            andon_runtime::Decision::Continue
+        })
+        .build()
+        .unwrap();
+    let run = agent.start("Look").unwrap();
+    cancelled(&agent, &run).await;
+    assert_eq!(log.started(), 0);
+    let history = agent.history().await.unwrap();
+    for call in ["a", "b", "c"] {
+        let result = result_of(&history, call);
+        assert_eq!(result.status, ResultStatus::Refused);
+        assert!(result.status.is_error());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn use_the_agent_again_after_a_cancel() {
+    let model = ScriptedModel::new([says_and_hangs("Old"), says("New.")]);
+    let agent = agent(&model).build().unwrap();
+    let run = agent.start("First").unwrap();
+    until_shown(&run, "Old").await;
+    agent.cancel();
+    cancelled(&agent, &run).await;
+    let outcome = agent.run("Second").await.unwrap();
+    assert_eq!((outcome.stop_reason(), outcome.text().as_str()), ("end_turn", "New."));
+    assert_eq!(texts(&agent.history().await.unwrap()), ["First", "Old [cut]", "Second", "New."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_owned_signal_works_and_is_left_untouched() {
+    let model = ScriptedModel::new([says_and_hangs("Hm")]);
+    let agent = agent(&model).build().unwrap();
+    let token = CancellationToken::new();
+    let run = agent.prompt("Hello").cancel_when(token.clone().cancelled_owned()).start().unwrap();
+    until_shown(&run, "Hm").await;
+    token.cancel();
+    let outcome = cancelled(&agent, &run).await;
+    assert_eq!(outcome.receipt.by.as_deref(), Some("signal"));
+
+    let unused = CancellationToken::new();
+    let run = agent.prompt("Again").cancel_when(unused.clone().cancelled_owned()).start().unwrap();
+    assert_eq!(run.outcome().await.stop_reason(), "end_turn");
+    run.cancel(Cancel::now());
+    assert!(!unused.is_cancelled(), "the caller's token is only observed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_the_run_otherwise_leaves_the_callers_signal_untouched() {
+    let model = ScriptedModel::new([says_and_hangs("Hm")]);
+    let agent = agent(&model).build().unwrap();
+    let token = CancellationToken::new();
+    let run = agent.prompt("Hello").cancel_when(token.clone().cancelled_owned()).start().unwrap();
+    until_shown(&run, "Hm").await;
+    run.cancel(Cancel::now());
+    cancelled(&agent, &run).await;
+    assert!(!token.is_cancelled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_that_was_given_before_the_run_makes_no_model_call() {
+    let model = ScriptedModel::new([]);
+    let agent = agent(&model).build().unwrap();
+    let token = CancellationToken::new();
+    token.cancel();
+    let run = agent.prompt("Hello").cancel_when(token.cancelled_owned()).start().unwrap();
+    cancelled(&agent, &run).await;
+    assert_eq!(model.calls(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_sees_the_signal() {
+    let tool = FnTool::new("poll", "Looks at its cord.", json!({"type": "object"}), |call| async move {
+        assert!(!call.cord.is_pulled());
+        while !call.cord.is_pulled() {
+            tokio::time::sleep(millis(10)).await;
+        }
+        Ok("saw it".into())
+    });
+    let model = ScriptedModel::new([calls(&[("p", "poll")])]);
+    let agent = agent(&model).tool(tool.effect(Effect::ReadOnly)).build().unwrap();
+    let run = agent.start("Poll").unwrap();
+    until_tool_started(&run, "p").await;
+    agent.cancel();
+    cancelled(&agent, &run).await;
+    let result = result_of(&agent.history().await.unwrap(), "p");
+    assert_eq!(result.status, ResultStatus::Cut);
+    assert!(result.to_text().ends_with("saw it"), "{result:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sequential_executor_skips_the_rest() {
+    let log = ToolLog::new();
+    let first = answer([vec![Act::text("Three. ")], calls(&[("a", "quick"), ("b", "kind"), ("c", "quick")])]);
+    let model = ScriptedModel::new([first]);
+    let agent = agent(&model)
+        .sequential_tools()
+        .tool(tools::quick("quick", &log))
+        .tool(tools::cooperative("kind", secs(60), &log))
+        .build()
+        .unwrap();
+    let run = agent.start("Go").unwrap();
+    until_tool_started(&run, "b").await;
+    agent.cancel();
+    let outcome = cancelled(&agent, &run).await;
+    let verdicts: Vec<_> = outcome.receipt.calls.iter().map(|call| (call.call.as_str(), call.verdict)).collect();
+    assert_eq!(verdicts, [("a", Verdict::Finished), ("c", Verdict::NeverStarted), ("b", Verdict::Cut)]);
+    assert_eq!(log.started(), 2);
+}
