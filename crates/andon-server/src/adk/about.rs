@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::Route;
 use crate::Shared;
-use crate::apps::App;
-use crate::json::Json;
-use crate::path::Path;
-use crate::principal::Principal;
-use crate::problem::Problem;
+use crate::access::principal::Principal;
+use crate::admission::apps::App;
+use crate::http::json::Json;
+use crate::http::path::Path;
+use crate::http::problem::Problem;
 
 /// ADK knows two languages of an agent, and its clients refuse a third.
 const LANGUAGE: &str = "yaml";

@@ -24,10 +24,10 @@ use super::form::Body;
 use super::reach::{self, no_session};
 use super::valid::{self, Fields, noted};
 use crate::Shared;
-use crate::json::Json;
-use crate::path::Path;
-use crate::principal::Principal;
-use crate::problem::Problem;
+use crate::access::principal::Principal;
+use crate::http::json::Json;
+use crate::http::path::Path;
+use crate::http::problem::Problem;
 
 /// What is known of a version is kept as this.
 const KIND: &str = "adk.artifact";

@@ -18,15 +18,15 @@ use super::form::MaybeBody;
 use super::valid::{self, Fields};
 use super::{reach, sessions};
 use crate::Shared;
+use crate::access::principal::Principal;
+use crate::access::scopes::Scope;
 use crate::api::create::CANCEL;
 use crate::api::forms::{ForceForm, MAX_NOTE, how};
 use crate::api::selector::{self, Selector};
-use crate::json::Json;
-use crate::path::Path;
-use crate::principal::Principal;
-use crate::problem::Problem;
-use crate::scopes::Scope;
-use crate::seats::MayWait;
+use crate::http::json::Json;
+use crate::http::path::Path;
+use crate::http::problem::Problem;
+use crate::http::seats::MayWait;
 
 /// How to stop.
 #[derive(Debug, Default, PartialEq, Eq)]

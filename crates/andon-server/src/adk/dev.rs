@@ -13,10 +13,10 @@ use super::about::served;
 use super::form::Body;
 use super::{Route, trace};
 use crate::Shared;
-use crate::json::Json;
-use crate::path::Path;
-use crate::principal::Principal;
-use crate::problem::Problem;
+use crate::access::principal::Principal;
+use crate::http::json::Json;
+use crate::http::path::Path;
+use crate::http::problem::Problem;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::valid;
 use crate::Shared;
-use crate::body::{must_be_json, not_too_deep, read};
-use crate::problem::Problem;
+use crate::http::body::{must_be_json, not_too_deep, read};
+use crate::http::problem::Problem;
 
 /// A request's body, which must be there.
 pub(crate) struct Body(pub(crate) Value);

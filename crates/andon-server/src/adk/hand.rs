@@ -13,7 +13,7 @@ use serde_json::json;
 use super::closing::{code, is_providers_answer};
 use super::event::seconds;
 use super::render::Rendering;
-use crate::feeds::Hand;
+use crate::feed::Hand;
 
 /// Writes event by event.
 pub(crate) struct EventByEvent {

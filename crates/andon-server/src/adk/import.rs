@@ -15,7 +15,7 @@ use andon_runtime::core::progress::Progress;
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{Moved, SessionKey, StateMap};
 
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 
 pub(crate) use read::{Turn, turns};
 

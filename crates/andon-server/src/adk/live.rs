@@ -33,10 +33,10 @@ use super::run::{Followed, Place};
 use super::sessions;
 use super::valid::{self, Fields, json};
 use crate::Shared;
+use crate::access::principal::Principal;
 use crate::api::socket::{Allowance, Close, Over, fault, limited, say_goodbye};
-use crate::idle::after;
-use crate::principal::Principal;
-use crate::problem::Problem;
+use crate::http::idle::after;
+use crate::http::problem::Problem;
 
 const VIEW: View = View::Caller { pieces: true };
 
@@ -192,7 +192,7 @@ impl<'a> Live<'a> {
 
     async fn take(&mut self, text: &str) -> Result<(), Over> {
         let wrong = |problem: Problem| Over::because(close_code::INVALID, what_is_wrong(&problem));
-        crate::body::not_too_deep(text.as_bytes(), self.core.options.max_depth).map_err(wrong)?;
+        crate::http::body::not_too_deep(text.as_bytes(), self.core.options.max_depth).map_err(wrong)?;
         let body = json(text.as_bytes()).map_err(wrong)?;
         match valid::read(&body, |fields| Ok(Said::read(fields))).map_err(wrong)? {
             Said::Spoken => Err(Over::Because(text_only())),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use andon_runtime::SessionKey;
 
-use crate::principal::Principal;
-use crate::problem::Problem;
+use crate::access::principal::Principal;
+use crate::http::problem::Problem;
 
 pub(crate) use crate::api::create::CANCEL;
 

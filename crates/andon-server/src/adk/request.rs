@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::render::CONFIRMATION;
 use super::valid::{self, Fields, json, noted};
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 
 /// A request for a run.
 #[derive(Debug)]

@@ -23,14 +23,14 @@ use super::render::{Rendering, View, confirmation_id};
 use super::request::{Asked, Decision, RunRequest};
 use crate::Shared;
 use crate::access;
+use crate::access::principal::Principal;
+use crate::admission::apps::{self, App};
 use crate::api::create::{self, Order, may_create, new_id};
 use crate::api::events::Wanted;
-use crate::apps::{self, App};
-use crate::body::json_bytes;
-use crate::feeds::{Reading, SseBody};
-use crate::json::Json;
-use crate::principal::Principal;
-use crate::problem::Problem;
+use crate::feed::{Reading, SseBody};
+use crate::http::body::json_bytes;
+use crate::http::json::Json;
+use crate::http::problem::Problem;
 
 /// A run that somebody follows.
 pub(crate) struct Followed {

@@ -28,14 +28,14 @@ use super::story::Told;
 use super::valid::{self, Fields, noted};
 use super::{Route, cancel, import, story};
 use crate::Shared;
-use crate::answers::Reading;
+use crate::access::principal::Principal;
+use crate::access::scopes;
 use crate::api::create::is_a_cancel;
 use crate::api::sessions::{forget, may_delete};
-use crate::json::Json;
-use crate::path::Path;
-use crate::principal::Principal;
-use crate::problem::Problem;
-use crate::scopes;
+use crate::http::answers::Reading;
+use crate::http::json::Json;
+use crate::http::path::Path;
+use crate::http::problem::Problem;
 
 /// How many sessions are listed: those that were used last.
 const MOST: usize = 1_000;

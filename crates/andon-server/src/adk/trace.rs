@@ -15,9 +15,9 @@ use uuid::Uuid;
 use super::render::answer_id;
 use super::story;
 use crate::Shared;
-use crate::path::Path;
-use crate::principal::Principal;
-use crate::problem::Problem;
+use crate::access::principal::Principal;
+use crate::http::path::Path;
+use crate::http::problem::Problem;
 
 /// In ADK's words: the event that a span is about, and the run.
 const EVENT: &str = "gcp.vertex.agent.event_id";

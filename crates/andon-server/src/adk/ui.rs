@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::Route;
 use crate::Shared;
-use crate::folder;
-use crate::json::Json;
-use crate::problem::Problem;
+use crate::http::json::Json;
+use crate::http::problem::Problem;
+use crate::page::folder;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use serde_json::error::Category;
 use serde_json::{Map, Value, json};
 
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 
 /// How many bytes of what is wrong are sent back: whoever sent it has it.
 const MAX_ECHO: usize = 512;

@@ -12,7 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 
 /// The first parts of ADK's paths.
 const FIRST: [&str; 11] = [

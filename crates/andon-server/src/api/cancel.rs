@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
     CallId, Cancel, Ending, Event, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState,
@@ -21,15 +21,15 @@ use utoipa::ToSchema;
 use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, how};
 use super::runs;
 use crate::Shared;
+use crate::access::principal::Principal;
+use crate::admission::tombstones::{How, Tombstone};
 use crate::admission::{Remembered, forget_when_on_record};
-use crate::body::OptionalBody;
-use crate::idle::FOR_EVER;
-use crate::path::Path;
-use crate::prices::{Priced, priced};
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::seats::MayWait;
-use crate::tombstones::{How, Tombstone};
+use crate::http::body::OptionalBody;
+use crate::http::idle::FOR_EVER;
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::seats::MayWait;
+use crate::options::prices::{Priced, priced};
 
 /// How to stop.
 #[derive(Debug, Default, Deserialize, ToSchema)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::core::message::Image;
 use andon_runtime::{
     Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateMap,
@@ -20,14 +20,14 @@ use uuid::Uuid;
 use super::events::{self, EventForm, Wanted};
 use super::forms::{IdForm, RunView};
 use crate::Shared;
+use crate::access::principal::Principal;
+use crate::access::scopes::Scope;
+use crate::admission::apps::{self, App};
 use crate::admission::{Applicant, Refused, forget_when_on_record};
-use crate::apps::{self, App};
-use crate::body::Body;
-use crate::presence::OnDisconnect;
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::requests;
-use crate::scopes::Scope;
+use crate::feed::presence::OnDisconnect;
+use crate::http::body::Body;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::requests;
 
 /// What to run.
 ///

@@ -16,13 +16,13 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::IdForm;
 use super::{runs, socket};
 use crate::Shared;
-use crate::feeds::{Lag, Leave, NoPlace, Parked, Place, Plain, Reading, SseBody, User};
-use crate::path::Path;
-use crate::presence::Watcher;
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::query::Query;
-use crate::socket::Written;
+use crate::access::principal::Principal;
+use crate::feed::presence::Watcher;
+use crate::feed::{Lag, Leave, NoPlace, Parked, Place, Plain, Reading, SseBody, User};
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::query::Query;
+use crate::http::socket::Written;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 

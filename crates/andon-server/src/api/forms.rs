@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::prices::CostForm;
-use crate::principal::Principal;
-use crate::problem::Problem;
-use crate::scopes::Scope;
-use crate::tombstones::How;
+use crate::access::principal::Principal;
+use crate::access::scopes::Scope;
+use crate::admission::tombstones::How;
+use crate::http::problem::Problem;
+use crate::options::prices::CostForm;
 
 /// A run, as it is listed.
 #[derive(Debug, Clone, Serialize, ToSchema)]

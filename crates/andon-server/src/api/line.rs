@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::Reason;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,12 +15,12 @@ use super::cancel::within;
 use super::forms::{ForceForm, IdForm, how};
 use super::selector::{CancelledMany, Selector, stop, tenant};
 use crate::Shared;
-use crate::body::Body;
-use crate::line::{Hold, On, Scope};
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::scopes;
-use crate::seats::MayWait;
+use crate::access::principal::Principal;
+use crate::access::scopes;
+use crate::admission::line::{Hold, On, Scope};
+use crate::http::body::Body;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::seats::MayWait;
 
 /// The line.
 #[derive(Debug, Serialize, ToSchema)]

@@ -12,6 +12,7 @@ pub(crate) mod forms;
 mod keys;
 pub(crate) mod line;
 mod me;
+mod near;
 mod operations;
 mod runs;
 pub(crate) mod selector;
@@ -35,14 +36,14 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::board::MessageForm;
 use crate::access::admit;
-use crate::answers::bound_answers;
-use crate::board::MessageForm;
-use crate::guard::{guard, is_named};
-use crate::idle::{Patience, TimedBody};
-use crate::problem::Problem;
-use crate::requests::{self, REQUEST_ID};
-use crate::seats::{Guest, HURRY, Reserved, keep_the_reserve};
+use crate::http::answers::bound_answers;
+use crate::http::guard::{guard, is_named};
+use crate::http::idle::{Patience, TimedBody};
+use crate::http::problem::Problem;
+use crate::http::requests::{self, REQUEST_ID};
+use crate::http::seats::{Guest, HURRY, Reserved, keep_the_reserve};
 use crate::{Shared, adk, page};
 
 /// The description of the API, but for its paths.

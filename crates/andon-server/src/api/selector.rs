@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::{Reason, Reply, Run, RunId, SessionKey, State as RunState};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -16,13 +16,13 @@ use super::aim::Aim;
 use super::cancel::{Cancelled, carried_out, on_record, stop_found, told, within};
 use super::forms::{ForceForm, IdForm, ReasonForm, how};
 use crate::Shared;
-use crate::body::Body;
-use crate::idle::after;
-use crate::line::{On, Scope};
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::seats::MayWait;
-use crate::tombstones::How;
+use crate::access::principal::Principal;
+use crate::admission::line::{On, Scope};
+use crate::admission::tombstones::How;
+use crate::http::body::Body;
+use crate::http::idle::after;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::seats::MayWait;
 
 /// What to stop: all runs that match everything that is given.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -112,7 +112,7 @@ impl Selector {
 pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) -> Result<Option<String>, Problem> {
     match said {
         Some(tenant) => {
-            principal.needs(crate::scopes::Scope::Admin)?;
+            principal.needs(crate::access::scopes::Scope::Admin)?;
             let checked = andon_runtime::SessionId::new(tenant).map_err(|error| Problem::bad_id("tenant", &error))?;
             Ok(Some(checked.to_string()))
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Cancel, JournalError, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
 use axum::extract::State;
@@ -14,11 +14,11 @@ use utoipa::{IntoParams, ToSchema};
 use super::forms::IdForm;
 use crate::Shared;
 use crate::access;
-use crate::path::Path;
-use crate::principal::{Listed, Principal};
-use crate::problem::{Problem, ProblemForm};
-use crate::query::{Query, limit};
-use crate::scopes::Scope;
+use crate::access::principal::{Listed, Principal};
+use crate::access::scopes::Scope;
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::query::{Query, limit};
 
 /// Which sessions to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -36,14 +36,14 @@ use super::cancel;
 use super::forms::{ForceForm, how};
 use crate::Shared;
 use crate::access;
-use crate::body::parse;
-use crate::feeds::{FRAME, Reading};
-use crate::idle::after;
-use crate::principal::{Principal, RECHECK};
-use crate::problem::Problem;
-use crate::scopes::Scope;
-use crate::signs::{Progress, Sign};
-use crate::socket::Written;
+use crate::access::principal::{Principal, RECHECK};
+use crate::access::scopes::Scope;
+use crate::feed::{FRAME, Reading};
+use crate::http::body::parse;
+use crate::http::idle::after;
+use crate::http::problem::Problem;
+use crate::http::signs::{Progress, Sign};
+use crate::http::socket::Written;
 
 /// How many bytes are read from a socket at a time. Little ever comes.
 const READ: usize = 1 << 10;

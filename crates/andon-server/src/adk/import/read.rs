@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::bad;
 use crate::adk::valid::{Fields, noted};
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 
 /// The code of an event that closes a run which was stopped.
 const ABORTED: &str = "INVOCATION_ABORTED";

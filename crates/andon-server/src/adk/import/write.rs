@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::bad;
 use super::read::{Answer, End, Turn};
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 
 /// The name under which answers from elsewhere are on record.
 const MODEL: &str = "imported";
