@@ -6,7 +6,6 @@ use andon_runtime::core::time::Wall;
 use andon_runtime::{JournalError, Runtime};
 use axum::http::{HeaderMap, header};
 
-use crate::Shared;
 use crate::access::keys::{Keys, PREFIX};
 use crate::access::limiter::Limiter;
 use crate::access::oidc::Issuer;
@@ -15,6 +14,7 @@ use crate::access::secret::{Secret, Trace, random_word};
 use crate::access::tickets::Tickets;
 use crate::http::problem::Problem;
 use crate::options::Options;
+use crate::tasks::Tasks;
 
 /// How the key of the machine's owner begins. No other key does: its id is longer.
 const OWNER: &str = "local_";
@@ -29,10 +29,11 @@ pub(crate) struct Auth {
     /// The key of whoever may read what the server stores: new at every start, and kept nowhere in here.
     owner: Option<(Secret, Trace)>,
     issuer: Option<Arc<Issuer>>,
+    tasks: Tasks,
 }
 
 impl Auth {
-    pub(crate) async fn read(runtime: &Runtime, options: &Options) -> Result<Self, JournalError> {
+    pub(crate) async fn read(runtime: &Runtime, options: &Options, tasks: &Tasks) -> Result<Self, JournalError> {
         let is_on = options.is_guarded();
         // Without a random word there is no such key: everybody needs one of the others.
         let owner = random_word().ok().filter(|_| is_on);
@@ -45,6 +46,7 @@ impl Auth {
             cancels: Limiter::default(),
             owner,
             issuer,
+            tasks: tasks.clone(),
         })
     }
 
@@ -57,27 +59,22 @@ impl Auth {
         self.owner.as_ref().map(|(key, _)| key)
     }
 
-    /// Whom a request comes from; nothing if it shows nothing that is good.
-    pub(crate) async fn principal(
-        &self,
-        core: &Shared,
-        headers: &HeaderMap,
-        now: Wall,
-    ) -> Result<Option<Principal>, Problem> {
+    /// Whom a request comes from; `None` if it shows no key or token that is valid.
+    pub(crate) async fn principal(&self, headers: &HeaderMap, now: Wall) -> Result<Option<Principal>, Problem> {
         let Some(shown) = bearer(headers) else { return Ok(None) };
         if let Some(word) = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(OWNER)) {
             let is_owner = self.owner.as_ref().is_some_and(|(_, trace)| trace.is_of(word));
             return Ok(is_owner.then(Principal::local));
         }
         match &self.issuer {
-            Some(issuer) if !shown.starts_with(PREFIX) => issuer.principal(core, shown, now).await,
+            Some(issuer) if !shown.starts_with(PREFIX) => issuer.principal(&self.tasks, shown, now).await,
             _ => Ok(self.keys.open(shown, now)),
         }
     }
 }
 
-/// What a request shows: the one header of its kind. Two are a trick: who reads the first and who reads the last would not
-/// agree.
+/// What a request shows: the one header of its kind. Two are a trick: one program would read the first, and another
+/// the last.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;

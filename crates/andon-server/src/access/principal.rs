@@ -13,15 +13,13 @@ use andon_runtime::core::id::LOCAL;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Digest, IdError, RunId, Runtime, SessionKey};
 use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use crate::Shared;
-use crate::access;
 use crate::access::keys::Key;
 use crate::access::scopes::{Scope, Scopes};
-use crate::feed::User;
 use crate::http::problem::Problem;
 
 /// How often it is looked whether who reads a feed may still read it.
@@ -29,12 +27,12 @@ pub(crate) const RECHECK: Duration = Duration::from_secs(4);
 
 /// Who asks: whose data it is about, what it may do, and under which name a cancel is on record.
 #[derive(Debug, Clone)]
-pub(crate) struct Principal {
+pub struct Principal {
     /// Whose data it may see.
     pub(crate) tenant: Arc<str>,
     /// Its name.
     pub(crate) name: Arc<str>,
-    /// The user that it is; nothing if it is none in particular and may act for any.
+    /// The user that it is; `None` if it is none in particular and may act for any.
     pub(crate) user: Option<Arc<str>>,
     /// What it may do.
     pub(crate) scopes: Scopes,
@@ -88,6 +86,9 @@ pub(crate) struct Who {
     pub(crate) user: Option<Arc<str>>,
 }
 
+/// A tenant and a user of it.
+pub(crate) type User = (Arc<str>, Arc<str>);
+
 /// Whose business something is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Whose {
@@ -138,18 +139,43 @@ impl Principal {
         }
     }
 
+    /// Whose data it may see.
+    pub fn tenant(&self) -> &Arc<str> {
+        &self.tenant
+    }
+
+    /// The name under which a cancel is on record.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The user that it is; `None` if it is none in particular and may act for any.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// Whether its key or token is valid.
+    pub fn is_valid(&self, now: Wall) -> bool {
+        self.pass.is_valid(now)
+    }
+
+    /// Waits until its key or token is no longer valid, and notices within [`RECHECK`].
+    pub(crate) fn ended(&self, runtime: &Runtime) -> impl Future<Output = ()> + Send + use<> {
+        self.pass.clone().ended(runtime.clone())
+    }
+
     pub(crate) fn who(&self) -> Who {
         Who { tenant: Arc::clone(&self.tenant), name: Arc::clone(&self.name), user: self.user.clone() }
     }
 
     /// Whether it may do this.
-    pub(crate) fn allows(&self, scope: Scope) -> bool {
+    pub fn allows(&self, scope: Scope) -> bool {
         self.scopes.allows(scope)
     }
 
     /// A problem that says which scope is missing, if it is.
-    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Problem> {
-        if self.allows(scope) { Ok(()) } else { Err(access::forbidden(scope)) }
+    pub fn needs(&self, scope: Scope) -> Result<(), Problem> {
+        if self.allows(scope) { Ok(()) } else { Err(forbidden(scope)) }
     }
 
     /// Whether it may act for any user of its tenant.
@@ -158,7 +184,7 @@ impl Principal {
     }
 
     /// Whether it may act for this user of its own tenant.
-    pub(crate) fn may_act_for(&self, user: &str) -> bool {
+    pub fn may_act_for(&self, user: &str) -> bool {
         self.is_anybody() || self.user.as_deref() == Some(user)
     }
 
@@ -173,7 +199,7 @@ impl Principal {
     }
 
     /// Whether what belongs to this session is its business.
-    pub(crate) fn reaches(&self, session: &SessionKey) -> bool {
+    pub fn reaches(&self, session: &SessionKey) -> bool {
         self.whose().has(session)
     }
 
@@ -224,7 +250,7 @@ impl Principal {
     }
 
     fn mark(&self) -> String {
-        // Neither a tenant nor a user has a slash in it. Who may act for all shares one mark: they see each other's runs.
+        // Neither a tenant nor a user has a slash in it. All who may act for anybody share one mark: they see each other's runs.
         let whose = match self.is_anybody() {
             true => format!("{}/", self.tenant),
             false => format!("{}/{}", self.tenant, self.own_user()),
@@ -243,17 +269,26 @@ pub(crate) enum Listed {
     Nothing,
 }
 
-impl FromRequestParts<Shared> for Principal {
+impl<S: Send + Sync> FromRequestParts<S> for Principal {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, core: &Shared) -> Result<Self, Problem> {
-        // Who checks a key leaves the principal here.
-        match parts.extensions.get::<Self>() {
-            Some(known) => Ok(known.clone()),
-            None if core.auth.is_on() => Err(access::unauthorized()),
-            None => Ok(Self::local()),
-        }
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        // The gate leaves the principal here (invariant 3).
+        parts.extensions.get::<Self>().cloned().ok_or_else(unauthorized)
     }
+}
+
+/// What everybody is told who shows no key or token that is valid.
+pub fn unauthorized() -> Problem {
+    let detail =
+        "send a key or a token that is good: the header Authorization: Bearer …; `andon keys create` makes a key";
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+}
+
+/// What a principal is told that lacks a scope.
+pub(crate) fn forbidden(scope: Scope) -> Problem {
+    let detail = format!("this key or token lacks the scope {scope}: use one that has it");
+    Problem::new(StatusCode::FORBIDDEN, "missing-scope", detail).with("scope", scope.as_str())
 }
 
 #[cfg(test)]

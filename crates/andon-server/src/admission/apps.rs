@@ -76,8 +76,8 @@ pub(crate) fn why_refused(principal: &Principal, why: String) -> String {
     if principal.allows(Scope::Admin) { why } else { "ask who runs this server why".to_owned() }
 }
 
-/// An app cannot be run.
-pub(crate) fn refused(principal: &Principal, app: &str, why: &str) -> Problem {
+/// What is said of an app that cannot be run, to a principal who asks for it.
+pub fn refused_app(principal: &Principal, app: &str, why: &str) -> Problem {
     let why = why_refused(principal, why.to_owned());
     Problem::unavailable("app-refused", format!("the app {app} cannot be run: {why}"))
 }

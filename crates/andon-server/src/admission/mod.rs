@@ -9,22 +9,26 @@
 
 pub(crate) mod apps;
 pub(crate) mod line;
+pub(crate) mod order;
 pub(crate) mod tombstones;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use andon_runtime::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, StartError};
 use parking_lot::Mutex;
 
-use crate::Shared;
 use crate::access::principal::Principal;
 use crate::admission::line::{Hold, Line, Scope, TooManyHolds};
 use crate::admission::tombstones::{Full, Tombstone, Tombstones};
 use crate::http::problem::Problem;
 use crate::options::Options;
+use crate::tasks::Tasks;
 
-/// Who may begin.
+/// Which runs may begin.
 pub(crate) struct Admission {
+    runtime: Runtime,
+    tasks: Tasks,
     state: Mutex<State>,
     /// How often a hold was made or opened.
     changes: AtomicU64,
@@ -58,11 +62,11 @@ pub(crate) enum Refused {
 }
 
 impl Admission {
-    pub(crate) async fn read(runtime: &Runtime) -> Result<Self, JournalError> {
+    pub(crate) async fn read(runtime: &Runtime, tasks: &Tasks) -> Result<Self, JournalError> {
         let line = Line::read(runtime.shelf()).await?;
         let (tombstones, warnings) = Tombstones::read(runtime.shelf()).await?;
         let state = Mutex::new(State { line, tombstones, draining: false });
-        Ok(Self { state, changes: AtomicU64::new(0), warnings })
+        Ok(Self { runtime: runtime.clone(), tasks: tasks.clone(), state, changes: AtomicU64::new(0), warnings })
     }
 
     /// What was found on record and could not be read.
@@ -71,10 +75,9 @@ impl Admission {
     }
 
     /// Starts a run, if it may begin (invariant 1). `start` is given the cancel that came before the run; it is to be
-    /// [forgotten](forget_when_on_record) once the run is on record, and not before.
+    /// [forgotten](Self::forget_when_on_record) once the run is on record, and not before.
     pub(crate) fn admit(
         &self,
-        runtime: &Runtime,
         options: &Options,
         applicant: &Applicant<'_>,
         start: impl FnOnce(Option<Cancel>) -> Result<Run, StartError>,
@@ -87,14 +90,14 @@ impl Admission {
         if let Some(hold) = state.line.holding(session) {
             return Err(Refused::Held(hold.clone()));
         }
-        let (all, of_user) = runtime.count(&session.tenant, &session.user);
+        let (all, of_user) = self.runtime.count(&session.tenant, &session.user);
         if all >= options.max_runs {
             return Err(Refused::TooManyRuns { max: options.max_runs });
         }
         if of_user >= options.max_runs_of_user {
             return Err(Refused::TooManyRunsOfUser { max: options.max_runs_of_user });
         }
-        let now = runtime.now().wall;
+        let now = self.runtime.now().wall;
         let cancel = run_id.and_then(|run| state.tombstones.look(principal, run, now));
         start(cancel).map_err(Refused::Start)
     }
@@ -103,36 +106,47 @@ impl Admission {
     /// that this principal knows of.
     pub(crate) fn remember(
         &self,
-        runtime: &Runtime,
         options: &Options,
         principal: &Principal,
         stone: Tombstone,
     ) -> Result<Remembered, Full> {
         let mut state = self.state.lock();
-        let arrived = runtime.find_in_progress(stone.run());
+        let arrived = self.runtime.find_in_progress(stone.run());
         if let Some(run) = arrived.filter(|run| principal.reaches(run.session())) {
             return Ok(Remembered::Arrived(run));
         }
-        let now = runtime.now().wall;
-        let append = state.tombstones.remember(stone, options.max_remembered, now, runtime.shelf())?;
+        let now = self.runtime.now().wall;
+        let append = state.tombstones.remember(stone, options.max_remembered, now, self.runtime.shelf())?;
         Ok(Remembered::Waiting(append))
     }
 
+    /// Forgets the cancel that came before a run once the run is on record, whether or not its client waits for that. If it
+    /// never is, its next attempt finds the cancel.
+    pub(crate) fn forget_when_on_record(self: &Arc<Self>, principal: &Principal, id: &RunId) {
+        let (admission, principal, id) = (Arc::clone(self), principal.clone(), id.clone());
+        drop(self.tasks.spawn(async move {
+            let Ok(Some(run)) = admission.runtime.find(&id).await else { return };
+            if run.accepted().await.is_ok() {
+                admission.state.lock().tombstones.forget(&principal, &id, admission.runtime.shelf());
+            }
+        }));
+    }
+
     /// Holds the line: when this returns, nothing that it is on is let in.
-    pub(crate) fn hold(&self, runtime: &Runtime, hold: Hold) -> Result<Append, TooManyHolds> {
-        let held = self.state.lock().line.hold(hold, runtime.shelf());
+    pub(crate) fn hold(&self, hold: Hold) -> Result<Append, TooManyHolds> {
+        let held = self.state.lock().line.hold(hold, self.runtime.shelf());
         self.changes.fetch_add(1, Ordering::Release);
         held
     }
 
     /// Takes one hold away, if it is there.
-    pub(crate) fn open(&self, runtime: &Runtime, scope: &Scope) -> Append {
-        let opened = self.state.lock().line.open(scope, runtime.shelf());
+    pub(crate) fn open(&self, scope: &Scope) -> Append {
+        let opened = self.state.lock().line.open(scope, self.runtime.shelf());
         self.changes.fetch_add(1, Ordering::Release);
         opened
     }
 
-    /// How often a hold was made or opened: who finds another number than before looks at the holds again.
+    /// How often a hold was made or opened: a reader that finds another number than before looks at the holds again.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -149,18 +163,6 @@ impl Admission {
     pub(crate) fn is_draining(&self) -> bool {
         self.state.lock().draining
     }
-}
-
-/// Forgets the cancel that came before a run once the run is on record, whether or not its client waits for that. If it
-/// never is, its next attempt finds the cancel.
-pub(crate) fn forget_when_on_record(core: &Shared, principal: &Principal, id: &RunId) {
-    let (task, principal, id) = (Shared::clone(core), principal.clone(), id.clone());
-    core.spawn(async move {
-        let Ok(Some(run)) = task.runtime.find(&id).await else { return };
-        if run.accepted().await.is_ok() {
-            task.admission.state.lock().tombstones.forget(&principal, &id, task.runtime.shelf());
-        }
-    });
 }
 
 /// What became of a cancel for a run that was not there.

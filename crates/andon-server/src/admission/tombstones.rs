@@ -7,13 +7,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Append, Cancel, Force, JournalError, Reason, RunId, Shelf};
 use serde::{Deserialize, Serialize};
 
 use crate::access::principal::{Principal, Who};
+use crate::admission::order::CancelOrder;
 
 /// Where they are kept.
 const KIND: &str = "tombstone";
@@ -32,8 +32,8 @@ pub(crate) struct Tombstone {
 }
 
 impl Tombstone {
-    pub(crate) fn new(principal: &Principal, run: &RunId, how: How, until: Wall) -> Self {
-        let How { force, reason, note, grace_ms } = how;
+    pub(crate) fn new(principal: &Principal, run: &RunId, order: CancelOrder, until: Wall) -> Self {
+        let CancelOrder { force, reason, note, grace_ms } = order;
         Self { principal: principal.who(), run: run.clone(), force, reason, note, grace_ms, until }
     }
 
@@ -56,37 +56,8 @@ impl Tombstone {
 
     fn cancel(&self) -> Cancel {
         let note = self.note.clone();
-        let how = How { force: self.force, reason: self.reason, note, grace_ms: self.grace_ms };
-        how.cancel(&self.principal.name)
-    }
-}
-
-/// How something is to be cancelled, as a client says it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct How {
-    pub(crate) force: Force,
-    pub(crate) reason: Reason,
-    pub(crate) note: Option<Arc<str>>,
-    pub(crate) grace_ms: Option<u64>,
-}
-
-impl How {
-    /// What is asked for, by whom.
-    pub(crate) fn cancel(&self, by: &Arc<str>) -> Cancel {
-        let cancel = match self.force {
-            Force::AfterTurn => Cancel::after_turn(),
-            Force::Graceful => Cancel::graceful(),
-            Force::Now => Cancel::now(),
-        };
-        let cancel = cancel.reason(self.reason).by(Arc::clone(by));
-        let cancel = match &self.note {
-            Some(note) => cancel.note(Arc::clone(note)),
-            None => cancel,
-        };
-        match self.grace_ms {
-            Some(grace) => cancel.grace(Duration::from_millis(grace)),
-            None => cancel,
-        }
+        let order = CancelOrder { force: self.force, reason: self.reason, note, grace_ms: self.grace_ms };
+        order.cancel(&self.principal.name)
     }
 }
 

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 
 use super::forms::IdForm;
 use super::runs;
-use crate::Shared;
 use crate::access::principal::Principal;
+use crate::core::Shared;
 use crate::http::body::Body;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};

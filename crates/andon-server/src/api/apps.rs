@@ -5,9 +5,9 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Shared;
 use crate::access::principal::Principal;
 use crate::admission::apps::{App, why_refused};
+use crate::core::Shared;
 
 /// What can be run.
 #[derive(Debug, Serialize, ToSchema)]

@@ -26,9 +26,9 @@ use utoipa::ToSchema;
 
 use super::forms::IdForm;
 use super::runs;
-use crate::Shared;
 use crate::access::principal::Principal;
 use crate::admission::apps::App;
+use crate::core::Shared;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 

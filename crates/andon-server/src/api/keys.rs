@@ -7,8 +7,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::cancel::within;
-use crate::Shared;
 use crate::access::keys::{KeyError, KeyInfo, NewKey, NewlyMade};
+use crate::core::Shared;
 use crate::http::body::Body;
 use crate::http::json::Json;
 use crate::http::path::Path;

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::Shared;
 use crate::admission::line::is_held_for_all;
+use crate::core::Shared;
 use crate::http::problem::{Problem, ProblemForm};
 
 /// How the server is.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forms::{IdForm, ReceiptForm, RunView, StateForm};
-use crate::Shared;
 use crate::access::principal::{Listed, Principal};
 use crate::access::scopes::Scope;
+use crate::core::Shared;
 use crate::http::path::Path;
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::query::{Query, limit};

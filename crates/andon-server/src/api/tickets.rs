@@ -6,9 +6,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Shared;
 use crate::access::principal::Principal;
 use crate::access::tickets::{LIFE, NoTicket};
+use crate::core::Shared;
 use crate::http::json::Json;
 use crate::http::problem::{Problem, ProblemForm};
 

@@ -10,6 +10,7 @@
 //!    stays open until somebody takes the run up or stops it: the reader then comes again, and not before.
 
 pub(crate) mod presence;
+pub(crate) mod talk;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,11 +29,10 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::Core;
-use crate::access::principal::{Pass, Principal, RECHECK};
+use crate::access::principal::{Pass, Principal, RECHECK, User};
 use crate::access::scopes::Scope;
 use crate::feed::presence::Watcher;
-use crate::http::idle::after;
+use crate::time::after;
 
 /// How many bytes go out together.
 pub(crate) const FRAME: usize = 16 << 10;
@@ -48,7 +48,7 @@ pub(crate) struct Parked {
 }
 
 impl Parked {
-    /// Nothing if the run does not wait for its agent.
+    /// `None` if the run does not wait for its agent.
     pub(crate) fn find(runtime: &Runtime, run: &RunId) -> Option<Self> {
         let parked = Self { runtime: runtime.clone(), run: run.clone() };
         parked.is_still().then_some(parked)
@@ -61,7 +61,7 @@ impl Parked {
 
 /// What a reader holds while it reads: its place among the feeds, its presence at the run, and what lets it read.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub struct Reading {
     pub(crate) _place: Place,
     pub(crate) watcher: Watcher,
     pub(crate) leave: Leave,
@@ -69,6 +69,11 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// The reader goes because it was told all that it is to have: its going is no disconnect.
+    pub fn leave_in_peace(&self) {
+        self.watcher.leave_in_peace();
+    }
+
     /// An item is handed to the reader's connection.
     pub(crate) fn saw(&self, item: &FeedItem) {
         self.lag.saw(item, &self.leave.runtime);
@@ -83,8 +88,8 @@ pub(crate) struct Lag {
 }
 
 impl Lag {
-    pub(crate) fn new(core: &Core) -> Self {
-        Self { figures: Arc::clone(&core.figures), since: core.runtime.now().wall }
+    pub(crate) fn new(figures: &Arc<Figures>, runtime: &Runtime) -> Self {
+        Self { figures: Arc::clone(figures), since: runtime.now().wall }
     }
 
     fn saw(&self, item: &FeedItem, runtime: &Runtime) {
@@ -111,9 +116,14 @@ impl Leave {
         Self { pass: principal.pass.clone(), runtime: runtime.clone(), may_stop }
     }
 
-    /// Whether its reader may stop runs: who may not does not stop one by going away.
+    /// Whether its reader may stop runs: one that may not does not stop a run by going away.
     pub(crate) fn may_stop(&self) -> bool {
         self.may_stop
+    }
+
+    /// Whether it can end at all.
+    pub(crate) fn can_end(&self) -> bool {
+        self.pass.can_end()
     }
 
     /// Whether it is no longer valid.
@@ -128,7 +138,7 @@ impl Leave {
 }
 
 /// How a feed is written down.
-pub(crate) trait Hand: Send + Unpin {
+pub trait Hand: Send + Unpin {
     /// Writes an item behind what is written.
     fn write(&mut self, item: &FeedItem);
 
@@ -168,7 +178,7 @@ impl Hand for Plain {
 }
 
 /// A feed as the body of a response.
-pub(crate) struct SseBody<H = Plain> {
+pub struct SseBody<H> {
     feed: Feed,
     hand: H,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -205,7 +215,7 @@ impl<H: Hand> SseBody<H> {
         }
     }
 
-    /// What is ready to go out (invariant 2); nothing if there is nothing yet.
+    /// What is ready to go out (invariant 2), if anything is.
     fn ready(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
         loop {
             if let Some(frame) = self.hand.full() {
@@ -299,9 +309,6 @@ struct Open {
     all: AtomicUsize,
     users: Mutex<std::collections::HashMap<User, usize>>,
 }
-
-/// A tenant and a user of it.
-pub(crate) type User = (Arc<str>, Arc<str>);
 
 /// Why there is no place for another feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

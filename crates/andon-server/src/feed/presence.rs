@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Only who may stop a run is missed: a reader that may not neither keeps a run nor stops it by going away.
+//! 1. Only a reader that may stop a run is missed: a reader that may not neither keeps a run nor stops it by going away.
 //! 2. A reader whose key or token is no longer valid was disconnected by us, and has not gone away: the run goes on.
-//! 3. Who reads aside is not there, as far as the run knows: it neither keeps a run nor stops one by going away.
+//! 3. A reader aside is not there, as far as the run knows: it neither keeps a run nor stops one by going away.
 
 use andon_runtime::Run;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ impl From<Disconnect> for andon_runtime::OnDisconnect {
 /// Somebody who reads a run's feed.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    /// Nothing if it is not missed (invariants 1 and 3).
+    /// `None` if it is not missed (invariants 1 and 3).
     watched: Option<(andon_runtime::Watcher, Leave)>,
 }
 

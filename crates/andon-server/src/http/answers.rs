@@ -26,7 +26,6 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::Shared;
 use crate::http::json::Json;
 use crate::http::problem::Problem;
 use crate::options::Options;
@@ -46,13 +45,13 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn new(options: &Options) -> Self {
         let room = || Arc::new(Room { held: AtomicUsize::new(0), most: options.max_answers });
-        Self { reading: Arc::new(crate::places(options.max_reading)), small: room(), large: room() }
+        Self { reading: Arc::new(crate::http::places(options.max_reading)), small: room(), large: room() }
     }
 
     /// A place for reading a whole session (invariant 1).
-    pub(crate) async fn place(&self) -> Result<Reading, Problem> {
+    pub(crate) async fn place(&self) -> Result<SessionRead, Problem> {
         match timeout(PATIENCE, Arc::clone(&self.reading).acquire_owned()).await {
-            Ok(Ok(place)) => Ok(Reading(Arc::new(place))),
+            Ok(Ok(place)) => Ok(SessionRead(Arc::new(place))),
             Ok(Err(_)) | Err(_) => {
                 let detail = "too many sessions are being read: try again in a moment";
                 Err(Problem::unavailable("too-many-answers", detail))
@@ -67,16 +66,13 @@ impl Answers {
 
 /// A place among those who read whole sessions. The answer has it until the answer counts.
 #[derive(Debug, Clone)]
-pub(crate) struct Reading(
+pub struct SessionRead(
     #[expect(dead_code, reason = "it is held, and given back when it is dropped")] Arc<OwnedSemaphorePermit>,
 );
 
-impl Reading {
+impl SessionRead {
     /// The answer that is made here. Making and writing much text takes its time: not where others are served.
-    pub(crate) async fn answer<T: Serialize>(
-        self,
-        make: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<Response, Problem> {
+    pub async fn answer<T: Serialize>(self, make: impl FnOnce() -> T + Send + 'static) -> Result<Response, Problem> {
         let written = tokio::task::spawn_blocking(move || Json(make()).into_response()).await;
         let defect = |_| Problem::unavailable("defect", "the session cannot be written down: please report it");
         let mut response = written.map_err(defect)?;
@@ -132,12 +128,12 @@ impl AsRef<[u8]> for Held {
 }
 
 /// Keeps no more answers than there is room for (invariants 2 to 4).
-pub(crate) async fn bound_answers(State(core): State<Shared>, request: Request, next: Next) -> Response {
+pub(crate) async fn bound_answers(State(answers): State<Arc<Answers>>, request: Request, next: Next) -> Response {
     let does_nothing = request.method().is_safe();
     let mut response = next.run(request).await;
-    let reading = response.extensions_mut().remove::<Reading>();
+    let reading = response.extensions_mut().remove::<SessionRead>();
     let Some(bytes) = size(&response) else { return response };
-    let room = core.answers.room_for(bytes);
+    let room = answers.room_for(bytes);
     let taken = if does_nothing { room.take_if_free(bytes) } else { room.take(bytes, |_| false) };
     drop(reading);
     let Some(taken) = taken else {
@@ -153,8 +149,8 @@ pub(crate) async fn bound_answers(State(core): State<Shared>, request: Request, 
     Response::from_parts(parts, Body::from(Bytes::from_owner(Held { text, _taken: taken })))
 }
 
-/// How many bytes of an answer in JSON are in memory; nothing of any other: files are in the program or on disk, and a feed
-/// comes bit by bit.
+/// How many bytes of an answer in JSON are in memory. `None` for any other answer: files are in the program or on disk, and a
+/// feed comes bit by bit.
 fn size(response: &Response) -> Option<usize> {
     let is_json = response.headers().get(header::CONTENT_TYPE) == Some(&HeaderValue::from_static("application/json"));
     let exact = response.body().size_hint().exact().filter(|_| is_json)?;

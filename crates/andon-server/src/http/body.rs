@@ -10,11 +10,32 @@ use http_body::Body as _;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use crate::Shared;
-use crate::http::budget::MaxBody;
-use crate::http::idle::TooSlow;
+use crate::http::idle::{Patience, TooSlow};
 use crate::http::problem::Problem;
 use crate::options::Options;
+
+/// What a request's body may be. Requests have it among their extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyLimits {
+    /// How many bytes it may have.
+    pub(crate) max: usize,
+    /// How deep its JSON may be nested.
+    pub(crate) depth: usize,
+    /// How long it may take.
+    pub(crate) patience: Patience,
+}
+
+impl BodyLimits {
+    pub(crate) fn new(options: &Options) -> Self {
+        let patience = Patience { idle: options.body_idle, total: options.body_time };
+        Self { max: options.max_body, depth: options.max_depth, patience }
+    }
+
+    /// Those of a request. One that came by no server of ours has the usual ones.
+    fn of(request: &Request) -> Self {
+        request.extensions().get().copied().unwrap_or_else(|| Self::new(&Options::default()))
+    }
+}
 
 /// A request's body, read as JSON.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -22,40 +43,49 @@ pub(crate) struct Body<T>(pub(crate) T);
 /// As [`Body`], where no body at all is as good as an empty object.
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Body<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, core: &Shared) -> Result<Self, Problem> {
-        must_be_json(request.headers())?;
-        let bytes = read(request, core).await?;
-        parse(&bytes, core.options.max_depth).map(Self)
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        json_bytes(request).await.and_then(|bytes| deserialize(&bytes)).map(Self)
     }
 }
 
-impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalBody<T> {
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, core: &Shared) -> Result<Self, Problem> {
-        let kind = must_be_json(request.headers());
-        let bytes = read(request, core).await?;
-        if bytes.is_empty() {
-            return Ok(Self(T::default()));
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        match optional_json_bytes(request).await? {
+            Some(bytes) => deserialize(&bytes).map(Self),
+            None => Ok(Self(T::default())),
         }
-        kind?;
-        parse(&bytes, core.options.max_depth).map(Self)
     }
 }
 
-/// A request's body as it is, of one that says that it is JSON.
-pub(crate) async fn json_bytes(request: Request, core: &Shared) -> Result<Bytes, Problem> {
+/// A request's body as it is, of one that says that it is JSON, and is not nested too deep.
+pub async fn json_bytes(request: Request) -> Result<Bytes, Problem> {
     must_be_json(request.headers())?;
-    let bytes = read(request, core).await?;
-    not_too_deep(&bytes, core.options.max_depth)?;
+    let depth = BodyLimits::of(&request).depth;
+    let bytes = read(request).await?;
+    not_too_deep(&bytes, depth)?;
     Ok(bytes)
 }
 
+/// As [`json_bytes`], of a request that may have no body at all.
+pub async fn optional_json_bytes(request: Request) -> Result<Option<Bytes>, Problem> {
+    let kind = must_be_json(request.headers());
+    let depth = BodyLimits::of(&request).depth;
+    let bytes = read(request).await?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    kind?;
+    not_too_deep(&bytes, depth)?;
+    Ok(Some(bytes))
+}
+
 /// Refuses a body that does not say that it is JSON. A page of another origin can send anything but JSON without being asked first.
-pub(crate) fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
+fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let kind = kinds.next().and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // Two are a trick: who reads the first and who reads the last would not agree.
@@ -69,17 +99,16 @@ pub(crate) fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// A request's body, no larger and no slower than is allowed.
-pub(crate) async fn read(request: Request, core: &Shared) -> Result<Bytes, Problem> {
-    let options = &core.options;
-    let max = request.extensions().get::<MaxBody>().map_or(options.max_body, |max| max.0);
+async fn read(request: Request) -> Result<Bytes, Problem> {
+    let limits = BodyLimits::of(&request);
     // One that says so itself is not read at all.
-    if request.body().size_hint().lower() > u64::try_from(max).unwrap_or(u64::MAX) {
-        return Err(too_large(max));
+    if request.body().size_hint().lower() > u64::try_from(limits.max).unwrap_or(u64::MAX) {
+        return Err(too_large(limits.max));
     }
-    Bytes::from_request(request, core).await.map_err(|error| match (too_slow(&error), error) {
-        (Some(why), _) => too_late(why, options),
+    Bytes::from_request(request, &()).await.map_err(|error| match (too_slow(&error), error) {
+        (Some(why), _) => too_late(why, limits.patience),
         (None, BytesRejection::FailedToBufferBody(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            too_large(max)
+            too_large(limits.max)
         }
         _ => Problem::bad_request("body-unreadable", "the body broke off: send it again").closing(),
     })
@@ -90,10 +119,10 @@ fn too_large(max: usize) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).closing()
 }
 
-fn too_late(why: TooSlow, options: &Options) -> Problem {
+fn too_late(why: TooSlow, patience: Patience) -> Problem {
     let detail = match why {
-        TooSlow::Idle => format!("nothing of the body came for {:?}: send it again", options.body_idle),
-        TooSlow::Total => format!("the body took more than {:?}: send it faster", options.body_time),
+        TooSlow::Idle => format!("nothing of the body came for {:?}: send it again", patience.idle),
+        TooSlow::Total => format!("the body took more than {:?}: send it faster", patience.total),
     };
     Problem::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail).closing()
 }
@@ -109,9 +138,13 @@ fn too_slow(error: &BytesRejection) -> Option<TooSlow> {
     None
 }
 
-/// Reads JSON.
+/// Reads JSON that is not nested too deep.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Problem> {
     not_too_deep(bytes, max_depth)?;
+    deserialize(bytes)
+}
+
+fn deserialize<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
@@ -123,7 +156,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Resu
 }
 
 /// Refuses JSON that is nested too deep.
-pub(crate) fn not_too_deep(bytes: &[u8], max_depth: usize) -> Result<(), Problem> {
+pub fn not_too_deep(bytes: &[u8], max_depth: usize) -> Result<(), Problem> {
     if depth(bytes) <= max_depth {
         return Ok(());
     }
@@ -141,7 +174,7 @@ fn problem(place: &str, error: &serde_json::Error) -> Problem {
 }
 
 /// How deep a text is nested, if it is JSON.
-pub(crate) fn depth(bytes: &[u8]) -> usize {
+fn depth(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in bytes {
         match byte {

@@ -7,12 +7,19 @@
 //! 2. Cancels and the line have room of their own, and the usual room beyond that: nothing else that is sent keeps them out.
 //!    Their bodies are small, so that a few that do not go on do not fill it. Without a body they need no room at all.
 
-use axum::extract::{DefaultBodyLimit, Request};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use http_body::Body as _;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::http::body::BodyLimits;
+use crate::http::idle::TimedBody;
 use crate::http::problem::Problem;
-use crate::http::seats::is_vital;
+use crate::http::slots::{Guest, HURRY, Reserved, Vital};
 use crate::options::Options;
 
 /// Room is counted in pieces of this many bytes.
@@ -22,27 +29,27 @@ const PIECE: usize = 1 << 10;
 pub(crate) struct Budget {
     usual: Semaphore,
     vital: Semaphore,
+    limits: BodyLimits,
+    /// How many bytes the body of a cancel, or of a change of the line, may have.
+    max_vital: usize,
 }
-
-/// How many bytes the body of a request may have.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MaxBody(pub(crate) usize);
 
 impl Budget {
     pub(crate) fn new(options: &Options) -> Self {
         let pieces = |bytes: usize| Semaphore::new((bytes / PIECE).min(Semaphore::MAX_PERMITS));
-        Self { usual: pieces(options.max_bodies), vital: pieces(options.max_vital_bodies) }
+        Self {
+            usual: pieces(options.max_bodies),
+            vital: pieces(options.max_vital_bodies),
+            limits: BodyLimits::new(options),
+            max_vital: options.max_body.min(options.max_frame),
+        }
     }
 
     /// Takes room for a request's body, and limits the body to it.
-    pub(crate) fn take(
-        &self,
-        request: &mut Request,
-        options: &Options,
-    ) -> Result<Option<SemaphorePermit<'_>>, Problem> {
-        let is_vital = is_vital(request.method(), request.uri().path());
-        let most = if is_vital { options.max_body.min(options.max_frame) } else { options.max_body };
-        request.extensions_mut().insert(MaxBody(most));
+    fn take(&self, request: &mut Request) -> Result<Option<SemaphorePermit<'_>>, Problem> {
+        let is_vital = request.extensions().get::<Vital>().is_some();
+        let most = if is_vital { self.max_vital } else { self.limits.max };
+        request.extensions_mut().insert(BodyLimits { max: most, ..self.limits });
         DefaultBodyLimit::max(most).apply(request);
         let told = request.body().size_hint().exact().map(|told| usize::try_from(told).unwrap_or(usize::MAX));
         // Nothing is to be read, or it is too large and is not going to be.
@@ -56,4 +63,18 @@ impl Budget {
             Problem::unavailable("too-many-bodies", detail).closing()
         })
     }
+}
+
+/// No body takes too long, and all of them together take no more room than there is.
+pub(crate) async fn bound_bodies(State(budget): State<Arc<Budget>>, mut request: Request, next: Next) -> Response {
+    // Given back when the request is answered.
+    let _room = match budget.take(&mut request) {
+        Ok(room) => room,
+        Err(problem) => return problem.into_response(),
+    };
+    let is_reserved = request.extensions().get::<Reserved>().is_some();
+    let patience = budget.limits.patience;
+    let patience = if is_reserved { patience.at_most(HURRY) } else { patience };
+    let guest = request.extensions().get::<Arc<Guest>>().cloned();
+    next.run(request.map(|body| Body::new(TimedBody::new(body, patience, guest)))).await
 }

@@ -9,6 +9,7 @@
 //! 3. No answer is taken for anything but what it says it is, and none is kept by anybody.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
@@ -16,7 +17,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::Shared;
 use crate::http::problem::Problem;
 use crate::options::Options;
 
@@ -25,9 +25,9 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Refuses requests that are not meant for this server, or come from a page that may not call it.
-pub(crate) async fn guard(State(core): State<Shared>, request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(options): State<Arc<Options>>, request: Request, next: Next) -> Response {
     let (method, headers) = (request.method(), request.headers());
-    let mut response = match check(method, headers, request.uri().authority(), &core.options) {
+    let mut response = match check(method, headers, request.uri().authority(), &options) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };

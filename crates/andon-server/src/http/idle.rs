@@ -10,7 +10,8 @@ use http_body::Body as _;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::http::seats::Guest;
+use crate::http::slots::Guest;
+use crate::time::after;
 
 /// How long a body may take.
 #[derive(Debug, Clone, Copy)]
@@ -37,14 +38,6 @@ impl Patience {
     }
 }
 
-/// A year, which is as good as for ever.
-pub(crate) const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
-
-/// A time that far away, or a year.
-pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
-    now + wait.min(FOR_EVER)
-}
-
 /// A body that fails when it takes too long.
 pub(crate) struct TimedBody {
     body: Body,
@@ -53,7 +46,7 @@ pub(crate) struct TimedBody {
     end: Option<Instant>,
     /// Made when there is something to wait for: most bodies come with their head.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Who sends it, if it comes over a reserved seat: told when all of it is here.
+    /// Who sends it, if it comes over a reserved slot: told when all of it is here.
     guest: Option<Arc<Guest>>,
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::http::problem::Problem;
 
 /// An answer as JSON.
-pub(crate) struct Json<T>(pub(crate) T);
+pub struct Json<T>(pub T);
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 /// What is wrong with a request, and what to do.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub struct Problem {
     status: StatusCode,
     kind: &'static str,
     detail: String,
@@ -38,53 +38,58 @@ pub(crate) struct ProblemForm {
 }
 
 impl Problem {
-    pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
+    /// A problem with a status, a kind such as `session-busy`, and what to do.
+    pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
         Self { status, kind, detail: detail.into(), more: Box::default(), retry_after: None, is_last: false }
     }
 
-    pub(crate) fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
+    /// The request is not what it should be.
+    pub fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, kind, detail)
     }
 
-    pub(crate) fn unprocessable(kind: &'static str, detail: impl Into<String>) -> Self {
+    /// The request can be read, and asks for something that cannot be done.
+    pub fn unprocessable(kind: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, kind, detail)
     }
 
-    pub(crate) fn not_found(kind: &'static str, detail: impl Into<String>) -> Self {
+    /// There is no such thing, or none that is within reach.
+    pub fn not_found(kind: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, kind, detail)
     }
 
     /// Too much at once: it may work a little later.
-    pub(crate) fn too_many(kind: &'static str, detail: impl Into<String>) -> Self {
+    pub fn too_many(kind: &'static str, detail: impl Into<String>) -> Self {
         Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, kind, detail) }
     }
 
-    pub(crate) fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
+    /// Not now: it may work a little later.
+    pub fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, detail) }
     }
 
-    /// An id that is none.
-    pub(crate) fn bad_id(what: &str, error: &IdError) -> Self {
+    /// What is sent as an id is not a valid one.
+    pub fn bad_id(what: &str, error: &IdError) -> Self {
         Self::bad_request("bad-id", format!("{what}: {error}"))
     }
 
     /// Its kind, by which it is known in every dialect.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         self.kind
     }
 
     /// Its status.
-    pub(crate) fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         self.status
     }
 
     /// What is wrong, and what to do.
-    pub(crate) fn detail(&self) -> &str {
+    pub fn detail(&self) -> &str {
         &self.detail
     }
 
     /// As clients see it.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut body = json!({
             "type": format!("urn:andon:{}", self.kind),
             "title": self.status.canonical_reason().unwrap_or("Error"),
@@ -98,14 +103,33 @@ impl Problem {
     }
 
     /// Adds a field.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The connection is closed behind it: what the client still sends is not read.
-    pub(crate) fn closing(self) -> Self {
+    /// The connection is closed after it: what the client still sends is not read.
+    #[must_use]
+    pub fn closing(self) -> Self {
         Self { is_last: true, ..self }
+    }
+
+    /// There is nothing at a path.
+    pub(crate) fn unknown_path() -> Self {
+        Self::not_found("no-such-path", "there is nothing at this path: GET /openapi.json lists all paths")
+    }
+
+    /// A path does not take a method.
+    pub(crate) fn wrong_method() -> Self {
+        let detail = "this path does not take this method: GET /openapi.json tells which it takes";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
+    }
+
+    /// The server panicked.
+    pub(crate) fn defect() -> Self {
+        let detail = "the server has a defect here, and it is not known how far the request came: please report it";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", detail)
     }
 }
 

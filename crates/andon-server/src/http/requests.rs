@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use andon_runtime::RunId;
+use andon_telemetry::Figures;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
@@ -18,7 +19,6 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span, debug, error, error_span, field, info};
 use uuid::Uuid;
 
-use crate::Shared;
 use crate::http::problem::Problem;
 
 /// The header with a request's id, both ways.
@@ -55,7 +55,7 @@ pub(crate) struct Quiet;
 const GONE: u16 = 499;
 
 /// Accounts for a request.
-pub(crate) async fn account(State(core): State<Shared>, request: Request, next: Next) -> Response {
+pub(crate) async fn account(State(figures): State<Arc<Figures>>, request: Request, next: Next) -> Response {
     let id = RequestId::of(request.headers());
     // Of the highest level, so that a line of any level has it.
     let span = error_span!("request", request_id = %id, run = field::Empty);
@@ -66,7 +66,7 @@ pub(crate) async fn account(State(core): State<Shared>, request: Request, next: 
         span: span.clone(),
         status: None,
         is_quiet: false,
-        core,
+        figures,
     };
     let response = next.run(request).instrument(span).await;
     account.status = Some(response.status().as_u16());
@@ -83,7 +83,7 @@ pub(crate) fn started(run: &RunId) {
 
 /// What is to be told of a request. It is told when this is dropped: at the answer, or when the client leaves before (invariant 3).
 struct Account {
-    core: Shared,
+    figures: Arc<Figures>,
     began: Instant,
     method: Method,
     matched: Option<MatchedPath>,
@@ -98,7 +98,7 @@ impl Drop for Account {
         let status = self.status.unwrap_or(unanswered);
         let route = self.matched.as_ref().map_or("(none)", |matched| matched.as_str());
         let took = self.began.elapsed();
-        self.core.figures.request(self.method.as_str(), route, status, took);
+        self.figures.request(self.method.as_str(), route, status, took);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.span.in_scope(|| log(self.method.as_str(), route, status, took_us, self.is_quiet));
     }

@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::http::automatic;
-use crate::http::seats::Seat;
+use crate::http::slots::ConnectionSlot;
 
 /// How much the kernel keeps for a client that does not read. It takes twice that, for its own accounts.
 const KERNEL_BUFFER: usize = 512 << 10;
@@ -36,7 +36,7 @@ const LINGER_BYTES: usize = 4 << 20;
 
 /// How much was written to a client: whether a long write gets on. Requests have it among their extensions.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Written(Arc<AtomicU64>);
+pub struct Written(Arc<AtomicU64>);
 
 impl Written {
     pub(crate) fn bytes(&self) -> u64 {
@@ -69,7 +69,7 @@ fn watch(stream: &TcpStream, time: Option<Duration>) {
 /// A client's socket.
 pub(crate) struct Socket {
     stream: TcpStream,
-    _seat: Seat,
+    _slot: ConnectionSlot,
     written: Written,
     stalled: Duration,
     /// Runs while a write waits.
@@ -94,7 +94,7 @@ enum Closing {
 }
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream, seat: Seat, stalled: Duration, written: Written) -> Self {
+    pub(crate) fn new(stream: TcpStream, slot: ConnectionSlot, stalled: Duration, written: Written) -> Self {
         // What cannot be set is left as it is: the socket works without.
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, KERNEL_BUFFER);
@@ -102,7 +102,7 @@ impl Socket {
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
         watch(&stream, Some(stalled));
         let (timer, waited, instead, closing) = (None, None, None, Closing::NotYet);
-        Self { stream, _seat: seat, written, stalled, timer, waited, is_clean: true, instead, closing }
+        Self { stream, _slot: slot, written, stalled, timer, waited, is_clean: true, instead, closing }
     }
 
     /// Takes note of how a write went (invariant 1).
@@ -230,25 +230,23 @@ impl AsyncWrite for Socket {
 
 #[cfg(test)]
 mod tests {
-    use andon_runtime::Runtime;
     use rustix::net::sockopt;
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;
     use tokio::time::timeout;
 
     use super::*;
-    use crate::http::seats::{Room, Seats};
-    use crate::{Options, Server};
+    use crate::http::slots::{ConnectionSlots, Room};
 
     #[tokio::test]
     async fn a_write_that_makes_no_progress_fails_in_time_and_little_was_kept() {
-        let server = Server::new(&Runtime::builder().build(), Options::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _deaf = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let seat = Seats::new(&server.core, Room::new(1, 0, 100, 0)).take().unwrap();
+        let slot =
+            ConnectionSlots::new(&Arc::default(), Duration::from_secs(9), Room::new(1, 0, 100, 0)).take().unwrap();
         let stalled = Duration::from_millis(300);
-        let mut socket = Socket::new(stream, seat, stalled, Written::default());
+        let mut socket = Socket::new(stream, slot, stalled, Written::default());
         assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
         // The kernel would close it by itself; here it is not asked to.
         #[cfg(target_os = "linux")]
@@ -273,15 +271,15 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn what_a_slow_client_has_not_room_for_is_not_taken_from_who_makes_it() {
-        let server = Server::new(&Runtime::builder().build(), Options::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let narrow = tokio::net::TcpSocket::new_v4().unwrap();
         narrow.set_recv_buffer_size(4 << 10).unwrap();
         let _deaf = narrow.connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let seat = Seats::new(&server.core, Room::new(1, 0, 100, 0)).take().unwrap();
+        let slot =
+            ConnectionSlots::new(&Arc::default(), Duration::from_secs(9), Room::new(1, 0, 100, 0)).take().unwrap();
         let written = Written::default();
-        let mut socket = Socket::new(stream, seat, Duration::from_millis(300), written.clone());
+        let mut socket = Socket::new(stream, slot, Duration::from_millis(300), written.clone());
         while socket.write_all(&[b'x'; 1 << 10]).await.is_ok() {}
         assert!(written.bytes() > 0 && written.bytes() <= 64 << 10, "{} bytes are on their way", written.bytes());
     }

@@ -1,12 +1,13 @@
 //! What a server allows, and how long it waits.
 
+pub(crate) mod oidc;
 pub(crate) mod prices;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::access::oidc::Oidc;
-use crate::options::prices::Prices;
+use self::oidc::Oidc;
+use self::prices::Prices;
 
 /// What a server allows, and how long it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +79,6 @@ pub struct Options {
     pub auth: bool,
     /// As that, and tokens of this issuer are taken beside keys.
     pub oidc: Option<Oidc>,
-    /// What losing the client of a run does that came in ADK's dialect, whose Stop button is a closed connection.
-    pub adk_on_disconnect: Disconnect,
     /// What models cost, if it is to be told.
     pub prices: Option<Prices>,
     /// Names that this server answers to, beside those of the machine itself.
@@ -88,8 +87,6 @@ pub struct Options {
     pub origins: Vec<String>,
     /// Serve the web page from this folder, and not the one that is in the program: to see at once what was changed in it.
     pub web_dir: Option<PathBuf>,
-    /// The folder of ADK's web page, if it is served: `google/adk/cli/browser` in the package `google-adk`.
-    pub adk_ui: Option<PathBuf>,
 }
 
 /// What losing its client does to a run.
@@ -138,12 +135,10 @@ impl Default for Options {
             settle: Duration::from_secs(10),
             auth: false,
             oidc: None,
-            adk_on_disconnect: Disconnect::Cancel,
             prices: None,
             hosts: Vec::new(),
             origins: Vec::new(),
             web_dir: None,
-            adk_ui: None,
         }
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use axum::body::Bytes;
 
-/// A file of the folder, and what kind of thing it is; nothing if there is no such file.
-pub(crate) async fn read(folder: &Path, file: &str) -> Option<(&'static str, Bytes)> {
+/// A file of the folder, and its media type; `None` if there is no such file within it.
+pub async fn read_file(folder: &Path, file: &str) -> Option<(&'static str, Bytes)> {
     let place = within(folder, file).await?;
     let bytes = tokio::fs::read(&place).await.ok()?;
     Some((kind(file), bytes.into()))

@@ -11,7 +11,7 @@ pub(crate) mod folder;
 
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -25,7 +25,7 @@ use rust_embed::Embed;
 
 use crate::http::path::Path;
 use crate::http::problem::Problem;
-use crate::{Shared, adk};
+use crate::options::Options;
 
 /// The files of the page, as they are in the source.
 #[derive(Embed)]
@@ -38,18 +38,19 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// Where the page is.
-pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Shared>)> {
+pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Options>>)> {
     vec![("/ui", get(to_page)), ("/ui/", get(index)), ("/ui/{*file}", get(file))]
 }
 
-/// The page, and the root, which leads to it, or to ADK's where that is served.
-pub(crate) fn router(core: &Shared) -> Router<Shared> {
-    let front = match core.options.adk_ui {
-        Some(_) => get(adk::ui::to_page),
+/// The page, and the root, which leads to it, or to the page of another.
+pub(crate) fn router(options: &Arc<Options>, front: Option<&'static str>) -> Router {
+    let front = match front {
+        Some(page) => get(move || std::future::ready(Redirect::temporary(page))),
         None => get(to_page),
     };
     let all = routes().into_iter().chain([("/", front)]);
-    all.fold(Router::new(), |router, (path, methods)| router.route(path, methods))
+    let router = all.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    router.with_state(Arc::clone(options))
 }
 
 /// Leads to the page from beside it (invariant 3).
@@ -63,19 +64,23 @@ async fn to_page(OriginalUri(asked): OriginalUri) -> Redirect {
     }
 }
 
-async fn index(State(core): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    served(&core, "index.html", &headers).await
+async fn index(State(options): State<Arc<Options>>, headers: HeaderMap) -> Result<Response, Problem> {
+    served(&options, "index.html", &headers).await
 }
 
-async fn file(State(core): State<Shared>, Path(file): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
-    served(&core, &file, &headers).await
+async fn file(
+    State(options): State<Arc<Options>>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    served(&options, &file, &headers).await
 }
 
-async fn served(core: &Shared, file: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+async fn served(options: &Options, file: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     let missing = || Problem::not_found("no-such-file", "the page has no such file: it begins at /ui/");
-    let response = match &core.options.web_dir {
+    let response = match &options.web_dir {
         Some(dir) => {
-            let (kind, bytes) = folder::read(dir, file).await.ok_or_else(missing)?;
+            let (kind, bytes) = folder::read_file(dir, file).await.ok_or_else(missing)?;
             ([(header::CONTENT_TYPE, kind)], bytes).into_response()
         }
         None => PAGE.get(file).ok_or_else(missing)?.response(headers),

@@ -21,11 +21,11 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::http::seats::{Guest, Reserved, Room, Seat, Seats};
+use crate::http::slots::{ConnectionSlot, ConnectionSlots, Guest, Reserved, Room};
 use crate::http::socket::{Socket, Written};
+use crate::server::Server;
 use crate::server::files::{Spares, file_limit, open_files};
 use crate::server::shutdown::Serving;
-use crate::{Server, Shared};
 
 /// How long a connection may take to say its last words when the server ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -43,12 +43,9 @@ pub enum ServeError {
          127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
-    /// ADK's web page is not in the folder that it is to be served from.
-    #[error(
-        "{} has no index.html, so ADK's web page is not in it: get it with `pip download --no-deps google-adk` and \
-         `unzip google_adk-*.whl 'google/adk/cli/browser/*'`, and name the folder google/adk/cli/browser", .0.display()
-    )]
-    NoPage(PathBuf),
+    /// A dialect cannot be served as it was told.
+    #[error("{0}")]
+    Dialect(String),
     /// The web page is not in the folder that it is to be served from.
     #[error("{} has no index.html, so the web page is not in it: name the folder web of Andon's source", .0.display())]
     NoWebPage(PathBuf),
@@ -64,20 +61,15 @@ impl Server {
         if !self.core.auth.is_on() && !address.ip().to_canonical().is_loopback() {
             return Err(ServeError::NotLoopback(address));
         }
-        if let Some(folder) = &self.core.options.adk_ui {
-            has_page(folder)?;
+        for dialect in &*self.dialects {
+            dialect.check().map_err(ServeError::Dialect)?;
         }
         if let Some(folder) = &self.core.options.web_dir {
             has_web_page(folder)?;
         }
-        drop(self.core.spawn(accept(Arc::clone(&self.core), listener, Routers::new(self.router()))));
+        drop(self.core.spawn(accept(self.clone(), listener, Routers::new(self.router()))));
         Ok(Serving::new(self.clone(), address))
     }
-}
-
-/// Whether ADK's web page is in a folder; what to do if it is not.
-pub fn has_page(folder: &Path) -> Result<(), ServeError> {
-    if folder.join("index.html").is_file() { Ok(()) } else { Err(ServeError::NoPage(folder.to_owned())) }
 }
 
 /// Whether the web page is in a folder; what to do if it is not.
@@ -85,7 +77,7 @@ pub fn has_web_page(folder: &Path) -> Result<(), ServeError> {
     if folder.join("index.html").is_file() { Ok(()) } else { Err(ServeError::NoWebPage(folder.to_owned())) }
 }
 
-/// What is served on the usual seats, and on those that are kept for the cord.
+/// What is served on the usual slots, and on those that are kept for the cord.
 struct Routers {
     usual: Router,
     reserved: Router,
@@ -96,45 +88,45 @@ impl Routers {
         Self { reserved: usual.clone().layer(Extension(Reserved)), usual }
     }
 
-    fn of(&self, seat: &Seat) -> Router {
-        if seat.guest().is_some() { self.reserved.clone() } else { self.usual.clone() }
+    fn of(&self, slot: &ConnectionSlot) -> Router {
+        if slot.guest().is_some() { self.reserved.clone() } else { self.usual.clone() }
     }
 }
 
-async fn accept(core: Shared, listener: TcpListener, routers: Routers) {
-    let options = &core.options;
+async fn accept(server: Server, listener: TcpListener, routers: Routers) {
+    let (core, options) = (&server.core, &server.core.options);
     let room = Room::new(options.max_connections, options.reserved_connections, file_limit(), open_files());
-    let seats = Seats::new(&core, room);
+    let slots = ConnectionSlots::new(&core.counts.connections, options.head_time, room);
     let mut spares = Spares::new();
     loop {
         let accepted = tokio::select! {
             biased;
-            () = core.stopping.cancelled() => return,
+            () = server.stopping.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            // Without a seat it is closed at once.
+            // Without a slot it is closed at once.
             Ok((stream, _)) => {
-                if let Some(seat) = seats.make_room().await {
-                    let router = routers.of(&seat);
-                    drop(core.spawn(connection(Arc::clone(&core), stream, seat, router)));
+                if let Some(slot) = slots.make_room().await {
+                    let router = routers.of(&slot);
+                    drop(core.spawn(connection(server.clone(), stream, slot, router)));
                 }
                 spares.put_back();
             }
             // No more files can be opened, or the client is gone already. The first is helped by a file that is kept for it, or
             // by somebody who leaves; nothing by trying again at once.
-            Err(_) if spares.give_up_one() || seats.free_one().await => {}
+            Err(_) if spares.give_up_one() || slots.free_one().await => {}
             Err(_) => sleep(OUT_OF_FILES).await,
         }
     }
 }
 
-async fn connection(core: Shared, stream: TcpStream, seat: Seat, router: Router) {
-    let options = &core.options;
-    let head_time = seat.head_time();
-    let guest = seat.guest().cloned();
+async fn connection(server: Server, stream: TcpStream, slot: ConnectionSlot, router: Router) {
+    let options = &server.core.options;
+    let head_time = slot.head_time();
+    let guest = slot.guest().cloned();
     let written = Written::default();
-    let socket = TokioIo::new(Socket::new(stream, seat, options.stalled, written.clone()));
+    let socket = TokioIo::new(Socket::new(stream, slot, options.stalled, written.clone()));
     let router = TowerToHyperService::new(router);
     let asking = guest.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -160,7 +152,7 @@ async fn connection(core: Shared, stream: TcpStream, seat: Seat, router: Router)
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         biased;
-        () = core.stopping.cancelled() => {}
+        () = server.stopping.cancelled() => {}
         // Whatever ended it, the client is gone.
         _ = connection.as_mut() => return,
         () = leaving(guest) => return,
@@ -169,7 +161,7 @@ async fn connection(core: Shared, stream: TcpStream, seat: Seat, router: Router)
     let _ = timeout(LAST_WORDS, connection).await;
 }
 
-/// Waits until somebody else is to have this seat; for ever if it is none of the reserved ones.
+/// Waits until somebody else is to have this slot; for ever if it is none of the reserved ones.
 async fn leaving(guest: Option<Arc<Guest>>) {
     match guest {
         Some(guest) => guest.leaves().await,

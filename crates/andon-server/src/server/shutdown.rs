@@ -16,8 +16,8 @@ use andon_runtime::{Cancel, Ending, Reason, Run};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::http::idle::after;
-use crate::{Core, Server};
+use crate::server::Server;
+use crate::time::after;
 
 /// How long connections, and whatever else the server began, may take at the very end.
 const LAST: Duration = Duration::from_secs(2);
@@ -83,30 +83,28 @@ impl Server {
     /// settled and told. Bounded in all. It ends the server at every address at which it serves; where it is
     /// [mounted](Server::router), its feeds end and the rest is the router's.
     pub async fn shut_down(&self) -> ShutDown {
-        let core = &self.core;
-        core.admission.drain();
-        let runs = core.open();
-        core.drained().await;
-        for run in core.open() {
+        self.core.admission.drain();
+        let runs = self.open();
+        self.drained().await;
+        for run in self.open() {
             run.cancel(Cancel::graceful().reason(Reason::Shutdown).by("server"));
         }
-        let left = core.settled().await;
-        core.end().await;
+        let left = self.settled().await;
+        self.end().await;
         let unsettled = runs.iter().filter(|run| run.try_outcome().is_none() || run.stalled().is_some()).count();
         let cancelled = runs.iter().filter(|run| was_cancelled(run)).count();
         let finished = runs.len().saturating_sub(cancelled + unsettled);
-        ShutDown { finished, cancelled, unsettled, left, hardened: *core.hurry.borrow() >= Hurry::Hard }
+        ShutDown { finished, cancelled, unsettled, left, hardened: *self.hurry.borrow() >= Hurry::Hard }
     }
 
     /// Stops all runs now, without waiting for the drain or any grace; a shutdown in progress goes on with that at once.
     /// The second time nothing is waited for any more.
     pub fn harden(&self) {
-        let core = &self.core;
-        core.admission.drain();
-        core.hurry.send_modify(|hurry| {
+        self.core.admission.drain();
+        self.hurry.send_modify(|hurry| {
             *hurry = if *hurry == Hurry::None { Hurry::Hard } else { Hurry::GiveUp };
         });
-        core.stop_now("told again to shut down");
+        self.stop_now("told again to shut down");
     }
 }
 
@@ -115,10 +113,10 @@ fn was_cancelled(run: &Run) -> bool {
     run.try_outcome().is_some_and(|outcome| *outcome.ending == Ending::Cancelled { reason: Reason::Shutdown })
 }
 
-impl Core {
+impl Server {
     /// Runs that have not settled.
     fn open(&self) -> Vec<Run> {
-        self.runtime.in_progress().into_iter().filter(|run| run.try_outcome().is_none()).collect()
+        self.core.runtime.in_progress().into_iter().filter(|run| run.try_outcome().is_none()).collect()
     }
 
     fn stop_now(&self, note: &str) {
@@ -151,13 +149,13 @@ impl Core {
         tokio::select! {
             biased;
             () = self.hurried(Hurry::Hard) => {}
-            _ = timeout(self.options.drain, self.all_settled()) => {}
+            _ = timeout(self.core.options.drain, self.all_settled()) => {}
         }
     }
 
     /// Waits until what was cancelled has settled (invariant 3), and tells how many tasks are left.
     async fn settled(&self) -> usize {
-        let settle = self.options.settle;
+        let settle = self.core.options.settle;
         let end = after(Instant::now(), settle);
         let over = async {
             tokio::select! {
@@ -166,20 +164,19 @@ impl Core {
                 () = self.hurried(Hurry::Hard) => {}
                 () = sleep(settle / 2) => self.stop_now("it took too long to stop gracefully"),
             }
-            self.runtime.shutdown(end.saturating_duration_since(Instant::now())).await
+            self.core.runtime.shutdown(end.saturating_duration_since(Instant::now())).await
         };
         tokio::select! {
             biased;
-            () = self.hurried(Hurry::GiveUp) => self.runtime.tasks(),
+            () = self.hurried(Hurry::GiveUp) => self.core.runtime.tasks(),
             left = over => left.err().unwrap_or(0),
         }
     }
 
     /// Ends feeds, then connections, then whatever else was begun.
     async fn end(&self) {
-        self.closing.cancel();
+        self.core.closing.cancel();
         self.stopping.cancel();
-        self.tasks.close();
-        let _ = timeout(LAST, self.tasks.wait()).await;
+        let _ = timeout(LAST, self.core.tasks.ended()).await;
     }
 }

@@ -7,9 +7,9 @@ use andon_runtime::core::id::LOCAL;
 use andon_runtime::core::time::Wall;
 use serde_json::{Map, Value};
 
-use super::Oidc;
 use crate::access::principal::{Pass, Principal};
 use crate::access::scopes::{Scope, Scopes};
+use crate::options::oidc::Oidc;
 
 /// How far the issuer's clock may be ahead of ours, in seconds. A token ends when it says.
 const AHEAD: f64 = 30.0;

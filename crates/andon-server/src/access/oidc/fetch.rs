@@ -5,8 +5,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::PATIENCE;
 use super::jwks::IssuerKey;
-use super::{Oidc, PATIENCE};
+use crate::options::oidc::{Oidc, is_here, is_safe};
 
 /// How much an issuer may say, in bytes.
 const MOST: usize = 256 << 10;
@@ -21,18 +22,6 @@ struct Description {
 #[derive(Deserialize)]
 struct KeySet {
     keys: Vec<Value>,
-}
-
-/// Whether nobody else can answer for an address.
-pub(super) fn is_safe(url: &Url) -> bool {
-    let is_plain = url.username().is_empty() && url.password().is_none();
-    is_plain && url.has_host() && (url.scheme() == "https" || (url.scheme() == "http" && is_here(url)))
-}
-
-fn is_here(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// The keys that the issuer signs with.
@@ -73,20 +62,4 @@ async fn read<T: DeserializeOwned>(address: &str) -> Result<T, String> {
         body.extend_from_slice(&piece);
     }
     serde_json::from_slice(&body).map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_issuer_is_asked_over_tls_or_on_this_machine() {
-        let is_safe = |text: &str| Url::parse(text).is_ok_and(|url| is_safe(&url));
-        for safe in ["https://id.example/realm", "http://localhost:9", "http://127.0.0.1:9/x", "http://[::1]:9"] {
-            assert!(is_safe(safe), "{safe}");
-        }
-        for unsafe_ in ["http://id.example", "file:///etc/passwd", "ftp://id.example", "https://a:b@id.example", "id"] {
-            assert!(!is_safe(unsafe_), "{unsafe_}");
-        }
-    }
 }

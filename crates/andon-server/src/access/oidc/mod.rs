@@ -19,15 +19,14 @@ use std::time::Duration;
 
 use andon_runtime::core::time::Wall;
 use parking_lot::{Mutex, RwLock};
-use reqwest::Url;
 use tokio::time::{Instant, timeout};
 
-use self::fetch::is_safe;
 use self::jwks::{Head, IssuerKey};
-use crate::Shared;
 use crate::access::principal::Principal;
 use crate::access::secret::Trace;
 use crate::http::problem::Problem;
+use crate::options::oidc::Oidc;
+use crate::tasks::Tasks;
 
 /// How long the issuer is not asked again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -37,67 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const FRESH: Duration = Duration::from_secs(600);
 /// How many tokens are known again.
 const PROVEN: usize = 4_096;
-
-/// An issuer whose tokens are taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Oidc {
-    issuer: String,
-    audience: String,
-    jwks: Option<String>,
-    tenant_claim: Option<String>,
-}
-
-/// Why an issuer cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OidcError {
-    /// The address is none, or one that others could answer for.
-    #[error("{0:?} is no address of an issuer: write it with https://, or with http:// on this machine")]
-    Address(String),
-    /// Every token of the issuer would be taken, whomever it is meant for.
-    #[error("an audience is needed: without one, tokens that are meant for others would be taken")]
-    NoAudience,
-}
-
-impl Oidc {
-    /// Tokens of this issuer, for this audience.
-    pub fn new(issuer: impl Into<String>, audience: impl Into<String>) -> Result<Self, OidcError> {
-        let (issuer, audience) = (issuer.into(), audience.into());
-        checked(&issuer)?;
-        if audience.is_empty() {
-            return Err(OidcError::NoAudience);
-        }
-        Ok(Self { issuer, audience, jwks: None, tenant_claim: None })
-    }
-
-    /// Where its keys are; unless told otherwise its own description says so.
-    pub fn jwks(self, address: impl Into<String>) -> Result<Self, OidcError> {
-        let address = address.into();
-        checked(&address)?;
-        Ok(Self { jwks: Some(address), ..self })
-    }
-
-    /// The claim that says whose data it is about. A token without it is then refused; without this all are of `local`.
-    pub fn tenant_claim(self, claim: impl Into<String>) -> Self {
-        Self { tenant_claim: Some(claim.into()), ..self }
-    }
-}
-
-fn checked(address: &str) -> Result<(), OidcError> {
-    let url = Url::parse(address).ok().filter(is_safe);
-    url.map(drop).ok_or_else(|| OidcError::Address(without_secret(address)))
-}
-
-/// An address without what may be a password in it.
-fn without_secret(address: &str) -> String {
-    match address.rsplit_once('@') {
-        Some((before, host)) => {
-            let scheme = before.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
-            format!("{scheme}…@{host}")
-        }
-        None => address.to_owned(),
-    }
-}
 
 /// The keys of the issuer, and when they were read.
 #[derive(Default)]
@@ -121,10 +59,10 @@ impl Issuer {
         Arc::new(Self { settings, known, asked, proven })
     }
 
-    /// Whose token this is; nothing if it is none, or not good.
+    /// Whose token this is; `None` if it is no token, or not a valid one.
     pub(crate) async fn principal(
         self: &Arc<Self>,
-        core: &Shared,
+        tasks: &Tasks,
         token: &str,
         now: Wall,
     ) -> Result<Option<Principal>, Problem> {
@@ -134,7 +72,7 @@ impl Issuer {
         }
         // What is no token at all costs the issuer nothing.
         let Some(head) = Head::of(token) else { return Ok(None) };
-        let known = self.known(core, &head).await?;
+        let known = self.known(tasks, &head).await?;
         let claims = known.keys.iter().filter(|key| key.fits(&head)).find_map(|key| key.claims(&head, token));
         let principal = claims.and_then(|claims| claims::principal(&claims, &self.settings, now));
         if let Some(principal) = &principal {
@@ -144,7 +82,7 @@ impl Issuer {
     }
 
     /// The issuer's keys, read anew if the one that a token names is not among them (invariant 3).
-    async fn known(self: &Arc<Self>, core: &Shared, head: &Head) -> Result<Arc<Known>, Problem> {
+    async fn known(self: &Arc<Self>, tasks: &Tasks, head: &Head) -> Result<Arc<Known>, Problem> {
         let known = Arc::clone(&self.known.read());
         let issuer = Arc::clone(self);
         let refreshing = async move { issuer.refresh().await };
@@ -152,12 +90,12 @@ impl Issuer {
         if is_there {
             // Those that are there will do until the new ones are.
             if known.since.is_none_or(|since| since.elapsed() > FRESH) {
-                drop(core.spawn(refreshing));
+                drop(tasks.spawn(refreshing));
             }
             return Ok(known);
         }
         // Who sends a token and leaves does not keep the keys from the others.
-        let _ = core.spawn(refreshing).await;
+        let _ = tasks.spawn(refreshing).await;
         let known = Arc::clone(&self.known.read());
         if known.since.is_none() {
             let detail =
@@ -194,19 +132,5 @@ impl Issuer {
             proven.clear();
         }
         proven.insert(trace, principal.clone());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_in_an_address_is_not_told_back() {
-        for address in ["https://u:secret@id.example/realm", "u:secret@id.example", "https://secret@id.example"] {
-            let told = Oidc::new(address, "andon").unwrap_err().to_string();
-            assert!(!told.contains("secret") && told.contains("id.example"), "{told}");
-        }
-        assert!(Oidc::new("http://id.example", "andon").unwrap_err().to_string().contains("http://id.example"));
     }
 }

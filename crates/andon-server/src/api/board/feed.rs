@@ -15,14 +15,14 @@ use futures_core::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::form::{RowForm, Said, SecondForm};
-use crate::Shared;
 use crate::access::principal::{Principal, Whose};
 use crate::api::line;
 use crate::board::Board;
 use crate::board::row::Row;
 use crate::board::rows::{Page, Version};
 use crate::board::seconds::second;
-use crate::http::idle::after;
+use crate::core::Shared;
+use crate::time::after;
 
 /// How often changes are told.
 const RHYTHM: Duration = Duration::from_millis(100);

@@ -21,8 +21,8 @@ use self::described::EventForm;
 pub(super) use self::described::MessageForm;
 use self::feed::BoardFeed;
 use super::events::wants_socket;
-use crate::Shared;
 use crate::access::principal::Principal;
+use crate::core::Shared;
 use crate::feed::Leave;
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::query::Query;
@@ -78,7 +78,8 @@ pub(crate) async fn board(
         return Ok((told, Body::new(BoardBody::new(feed, place, leave, core.closing.clone()))).into_response());
     }
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
-    Ok(socket::upgrade(&core, (upgrade, written), feed, place, leave))
+    let talk = socket::BoardTalk::new(feed, place);
+    Ok(core.sockets.upgrade((upgrade, written), leave, std::future::ready(Ok(talk))))
 }
 
 fn no_board() -> Problem {
