@@ -53,7 +53,7 @@ pub(crate) fn server(words: &[&str]) -> Result<()> {
 
 /// Andon beside ADK's own server, through ADK's own routes.
 pub(crate) fn adk(words: &[&str]) -> Result<()> {
-    run(command("andon-server", "adk", words).env("ANDON_TEST_PYTHON", ensure_adk()?))
+    run(command("andon-adk", "adk", words).env("ANDON_TEST_PYTHON", ensure_adk()?))
 }
 
 /// How fast the streams of models are decoded.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use andon_runtime::{Cancel, Force, Reason};
+use andon_server::CancelOrder;
 use serde_json::{Map, Value};
 
 /// How to stop.
@@ -25,20 +26,10 @@ impl How {
 
     /// For a run of this program.
     pub(crate) fn cancel(&self) -> Cancel {
-        let cancel = match self.force {
-            Force::AfterTurn => Cancel::after_turn(),
-            Force::Graceful => Cancel::graceful(),
-            Force::Now => Cancel::now(),
-        };
-        let cancel = cancel.reason(self.reason).by(self.by.as_str());
-        let cancel = match &self.note {
-            Some(note) => cancel.note(note.as_str()),
-            None => cancel,
-        };
-        match self.grace {
-            Some(grace) => cancel.grace(grace),
-            None => cancel,
-        }
+        let Self { force, reason, .. } = *self;
+        let grace_ms = self.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
+        let order = CancelOrder { force, reason, note: self.note.as_deref().map(Into::into), grace_ms };
+        order.cancel(&self.by.as_str().into())
     }
 
     /// For a server, to which the run belongs: that this program goes away is no reason that is ours to give.

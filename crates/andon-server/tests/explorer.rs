@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon_adk::Adk;
 use andon_runtime::{Ending, FeedItem, Observer, Run, RunId};
 use andon_server::{Board, Options, Server};
 use andon_testkit::Act;
@@ -36,7 +37,8 @@ impl Stage {
         let tool = tools::cooperative("slow", Duration::from_secs(5), &world.tools);
         let agent = world.open(world.agent(&model).tool(tool));
         // A crash may come before the server is there.
-        let server = Server::new(world.runtime(), Options::default()).await.ok()?;
+        let server =
+            Server::with_dialects(world.runtime(), Options::default(), vec![Arc::new(Adk::default())]).await.ok()?;
         server.apps().put(agent, None);
         Some(Self { router: server.router(), world })
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use andon_adk::Adk;
 use andon_server::{Disconnect, Oidc, ServeError};
 
 use super::{DbArgs, Options, TelemetryArgs};
@@ -155,7 +156,7 @@ pub(crate) struct LimitArgs {
 impl ServeArgs {
     /// All of it as the server takes it; what is wrong if it cannot be so.
     pub(crate) fn server_options(&self) -> Result<andon_server::Options, String> {
-        let Self { ending, limits, adk_ui, web_dir, .. } = self;
+        let Self { ending, limits, web_dir, .. } = self;
         let oidc = self.access.oidc()?;
         let auth = self.access.auth || oidc.is_some();
         let ip = self.bind.ip();
@@ -188,12 +189,15 @@ impl ServeArgs {
             heartbeat: limits.heartbeat.0,
             remember: limits.remember.0,
             hosts,
-            adk_on_disconnect: limits.adk_on_disconnect,
             origins: limits.origins.clone(),
-            adk_ui: adk_ui.clone(),
             web_dir: web_dir.clone(),
             ..usual()
         })
+    }
+
+    /// How ADK's dialect is spoken.
+    pub(crate) fn adk(&self) -> Adk {
+        Adk { on_disconnect: self.limits.adk_on_disconnect, page: self.adk_ui.clone() }
     }
 }
 
@@ -241,7 +245,7 @@ impl FromStr for Span {
 /// A folder with a page in it.
 fn page(text: &str) -> Result<PathBuf, String> {
     let folder = PathBuf::from(text);
-    andon_server::has_page(&folder).map_err(|error| error.to_string())?;
+    andon_adk::has_page(&folder).map_err(|error| error.to_string())?;
     Ok(folder)
 }
 
@@ -304,7 +308,8 @@ mod tests {
             --max-feeds-per-user 5 --max-connections 6 --max-body 7 --max-answers 15 --max-frame 8 --head-time 9s --body-idle 10s \
             --body-time 20s --stalled 11s --heartbeat 12s --remember 13s \
             --adk-on-disconnect 14s --host a.example --host b.example --origin https://c.example";
-        let options = served(&words.split_whitespace().collect::<Vec<_>>()).server_options().unwrap();
+        let args = served(&words.split_whitespace().collect::<Vec<_>>());
+        let options = args.server_options().unwrap();
         let seconds = Duration::from_secs;
         let expected = andon_server::Options {
             drain: seconds(0),
@@ -323,12 +328,12 @@ mod tests {
             stalled: seconds(11),
             heartbeat: seconds(12),
             remember: seconds(13),
-            adk_on_disconnect: Disconnect::CancelAfter(seconds(14)),
             hosts: vec!["a.example".to_owned(), "b.example".to_owned()],
             origins: vec!["https://c.example".to_owned()],
             ..andon_server::Options::default()
         };
         assert_eq!(options, expected);
+        assert_eq!(args.adk().on_disconnect, Disconnect::CancelAfter(seconds(14)));
     }
 
     #[test]

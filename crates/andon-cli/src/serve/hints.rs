@@ -19,8 +19,8 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
     // A shell takes brackets for a pattern.
     let at = |what: &str| quoted(&format!("{url}/v1/{what}"));
     let apps = served(server);
-    // With ADK's page the root leads there.
-    let page = if server.options().adk_ui.is_some() { format!("{url}/ui/") } else { "that".to_owned() };
+    // The root may lead to ADK's page.
+    let page = if server.front_page().is_some() { format!("{url}/ui/") } else { "that".to_owned() };
     let mut lines = vec![
         format!("{bold}Andon{bold:#} is at {bold}{url}{bold:#}, and records in {}.", db.shown()),
         format!("Open {page} in a browser to see what runs, to talk to an agent, and to stop it."),

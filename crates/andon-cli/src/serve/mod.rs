@@ -16,8 +16,10 @@ mod voice;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 
 use andon_runtime::Runtime;
+use andon_server::dialect::Dialect;
 use andon_server::{Board, Secret, Server, raise_file_limit};
 use anyhow::{Context, anyhow};
 use tokio::net::TcpListener;
@@ -99,7 +101,8 @@ impl Ready {
         let (runtime, address) =
             db.open_to_serve("andon serve", telemetry.watch(Runtime::builder().observer(Board::new())))?;
         let listener = listen(args.bind).await?;
-        let server = Server::new(&runtime, options).await.context("the line cannot be read")?;
+        let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(args.adk())];
+        let server = Server::with_dialects(&runtime, options, dialects).await.context("the line cannot be read")?;
         for warning in server.warnings() {
             voice.complain(warning);
         }

@@ -16,11 +16,11 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::selector::Selector;
-use crate::Shared;
-use crate::near::distance;
-use crate::principal::{Listed, Principal, Whose};
-use crate::problem::Problem;
-use crate::scopes::Scope;
+use crate::access::principal::{Listed, Principal, Whose};
+use crate::access::scopes::Scope;
+use crate::api::near::distance;
+use crate::core::Shared;
+use crate::http::problem::Problem;
 
 /// How much of a name is told back.
 const SHOWN: usize = 100;

@@ -1,6 +1,6 @@
 //! `POST /v1/runs/{run_id}/approvals/{call}`: a person's yes or no.
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::core::event::Approval;
 use andon_runtime::{CallId, DecideError, Digest, Event, FeedItem, Run};
 use axum::extract::State;
@@ -10,11 +10,11 @@ use utoipa::ToSchema;
 
 use super::forms::IdForm;
 use super::runs;
-use crate::Shared;
-use crate::body::Body;
-use crate::path::Path;
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
+use crate::access::principal::Principal;
+use crate::core::Shared;
+use crate::http::body::Body;
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
 
 /// A decision about a call that waits for one.
 #[derive(Debug, Deserialize, ToSchema)]

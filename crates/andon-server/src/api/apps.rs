@@ -1,13 +1,13 @@
 //! `GET /v1/apps`: what can be run.
 
-use crate::json::Json;
+use crate::http::json::Json;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Shared;
-use crate::apps::{App, why_refused};
-use crate::principal::Principal;
+use crate::access::principal::Principal;
+use crate::admission::apps::{App, why_refused};
+use crate::core::Shared;
 
 /// What can be run.
 #[derive(Debug, Serialize, ToSchema)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
     CallId, Cancel, Ending, Event, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState,
@@ -20,16 +20,17 @@ use utoipa::ToSchema;
 
 use super::forms::{ForceForm, IdForm, OutcomeForm, ReasonForm, ReceiptForm, StateForm, how};
 use super::runs;
-use crate::Shared;
-use crate::admission::{Remembered, forget_when_on_record};
-use crate::body::OptionalBody;
-use crate::idle::FOR_EVER;
-use crate::path::Path;
-use crate::prices::{Priced, priced};
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::seats::MayWait;
-use crate::tombstones::{How, Tombstone};
+use crate::access::principal::Principal;
+use crate::admission::Remembered;
+use crate::admission::order::CancelOrder;
+use crate::admission::tombstones::Tombstone;
+use crate::core::Shared;
+use crate::http::body::OptionalBody;
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::slots::MayWait;
+use crate::options::prices::{Priced, priced};
+use crate::time::FOR_EVER;
 
 /// How to stop.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -123,7 +124,12 @@ pub(crate) async fn cancel_run(
 }
 
 /// Pulls the cord of a run, and waits until that is on record.
-pub(super) async fn stop(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
+pub(super) async fn stop(
+    core: &Shared,
+    principal: &Principal,
+    id: &RunId,
+    how: &CancelOrder,
+) -> Result<(Run, Reply), Problem> {
     core.counts.cancels.fetch_add(1, Ordering::Relaxed);
     let (run, reply) = match runs::reached_in_progress(core, principal, id) {
         Some(run) => {
@@ -192,7 +198,12 @@ fn has_call(run: &Run, call: &CallId) -> bool {
 }
 
 /// Stops a run that may be in the journal alone, or remembers the cancel.
-async fn look_further(core: Shared, principal: Principal, id: RunId, how: How) -> Result<(Run, Reply), Problem> {
+async fn look_further(
+    core: Shared,
+    principal: Principal,
+    id: RunId,
+    how: CancelOrder,
+) -> Result<(Run, Reply), Problem> {
     match pull(&core, &principal, &id, &how).await? {
         Some(found) => Ok(found),
         None => remember(&core, &principal, &id, &how).await,
@@ -200,7 +211,12 @@ async fn look_further(core: Shared, principal: Principal, id: RunId, how: How) -
 }
 
 /// Pulls the cord of a run that the principal may stop; nothing if there is none.
-async fn pull(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<Option<(Run, Reply)>, Problem> {
+async fn pull(
+    core: &Shared,
+    principal: &Principal,
+    id: &RunId,
+    how: &CancelOrder,
+) -> Result<Option<(Run, Reply)>, Problem> {
     let Some(run) = runs::reached(core, principal, id).await? else { return Ok(None) };
     stop_found(core, run, how.cancel(&principal.name)).await.map(Some)
 }
@@ -215,7 +231,12 @@ pub(super) async fn stop_found(core: &Shared, run: Run, cancel: Cancel) -> Resul
 }
 
 /// Remembers a cancel for a run that is not there; it may have arrived just now.
-async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -> Result<(Run, Reply), Problem> {
+async fn remember(
+    core: &Shared,
+    principal: &Principal,
+    id: &RunId,
+    how: &CancelOrder,
+) -> Result<(Run, Reply), Problem> {
     let options = &core.options;
     // The run that is meant is one that this principal is going to start.
     let id = &principal.chosen(id).map_err(|error| Problem::bad_id("run_id", &error))?;
@@ -223,7 +244,7 @@ async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -
     let until = Wall(core.runtime.now().wall.0.saturating_add(micros));
     let stone = Tombstone::new(principal, id, how.clone(), until);
     let full = |_| Problem::too_many("too-many-remembered", "too many cancels wait for runs that have not arrived");
-    let append = match core.admission.remember(&core.runtime, options, principal, stone).map_err(full)? {
+    let append = match core.admission.remember(options, principal, stone).map_err(full)? {
         Remembered::Arrived(run) => {
             let reply = run.cancel(how.cancel(&principal.name));
             return Ok((run, reply));
@@ -235,7 +256,7 @@ async fn remember(core: &Shared, principal: &Principal, id: &RunId, how: &How) -
     on_record(core, append).await.map_err(|problem| remembered(problem).with("pulled", false))?;
     // It may have come and gone between the look and the note.
     if let Some(found) = pull(core, principal, id, how).await.map_err(remembered)? {
-        forget_when_on_record(core, principal, id);
+        core.admission.forget_when_on_record(principal, id);
         return Ok(found);
     }
     Err(remembered(runs::unknown()).with("reply", ReplyKind::NotFound.as_str()))

@@ -26,11 +26,11 @@ use utoipa::ToSchema;
 
 use super::forms::IdForm;
 use super::runs;
-use crate::Shared;
-use crate::apps::App;
-use crate::path::Path;
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
+use crate::access::principal::Principal;
+use crate::admission::apps::App;
+use crate::core::Shared;
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
 
 /// How many bytes of messages are shown, about: more than models take. What is older is left out.
 const MOST: usize = 4 << 20;

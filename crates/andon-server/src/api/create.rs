@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::core::message::Image;
 use andon_runtime::{
     Agent, Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, SessionKey, StartError, StateMap,
@@ -17,17 +17,17 @@ use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::events::{self, EventForm, Wanted};
+use super::events::{self, EventForm, WantedFeed};
 use super::forms::{IdForm, RunView};
-use crate::Shared;
-use crate::admission::{Applicant, Refused, forget_when_on_record};
-use crate::apps::{self, App};
-use crate::body::Body;
-use crate::presence::OnDisconnect;
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::requests;
-use crate::scopes::Scope;
+use crate::access::principal::Principal;
+use crate::access::scopes::Scope;
+use crate::admission::apps::{App, refused_app};
+use crate::admission::{Applicant, Refused};
+use crate::core::Shared;
+use crate::feed::presence::OnDisconnect;
+use crate::http::body::Body;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::requests;
 
 /// What to run.
 ///
@@ -150,7 +150,7 @@ pub(crate) async fn create(
     let _permit = may_create(&core)?;
     let named = Named::of(&principal, &request)?;
     let wanted = |session: &SessionKey| match events::wants_feed(&headers) {
-        true => Wanted::new(&core, &principal, session, &headers, None).map(Some),
+        true => WantedFeed::new(&core, &principal, session, &headers, None).map(Some),
         false => Ok(None),
     };
     // Before anything else is looked at: a repetition finds its run, whatever has become of the app.
@@ -174,7 +174,7 @@ pub(crate) fn may_create(core: &Shared) -> Result<SemaphorePermit<'_>, Problem> 
 }
 
 /// The run, or its feed.
-fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<Wanted>) -> Result<Response, Problem> {
+fn answer(core: &Shared, run: &Run, status: StatusCode, wanted: Option<WantedFeed>) -> Result<Response, Problem> {
     if let Some(wanted) = wanted {
         return Ok(events::feed(core, run, wanted));
     }
@@ -242,7 +242,7 @@ impl Order {
     fn new(core: &Shared, principal: &Principal, request: CreateRun, named: Option<Named>) -> Result<Self, Problem> {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
-            Some(App::Refused { why }) => return Err(apps::refused(principal, &request.app, &why)),
+            Some(App::Refused { why }) => return Err(refused_app(principal, &request.app, &why)),
             None => {
                 return Err(Problem::not_found(
                     "no-such-app",
@@ -255,9 +255,8 @@ impl Order {
             None => RunId::new(new_id()).map_err(|error| Problem::bad_id("run_id", &error))?,
         };
         let user = principal.user_or_own(request.user.as_deref())?;
-        if request.session.as_deref().is_some_and(is_a_cancel) {
-            let detail = format!("session: a name that ends in {CANCEL} is how ADK's clients cancel: choose another");
-            return Err(Problem::bad_request("bad-id", detail));
+        if let Some(why) = request.session.as_deref().and_then(|name| core.refuses_session(name)) {
+            return Err(Problem::bad_request("bad-id", format!("session: {why}")));
         }
         let bad_id = |error| Problem::bad_id("user or session", &error);
         let agent = match request.session {
@@ -281,16 +280,7 @@ impl Order {
     }
 }
 
-/// What a session's name ends in where ADK's clients cancel what runs in it.
-pub(crate) const CANCEL: &str = ":cancel";
-
-/// Whether a name would be that of a cancel: no session has such a name. Nor one that somebody on the way, who trims names or
-/// writes them in small letters, would make one of.
-pub(crate) fn is_a_cancel(session: &str) -> bool {
-    session.trim_end().to_lowercase().ends_with(CANCEL)
-}
-
-pub(crate) fn new_id() -> String {
+fn new_id() -> String {
     Uuid::now_v7().to_string()
 }
 
@@ -355,7 +345,7 @@ pub(crate) async fn start(
     core: &Shared,
     principal: &Principal,
     order: &Order,
-    wanted: &mut Option<Wanted>,
+    wanted: &mut Option<WantedFeed>,
 ) -> Result<(Run, StatusCode), Problem> {
     // The same request came twice at once, and the other one was quicker.
     let repeated = || async {
@@ -365,7 +355,7 @@ pub(crate) async fn start(
         };
         known.map(|run| (run, StatusCode::OK)).ok_or_else(|| StartError::RunIdTaken(order.run_id.clone()).into())
     };
-    let run = match admit(core, principal, order, wanted) {
+    let run = match begin(core, principal, order, wanted) {
         Err(Refused::Start(StartError::RunIdTaken(_))) => return repeated().await,
         other => other?,
     };
@@ -379,11 +369,12 @@ pub(crate) async fn start(
     }
 }
 
-fn admit(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Option<Wanted>) -> Result<Run, Refused> {
+/// Starts the run, if it may begin.
+fn begin(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Option<WantedFeed>) -> Result<Run, Refused> {
     let run_id = order.named.as_ref().map(|named| &named.run_id);
     let applicant = Applicant { session: order.agent.session_key(), principal, run_id };
     let mut is_stopped = false;
-    let run = core.admission.admit(&core.runtime, &core.options, &applicant, |born_cancelled| {
+    let run = core.admission.admit(&core.options, &applicant, |born_cancelled| {
         is_stopped = born_cancelled.is_some();
         let prompt = order.agent.prompt(order.input.clone()).run_id(order.run_id.clone());
         let prompt = prompt.when_busy(order.when_busy).limits(order.limits).state(order.state.clone());
@@ -401,14 +392,14 @@ fn admit(core: &Shared, principal: &Principal, order: &Order, wanted: &mut Optio
             None => prompt,
         };
         let run = prompt.start()?;
-        // Before it is on record: who goes away while the disk is slow has gone away.
+        // Before it is on record: a client that goes away while the disk is slow has gone away.
         if let Some(wanted) = wanted {
             wanted.watch(&run);
         }
         Ok(run)
     })?;
     if is_stopped {
-        forget_when_on_record(core, principal, &order.run_id);
+        core.admission.forget_when_on_record(principal, &order.run_id);
     }
     Ok(run)
 }

@@ -15,14 +15,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::forms::IdForm;
 use super::{runs, socket};
-use crate::Shared;
-use crate::feeds::{Lag, Leave, NoPlace, Parked, Place, Plain, Reading, SseBody, User};
-use crate::path::Path;
-use crate::presence::Watcher;
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::query::Query;
-use crate::socket::Written;
+use crate::access::principal::{Principal, User};
+use crate::core::Shared;
+use crate::feed::presence::Watcher;
+use crate::feed::{Lag, Leave, NoPlace, Parked, Place, Plain, Reading, SseBody};
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::query::Query;
+use crate::http::socket::Written;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -89,8 +89,8 @@ pub(crate) async fn events(
         return Ok([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))].into_response());
     }
     let wanted = match from.aside {
-        true => Wanted::aside(&core, &principal, &headers, from.after.as_deref())?,
-        false => Wanted::new(&core, &principal, run.session(), &headers, from.after.as_deref())?,
+        true => WantedFeed::aside(&core, &principal, &headers, from.after.as_deref())?,
+        false => WantedFeed::new(&core, &principal, run.session(), &headers, from.after.as_deref())?,
     };
     if !wants_socket(&headers) {
         return Ok(feed(&core, &run, wanted));
@@ -98,7 +98,9 @@ pub(crate) async fn events(
     let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
     let feed = run.feed_from(wanted.from);
     let reading = wanted.reading(&core, &run);
-    Ok(socket::upgrade(&core, principal, (upgrade, written), run, feed, reading))
+    let leave = reading.leave.clone();
+    let talk = socket::FeedTalk::new(Shared::clone(&core), principal, run, feed, reading);
+    Ok(core.sockets.upgrade((upgrade, written), leave, std::future::ready(Ok(talk))))
 }
 
 /// Whether the client asks for a WebSocket.
@@ -116,15 +118,15 @@ pub(crate) fn wants_feed(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A feed that can be given out: where it begins, and room for it. Who starts a run and wants its feed has this first.
-pub(crate) struct Wanted {
+/// A feed that can be given out: where it begins, and room for it. Whoever starts a run and wants its feed has this first.
+pub struct WantedFeed {
     from: Cursor,
     place: Place,
     leave: Leave,
     watcher: Option<Watcher>,
 }
 
-impl Wanted {
+impl WantedFeed {
     pub(crate) fn new(
         core: &Shared,
         principal: &Principal,
@@ -168,7 +170,7 @@ impl Wanted {
 
     pub(crate) fn reading(self, core: &Shared, run: &Run) -> Reading {
         let watcher = self.watcher.unwrap_or_else(|| Watcher::new(run, &self.leave));
-        Reading { _place: self.place, watcher, leave: self.leave, lag: Lag::new(core) }
+        Reading { _place: self.place, watcher, leave: self.leave, lag: Lag::new(&core.figures, &core.runtime) }
     }
 }
 
@@ -185,7 +187,7 @@ impl std::convert::From<NoPlace> for Problem {
 }
 
 /// A run's feed as a response.
-pub(crate) fn feed(core: &Shared, run: &Run, wanted: Wanted) -> Response {
+pub(crate) fn feed(core: &Shared, run: &Run, wanted: WantedFeed) -> Response {
     let from = wanted.from;
     if is_behind_the_end(run, from) {
         return StatusCode::NO_CONTENT.into_response();

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::prices::CostForm;
-use crate::principal::Principal;
-use crate::problem::Problem;
-use crate::scopes::Scope;
-use crate::tombstones::How;
+use crate::access::principal::Principal;
+use crate::access::scopes::Scope;
+use crate::admission::order::CancelOrder;
+use crate::http::problem::Problem;
+use crate::options::prices::CostForm;
 
 /// A run, as it is listed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -240,7 +240,7 @@ impl From<ForceForm> for Force {
 }
 
 /// Notes are for people: longer ones belong elsewhere.
-pub(crate) const MAX_NOTE: usize = 2_000;
+pub const MAX_NOTE: usize = 2_000;
 
 /// What may be said of how to cancel.
 pub(crate) fn how(
@@ -249,7 +249,7 @@ pub(crate) fn how(
     reason: Option<Reason>,
     note: Option<String>,
     grace_ms: Option<u64>,
-) -> Result<How, Problem> {
+) -> Result<CancelOrder, Problem> {
     let reason = reason.unwrap_or(Reason::Requested);
     if !matches!(reason, Reason::Requested | Reason::Operator) {
         let detail = format!("reason: {} is not a client's to say: leave it out, and use note", reason.as_str());
@@ -261,7 +261,7 @@ pub(crate) fn how(
     if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
         return Err(Problem::unprocessable("note-too-long", format!("note: it has more than {MAX_NOTE} bytes")));
     }
-    Ok(How { force: force.unwrap_or_default().into(), reason, note: note.map(Into::into), grace_ms })
+    Ok(CancelOrder { force: force.unwrap_or_default().into(), reason, note: note.map(Into::into), grace_ms })
 }
 
 /// The account of a run's end. Only for the description of the API: more fields may come.

@@ -7,12 +7,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::cancel::within;
-use crate::Shared;
-use crate::body::Body;
-use crate::json::Json;
-use crate::keys::{KeyError, KeyInfo, NewKey, NewlyMade};
-use crate::path::Path;
-use crate::problem::{Problem, ProblemForm};
+use crate::access::keys::{KeyError, KeyInfo, NewKey, NewlyMade};
+use crate::core::Shared;
+use crate::http::body::Body;
+use crate::http::json::Json;
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
 
 /// A key that was made.
 #[derive(Serialize, ToSchema)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::Reason;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,13 +14,13 @@ use super::aim::{Aim, look, must_be_aimed};
 use super::cancel::within;
 use super::forms::{ForceForm, IdForm, how};
 use super::selector::{CancelledMany, Selector, stop, tenant};
-use crate::Shared;
-use crate::body::Body;
-use crate::line::{Hold, On, Scope};
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::scopes;
-use crate::seats::MayWait;
+use crate::access::principal::Principal;
+use crate::access::scopes;
+use crate::admission::line::{Hold, On, Scope};
+use crate::core::Shared;
+use crate::http::body::Body;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::slots::MayWait;
 
 /// The line.
 #[derive(Debug, Serialize, ToSchema)]
@@ -130,7 +130,7 @@ async fn open(core: &Shared, principal: &Principal, scope: &Scope, request: &Cha
     let was_held = core.admission.holds().iter().any(|hold| scopes.contains(&&hold.scope()));
     for scope in scopes {
         // Whether or not there is one: an earlier request may not have reached the disk.
-        within(core.options.record_patience, core.admission.open(&core.runtime, scope)).await?;
+        within(core.options.record_patience, core.admission.open(scope)).await?;
     }
     if !was_held {
         // One that is on an app that is gone was there to be opened; one that never was may be a slip.
@@ -155,7 +155,7 @@ async fn hold(
     must_be_aimed(core, principal, &selector).await?;
     let since = core.runtime.now().wall;
     let hold = Hold::new(scope, request.reason, Arc::clone(&principal.name), since);
-    let held = core.admission.hold(&core.runtime, hold)?;
+    let held = core.admission.hold(hold)?;
     // Nothing is let in any more: what is stopped now is all that there is.
     let stopping = async {
         match request.cancel {

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::json::Json;
-use crate::principal::Principal;
-use crate::problem::ProblemForm;
+use crate::access::principal::Principal;
+use crate::http::json::Json;
+use crate::http::problem::ProblemForm;
 
 /// Who asks.
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::CALIBRATION;
 use andon_telemetry::Now;
 use axum::extract::State;
@@ -12,9 +12,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::Shared;
-use crate::line::is_held_for_all;
-use crate::problem::{Problem, ProblemForm};
+use crate::admission::line::is_held_for_all;
+use crate::core::Shared;
+use crate::http::problem::{Problem, ProblemForm};
 
 /// How the server is.
 #[derive(Debug, Serialize, ToSchema)]

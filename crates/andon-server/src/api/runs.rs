@@ -1,6 +1,6 @@
 //! `GET /v1/runs`: what runs, and what ran.
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Run, RunFilter, RunId};
 use axum::extract::State;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forms::{IdForm, ReceiptForm, RunView, StateForm};
-use crate::Shared;
-use crate::path::Path;
-use crate::prices::{Priced, priced};
-use crate::principal::{Listed, Principal};
-use crate::problem::{Problem, ProblemForm};
-use crate::query::{Query, limit};
-use crate::scopes::Scope;
+use crate::access::principal::{Listed, Principal};
+use crate::access::scopes::Scope;
+use crate::core::Shared;
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::query::{Query, limit};
+use crate::options::prices::{Priced, priced};
 
 /// Which runs to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::{Reason, Reply, Run, RunId, SessionKey, State as RunState};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,14 +15,14 @@ use utoipa::ToSchema;
 use super::aim::Aim;
 use super::cancel::{Cancelled, carried_out, on_record, stop_found, told, within};
 use super::forms::{ForceForm, IdForm, ReasonForm, how};
-use crate::Shared;
-use crate::body::Body;
-use crate::idle::after;
-use crate::line::{On, Scope};
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::seats::MayWait;
-use crate::tombstones::How;
+use crate::access::principal::Principal;
+use crate::admission::line::{On, Scope};
+use crate::admission::order::CancelOrder;
+use crate::core::Shared;
+use crate::http::body::Body;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::slots::MayWait;
+use crate::time::after;
 
 /// What to stop: all runs that match everything that is given.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -112,7 +112,7 @@ impl Selector {
 pub(crate) fn tenant(principal: &Principal, said: Option<&str>, is_all: bool) -> Result<Option<String>, Problem> {
     match said {
         Some(tenant) => {
-            principal.needs(crate::scopes::Scope::Admin)?;
+            principal.needs(crate::access::scopes::Scope::Admin)?;
             let checked = andon_runtime::SessionId::new(tenant).map_err(|error| Problem::bad_id("tenant", &error))?;
             Ok(Some(checked.to_string()))
         }
@@ -183,7 +183,7 @@ pub(crate) async fn stop(
     core: &Shared,
     principal: &Principal,
     selector: &Selector,
-    how: &How,
+    how: &CancelOrder,
     wait: bool,
 ) -> Result<CancelledMany, Problem> {
     let Found { stopped, others, trouble } = pull_all(core, principal, selector, how).await;
@@ -223,7 +223,7 @@ async fn settled(core: &Shared, stopped: &[Stopped], may_wait: bool) -> Result<(
 
 /// Pulls all cords that are meant, without a wait between them; then stops what an earlier process left waiting for an agent
 /// that is not there. What went wrong with some of those does not keep it from the others.
-async fn pull_all(core: &Shared, principal: &Principal, selector: &Selector, how: &How) -> Found {
+async fn pull_all(core: &Shared, principal: &Principal, selector: &Selector, how: &CancelOrder) -> Found {
     // Read first: one that is taken up meanwhile is in progress before it is out of here.
     let mut parked: BTreeSet<RunId> = core.runtime.parked().into_iter().collect();
     let mut found = Found::default();
@@ -255,7 +255,7 @@ async fn stop_parked(
     core: Shared,
     principal: Principal,
     selector: Selector,
-    how: How,
+    how: CancelOrder,
     parked: BTreeSet<RunId>,
 ) -> Result<Found, Problem> {
     let mut all = Found::default();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::json::Json;
+use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Cancel, JournalError, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
+use andon_runtime::{Cancel, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -12,13 +12,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forms::IdForm;
-use crate::Shared;
-use crate::access;
-use crate::path::Path;
-use crate::principal::{Listed, Principal};
-use crate::problem::{Problem, ProblemForm};
-use crate::query::{Query, limit};
-use crate::scopes::Scope;
+use crate::access::principal::{Listed, Principal, forbidden};
+use crate::access::scopes::Scope;
+use crate::core::Shared;
+use crate::http::path::Path;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::query::{Query, limit};
 
 /// Which sessions to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -196,35 +195,33 @@ pub(crate) async fn delete(
     Path(name): Path<Name>,
 ) -> Result<StatusCode, Problem> {
     let key = key(&principal, &name)?;
-    may_delete(&core, &principal, &key).await?;
+    if delete_session(&core, &principal, key).await? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
+}
+
+/// Deletes a session, and takes its runs off the board; whether there was one.
+pub(crate) async fn delete_session(core: &Shared, principal: &Principal, key: SessionKey) -> Result<bool, Problem> {
+    may_delete(core, principal, &key).await?;
     let cancel = Cancel::graceful().by(Arc::clone(&principal.name)).note("the session is being deleted");
+    let shared = Shared::clone(core);
     // Begun, it is brought to its end, whether the client waits or not.
-    let deleting = core.spawn(forget(Shared::clone(&core), key, cancel));
-    match deleting.await {
-        Ok(Ok(true)) => Ok(StatusCode::NO_CONTENT),
-        Ok(Ok(false)) => Err(unknown()),
-        Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(Problem::unavailable("journal", "the session was not deleted: try again")),
-    }
+    let deleting = core.spawn(async move {
+        let was_there = shared.runtime.delete_session(&key, cancel).await?;
+        if let Some(board) = &shared.board {
+            board.forget(&key);
+        }
+        Ok::<_, Problem>(was_there)
+    });
+    deleting.await.map_err(|_| Problem::unavailable("journal", "the session was not deleted: try again"))?
 }
 
-/// Deletes a session, and takes its runs off the board.
-pub(crate) async fn forget(core: Shared, key: SessionKey, cancel: Cancel) -> Result<bool, JournalError> {
-    let was_there = core.runtime.delete_session(&key, cancel).await?;
-    if let Some(board) = &core.board {
-        board.forget(&key);
-    }
-    Ok(was_there)
-}
-
-/// Who deletes a session stops what runs in it, and so may do both.
-pub(crate) async fn may_delete(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<(), Problem> {
+/// Whoever deletes a session stops what runs in it, and so must be allowed both.
+async fn may_delete(core: &Shared, principal: &Principal, key: &SessionKey) -> Result<(), Problem> {
     if principal.allows(Scope::RunCancel) {
         return Ok(());
     }
     let runs = core.runtime.in_progress().into_iter().any(|run| run.session() == key);
     if runs || !core.runtime.list_runs(open_runs(key)).await?.is_empty() {
-        return Err(access::forbidden(Scope::RunCancel));
+        return Err(forbidden(Scope::RunCancel));
     }
     Ok(())
 }

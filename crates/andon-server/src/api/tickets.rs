@@ -6,11 +6,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Shared;
-use crate::json::Json;
-use crate::principal::Principal;
-use crate::problem::{Problem, ProblemForm};
-use crate::tickets::{LIFE, NoTicket};
+use crate::access::principal::Principal;
+use crate::access::tickets::{LIFE, NoTicket};
+use crate::core::Shared;
+use crate::http::json::Json;
+use crate::http::problem::{Problem, ProblemForm};
 
 /// A ticket.
 #[derive(Serialize, ToSchema)]

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::Board;
 use super::row::Row;
-use crate::prices::{ModelPrice, Price, Prices};
+use crate::options::prices::{ModelPrice, Price, Prices};
 
 /// Keeps rows, and compares each with what the run's facts say. What it finds wrong it says by a panic, which the explorer
 /// reports.

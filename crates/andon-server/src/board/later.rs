@@ -9,7 +9,7 @@ use andon_runtime::{CallId, Event, Receipt, Record, SeenLater};
 
 use super::row::Row;
 use super::spent::{Spent, Tokens};
-use crate::prices::Prices;
+use crate::options::prices::Prices;
 
 impl Row {
     /// Takes in what was learnt behind the facts.

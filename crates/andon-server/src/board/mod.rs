@@ -11,16 +11,11 @@
 //! 2. Nothing is kept for a reader but its place: one that is slow is told of each row as it is when it reads on.
 //! 3. A reader is told only of runs that its principal reaches, and counts are of those.
 
-mod body;
-mod described;
-mod feed;
-mod form;
 mod later;
 mod names;
-mod row;
-mod rows;
-mod seconds;
-mod socket;
+pub(crate) mod row;
+pub(crate) mod rows;
+pub(crate) mod seconds;
 mod spent;
 
 use std::collections::VecDeque;
@@ -30,15 +25,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use andon_runtime::{JournalError, Observer, Record, Run, RunId, Runtime, Seen, SeenLater, SessionKey};
 use parking_lot::Mutex;
 
-use crate::prices::Prices;
+use crate::options::prices::Prices;
 
-pub(crate) use body::BoardBody;
-pub(crate) use described::{EventForm, MessageForm};
-pub(crate) use feed::BoardFeed;
 use row::Row;
 use rows::Rows;
 use seconds::second;
-pub(crate) use socket::upgrade;
 
 /// How many counts of pieces are kept, for readers that are a little late.
 const COUNTS: usize = 4;
@@ -58,7 +49,7 @@ const CHUNK: usize = 500;
 /// let runtime = Runtime::builder().observer(Board::new()).build();
 /// ```
 pub struct Board {
-    rows: Mutex<Rows>,
+    pub(crate) rows: Mutex<Rows>,
     /// In which second pieces were counted last, and one more; 0 if they never were.
     counted: AtomicU64,
     /// What was found then, and the few times before.
@@ -71,7 +62,7 @@ pub(crate) struct Pieces {
     /// How often they were counted.
     number: u64,
     /// The row, how many it has in all, and whose it is.
-    changed: Vec<(u64, u64, SessionKey)>,
+    pub(crate) changed: Vec<(u64, u64, SessionKey)>,
 }
 
 impl Board {
@@ -93,7 +84,7 @@ impl Board {
 
     /// Counts the pieces of all runs in progress, if nobody has done so in this second; what is in progress and not on the
     /// board, because another process began it, joins. Only readers call it, so that it costs nothing while there are none.
-    fn count_pieces(&self, runtime: &Runtime) {
+    pub(crate) fn count_pieces(&self, runtime: &Runtime) {
         let now = second(runtime.now().mono_us) + 1;
         if self.counted.fetch_max(now, Ordering::Relaxed) >= now {
             return;
@@ -126,7 +117,7 @@ impl Board {
     }
 
     /// What was found each time since a count, and how many there were by now; nothing if that is too long ago.
-    fn pieces_since(&self, number: u64) -> (Option<Vec<Arc<Pieces>>>, u64) {
+    pub(crate) fn pieces_since(&self, number: u64) -> (Option<Vec<Arc<Pieces>>>, u64) {
         let pieces = self.pieces.lock();
         let last = pieces.back().map_or(0, |last| last.number);
         let is_known = pieces.front().is_none_or(|first| first.number <= number + 1);

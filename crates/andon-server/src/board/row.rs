@@ -19,7 +19,7 @@ use andon_runtime::{
 
 use super::later;
 use super::spent::{Spent, Tokens};
-use crate::prices::{Cost, Prices};
+use crate::options::prices::{Cost, Prices};
 
 /// One run.
 #[derive(Debug, Clone)]

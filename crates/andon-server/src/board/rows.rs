@@ -16,7 +16,7 @@ use andon_runtime::{Ending, JournalError, RunId, Runtime, Seen, SeenLater, Sessi
 use super::names::Names;
 use super::row::Row;
 use super::seconds::{Change, HISTORY, Seconds};
-use crate::prices::Prices;
+use crate::options::prices::Prices;
 
 /// How many settled rows are kept.
 pub(crate) const MOST_SETTLED: usize = 1_000;

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use andon_runtime::SessionKey;
 use andon_runtime::core::time::{Stamp, Wall};
 
-use crate::principal::Whose;
+use crate::access::principal::Whose;
 
 /// How many seconds are kept.
 pub(crate) const HISTORY: u64 = 300;

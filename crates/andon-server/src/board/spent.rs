@@ -2,7 +2,7 @@
 
 use andon_runtime::{Figure, Usage};
 
-use crate::prices::{Cost, Prices};
+use crate::options::prices::{Cost, Prices};
 
 /// What the provider will charge for.
 #[derive(Debug, Clone, Copy)]

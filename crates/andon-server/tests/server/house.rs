@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon_adk::Adk;
 use andon_runtime::{Agent, AgentBuilder, FeedItem, Journal, MemoryJournal, RunId, Runtime};
 use andon_server::{Board, Options, Server, Serving};
 use andon_testkit::{Act, ScriptedModel};
@@ -39,7 +40,7 @@ impl House {
 
     pub(crate) async fn build(journal: Arc<dyn Journal>, options: Options, shop: AgentBuilder) -> Self {
         let runtime = Runtime::builder().journal(journal).observer(Board::new()).build();
-        let server = Server::new(&runtime, options).await.unwrap();
+        let server = Server::with_dialects(&runtime, options, vec![Arc::new(Adk::default())]).await.unwrap();
         server.apps().put(shop.name("shop").runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

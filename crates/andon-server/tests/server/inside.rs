@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon_adk::Adk;
 use andon_runtime::{AgentBuilder, Journal, MemoryJournal, Run, RunId, Runtime, TestClock};
 use andon_server::{Board, Options, Server};
 use axum::body::{Body, Bytes};
@@ -31,6 +32,17 @@ impl Inside {
 
     /// One whose app has this name.
     pub(crate) async fn with_app(journal: Arc<dyn Journal>, options: Options, name: &str, app: AgentBuilder) -> Self {
+        Self::of(journal, options, Adk::default(), name, app).await
+    }
+
+    /// As that, and it speaks ADK's dialect in this way.
+    pub(crate) async fn of(
+        journal: Arc<dyn Journal>,
+        options: Options,
+        adk: Adk,
+        name: &str,
+        app: AgentBuilder,
+    ) -> Self {
         // Everything is on the test's own thread and clock: while anything has work, time stands still.
         let runtime = Runtime::builder()
             .journal(journal)
@@ -38,7 +50,7 @@ impl Inside {
             .one_lane()
             .clock(Arc::new(TestClock::new()))
             .build();
-        let server = Server::new(&runtime, options).await.unwrap();
+        let server = Server::with_dialects(&runtime, options, vec![Arc::new(adk)]).await.unwrap();
         server.apps().put(app.name(name).runtime(&runtime).build().unwrap(), None);
         runtime.recover().await.unwrap();
         let router = server.router();

@@ -1,8 +1,6 @@
 //! The server as clients see it: real sockets, a scripted model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-mod adk;
-mod adk_sessions;
 mod answers;
 mod approvals;
 mod bad_input;
@@ -29,7 +27,6 @@ mod oidc;
 mod prices;
 mod raw;
 mod remembered;
-mod restart;
 mod shutdown;
 mod slow_disk;
 mod socket;

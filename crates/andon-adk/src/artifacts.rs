@@ -1,0 +1,427 @@
+//! Artifacts: what people and agents put down beside a conversation, each under a name and in versions.
+//!
+//! One whose name begins with `user:` is shared by all sessions of that user of the app; any other is kept with its session,
+//! and goes with it.
+//!
+//! # Invariants
+//!
+//! 1. Versions of a name count from 0, without a gap, and none is ever replaced: they are saved one after the other.
+//! 2. A session, and a user, have so many versions and so many bytes at most; each is no larger than a request may be.
+//! 3. What is known of a version is kept apart from what it is. So who looks for names, versions and what is known of them
+//!    does not have all of it read, and who asks for one version has that one read.
+
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Kept, SessionKey, StateChange};
+use andon_server::dialect::{Json, Path, Principal, Problem};
+use axum::extract::{RawQuery, State};
+use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use serde_json::{Map, Value, json};
+
+use super::event::seconds;
+use super::form::Body;
+use super::reach::{self, no_session};
+use super::routes::Route;
+use super::valid::{self, Fields, noted};
+use crate::Shared;
+
+/// What is known of a version is kept as this.
+const KIND: &str = "adk.artifact";
+
+/// What a version is, is kept as the one thing of a kind of its own, which begins so.
+const PART: &str = "adk.artifact.part";
+
+/// How many versions a session, or a user, has at most.
+const MOST: usize = 1_000;
+
+/// How many bytes all versions of a session, or of a user, have at most, as they are written down.
+const MOST_BYTES: u64 = 32 << 20;
+
+/// How long a name may be.
+const MAX_NAME: usize = 256;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        ("/apps/{app}/users/{user}/sessions/{session}/artifacts", get(names).post(save)),
+        ("/apps/{app}/users/{user}/sessions/{session}/artifacts/{*rest}", get(look).delete(delete)),
+        ("/apps/{app}/users/{user}/memory", axum::routing::patch(no_memory)),
+    ]
+}
+
+type Name = (String, String, String);
+
+/// One version of an artifact.
+struct Version {
+    name: String,
+    number: u64,
+    at: Wall,
+    value: Value,
+}
+
+impl Version {
+    fn read(name: &str, at: Option<Wall>, value: Value) -> Option<Self> {
+        let (name, number) = name.rsplit_once('@')?;
+        let saved = value.get("savedAt").and_then(Value::as_u64).map(Wall);
+        Some(Self { name: name.to_owned(), number: number.parse().ok()?, at: at.or(saved)?, value })
+    }
+
+    /// What is known of it, as ADK tells it.
+    fn metadata(&self, key: &SessionKey) -> Value {
+        let owner = if is_shared(&self.name) { String::new() } else { format!("/sessions/{}", key.session) };
+        let place = format!("apps/{}/users/{}{owner}/artifacts/{}", key.app, key.user, self.name);
+        let mut told = json!({
+            "version": self.number,
+            "canonicalUri": format!("andon://{place}/versions/{}", self.number),
+            "customMetadata": self.value.get("customMetadata").cloned().unwrap_or_else(|| json!({})),
+            "createTime": seconds(self.at),
+        });
+        if let (Some(media), Value::Object(told)) = (self.value.get("mimeType"), &mut told) {
+            told.insert("mimeType".to_owned(), media.clone());
+        }
+        told
+    }
+
+    /// Its name among all versions.
+    fn place(&self) -> String {
+        place(&self.name, self.number)
+    }
+
+    /// How many bytes it takes.
+    fn bytes(&self) -> u64 {
+        self.value.get("bytes").and_then(Value::as_u64).unwrap_or_default()
+    }
+}
+
+fn place(name: &str, number: u64) -> String {
+    format!("{name}@{number:08}")
+}
+
+/// The kind whose one thing is what a version is.
+fn part_kind(place: &str) -> String {
+    format!("{PART}/{place}")
+}
+
+fn is_shared(name: &str) -> bool {
+    name.starts_with("user:")
+}
+
+/// What is shared by all sessions of a user stands on the shelf as things of this kind.
+fn shelf_kind(key: &SessionKey) -> String {
+    // None of the names can have a slash.
+    format!("{KIND}/{}/{}/{}", key.tenant, key.app, key.user)
+}
+
+/// As that, for what a version is.
+fn shelf_part_kind(key: &SessionKey, place: &str) -> String {
+    format!("{PART}/{}/{}/{}/{place}", key.tenant, key.app, key.user)
+}
+
+/// All versions of what is kept with a session, in order.
+async fn of_session(core: &Shared, key: &SessionKey) -> Result<Vec<Version>, Problem> {
+    let kept = core.host.runtime().kept(key, KIND).await?;
+    Ok(kept.into_iter().filter_map(|kept| Version::read(&kept.name, Some(kept.at), kept.value)).collect())
+}
+
+/// All versions of what a user's sessions share, in order.
+async fn of_user(core: &Shared, key: &SessionKey) -> Result<Vec<Version>, Problem> {
+    let kept = core.host.runtime().shelf().kept(&shelf_kind(key)).await?;
+    Ok(kept.into_iter().filter_map(|(name, value)| Version::read(&name, None, value)).collect())
+}
+
+/// What a version is; nothing if it was deleted meanwhile.
+async fn part_of(core: &Shared, key: &SessionKey, version: &Version) -> Result<Option<Value>, Problem> {
+    let place = version.place();
+    if is_shared(&version.name) {
+        let kept = core.host.runtime().shelf().kept(&shelf_part_kind(key, &place)).await?;
+        return Ok(kept.into_iter().next().map(|(_, part)| part));
+    }
+    let kept = core.host.runtime().kept(key, &part_kind(&place)).await?;
+    Ok(kept.into_iter().next().map(|kept| kept.value))
+}
+
+/// All versions of a name, in order.
+async fn of_name(core: &Shared, key: &SessionKey, name: &str) -> Result<Vec<Version>, Problem> {
+    let all = if is_shared(name) { of_user(core, key).await? } else { of_session(core, key).await? };
+    Ok(all.into_iter().filter(|version| version.name == name).collect())
+}
+
+async fn names(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session)): Path<Name>,
+) -> Result<Json<Value>, Problem> {
+    let key = reach::session(&principal, &app, &user, &session)?;
+    let mut all = of_session(&core, &key).await?;
+    all.extend(of_user(&core, &key).await?);
+    let mut names: Vec<String> = all.into_iter().map(|version| version.name).collect();
+    names.sort();
+    names.dedup();
+    Ok(Json(names.into()))
+}
+
+async fn save(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session)): Path<Name>,
+    Body(body): Body,
+) -> Result<Json<Value>, Problem> {
+    let (name, value, part) = valid::read(&body, order)?;
+    let key = reach::session(&principal, &app, &user, &session)?;
+    // Begun, it is brought to its end, whether the client waits or not.
+    let shared = Shared::clone(&core);
+    let saving = core.host.spawn(async move { put(&shared, &key, name, value, part).await });
+    saving.await.map_err(|_| Problem::unavailable("journal", "the artifact was not saved: try again"))?.map(Json)
+}
+
+/// What is to be saved: its name, what is known of it, and itself.
+fn order(body: &Fields<'_>) -> Result<(String, Map<String, Value>, Value), Problem> {
+    let name = body.text("filename");
+    let artifact = body.needed("artifact");
+    let more = body.map("customMetadata").cloned();
+    let (Some(name), Some(artifact)) = (name, artifact) else { return Err(noted()) };
+    let mut value = Map::new();
+    let (part, media) = part(&artifact)?;
+    check_name(name)?;
+    value.extend(media.map(|media| ("mimeType".to_owned(), media.into())));
+    value.extend(more.map(|more| ("customMetadata".to_owned(), more.into())));
+    Ok((name.to_owned(), value, part))
+}
+
+/// Saves the next version of a name.
+async fn put(
+    core: &Shared,
+    key: &SessionKey,
+    name: String,
+    mut value: Map<String, Value>,
+    part: Value,
+) -> Result<Value, Problem> {
+    // One after the other: two that count at one time would count the same (invariant 1).
+    let _turn = core.artifacts.turn(&whose(key, &name)).await;
+    if core.host.runtime().state(key).await?.is_none() {
+        return Err(no_session());
+    }
+    let all = if is_shared(&name) { of_user(core, key).await? } else { of_session(core, key).await? };
+    let at = core.host.runtime().now().wall;
+    value.insert("savedAt".to_owned(), at.0.into());
+    let bytes = size(&part).saturating_add(value.values().map(size).sum());
+    has_room(&all, bytes)?;
+    value.insert("bytes".to_owned(), bytes.into());
+    let last = all.iter().filter(|version| version.name == name).map(|version| version.number).max();
+    let number = last.map_or(0, |last| last.saturating_add(1));
+    let version = Version { name, number, at, value: Value::from(value) };
+    let (place, value) = (version.place(), version.value.clone());
+    if is_shared(&version.name) {
+        // First what it is: one that is known is there.
+        core.host.runtime().shelf().keep(&shelf_part_kind(key, &place), &place, part).await?;
+        core.host.runtime().shelf().keep(&shelf_kind(key), &place, value).await?;
+    } else {
+        let part = Kept { kind: part_kind(&place), name: place.clone(), at, value: part };
+        let known = Kept { kind: KIND.to_owned(), name: place, at, value };
+        if !core.host.runtime().keep(key, vec![part, known], StateChange::new()).await? {
+            return Err(no_session());
+        }
+    }
+    Ok(version.metadata(key))
+}
+
+/// Whether there is room for one more, of so many bytes (invariant 2).
+fn has_room(all: &[Version], bytes: u64) -> Result<(), Problem> {
+    if all.len() >= MOST {
+        let detail = format!("There are {MOST} versions of artifacts here already: delete some first.");
+        return Err(Problem::bad_request("too-many-artifacts", detail));
+    }
+    let taken = all.iter().map(Version::bytes).fold(bytes, u64::saturating_add);
+    if taken > MOST_BYTES {
+        let detail = format!("Artifacts have {MOST_BYTES} bytes here at most, in all versions: delete some first.");
+        return Err(Problem::bad_request("too-many-artifacts", detail));
+    }
+    Ok(())
+}
+
+/// How many bytes a value takes.
+fn size(value: &Value) -> u64 {
+    value.to_string().len() as u64
+}
+
+/// Whose versions are counted together.
+fn whose(key: &SessionKey, name: &str) -> String {
+    if is_shared(name) { shelf_kind(key) } else { format!("{}/{}", shelf_kind(key), key.session) }
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    let wrong = if name.is_empty() || name == "user:" {
+        "must not be empty"
+    } else if name.len() > MAX_NAME {
+        "is too long"
+    } else if name.chars().any(char::is_control) {
+        "must not contain control characters"
+    } else if name.starts_with('/') || name.contains('\\') {
+        "must be a relative path"
+    } else if name.split(['/', ':']).any(|step| matches!(step, ".." | ".")) {
+        "must not contain parent traversal"
+    } else {
+        return Ok(());
+    };
+    let shown: String = name.chars().take(80).collect();
+    Err(Problem::bad_request("bad-name", format!("Artifact filename {shown:?} {wrong}.")))
+}
+
+/// The part that is kept, and what kind of data it is.
+fn part(artifact: &Fields<'_>) -> Result<(Value, Option<String>), Problem> {
+    if let Some(data) = artifact.object("inlineData") {
+        let media = data.some_text("mimeType").map(str::to_owned);
+        let text = data.text("data").ok_or_else(noted)?;
+        if STANDARD.decode(text).is_err() && URL_SAFE.decode(text).is_err() {
+            data.refuse("data", "bytes_invalid_encoding", "Data should be valid base64", &json!(text));
+        }
+        let mut kept = json!({"data": text});
+        if let (Some(media), Value::Object(kept)) = (&media, &mut kept) {
+            kept.insert("mimeType".to_owned(), media.clone().into());
+        }
+        return Ok((json!({"inlineData": kept}), media));
+    }
+    if let Some(text) = artifact.some_text("text") {
+        return Ok((json!({"text": text}), Some("text/plain".to_owned())));
+    }
+    Err(Problem::bad_request("bad-artifact", "Artifact must have either inline_data or text content."))
+}
+
+/// What a path behind `artifacts/` asks for.
+#[derive(Debug, PartialEq)]
+enum Asked<'a> {
+    One(&'a str),
+    Versions(&'a str),
+    Version(&'a str, &'a str),
+    AllMetadata(&'a str),
+    Metadata(&'a str, &'a str),
+}
+
+impl<'a> Asked<'a> {
+    fn read(rest: &'a str) -> Self {
+        if let Some(name) = rest.strip_suffix("/versions/metadata") {
+            return Self::AllMetadata(name);
+        }
+        if let Some(name) = rest.strip_suffix("/versions") {
+            return Self::Versions(name);
+        }
+        let (place, is_metadata) = rest.strip_suffix("/metadata").map_or((rest, false), |place| (place, true));
+        match place.rsplit_once("/versions/") {
+            Some((name, number)) if !number.contains('/') && is_metadata => Self::Metadata(name, number),
+            Some((name, number)) if !number.contains('/') => Self::Version(name, number),
+            _ => Self::One(rest),
+        }
+    }
+}
+
+async fn look(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session, rest)): Path<(String, String, String, String)>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Value>, Problem> {
+    let key = reach::session(&principal, &app, &user, &session)?;
+    let asked = Asked::read(&rest);
+    let name = match asked {
+        Asked::One(name)
+        | Asked::Versions(name)
+        | Asked::Version(name, _)
+        | Asked::AllMetadata(name)
+        | Asked::Metadata(name, _) => name,
+    };
+    let number = match asked {
+        Asked::Version(_, number) | Asked::Metadata(_, number) => version(number)?,
+        Asked::One(_) => version_of_query(query.as_deref().unwrap_or_default())?,
+        Asked::Versions(_) | Asked::AllMetadata(_) => None,
+    };
+    let all = of_name(&core, &key, name).await?;
+    let one = || match number {
+        None => all.last(),
+        Some(number) => all.iter().find(|version| i64::try_from(version.number).is_ok_and(|known| known == number)),
+    };
+    let missing = |what: &str| Problem::not_found("no-such-artifact", what);
+    if let Asked::One(_) | Asked::Version(..) = asked {
+        let version = one().ok_or_else(|| missing("Artifact not found"))?;
+        return Ok(Json(part_of(&core, &key, version).await?.ok_or_else(|| missing("Artifact not found"))?));
+    }
+    Ok(Json(match asked {
+        Asked::Versions(_) => all.iter().map(|version| Value::from(version.number)).collect(),
+        Asked::AllMetadata(_) => all.iter().map(|version| version.metadata(&key)).collect(),
+        _ => one().ok_or_else(|| missing("Artifact version not found"))?.metadata(&key),
+    }))
+}
+
+/// A version's number in a path; nothing for the last one.
+fn version(number: &str) -> Result<Option<i64>, Problem> {
+    if number == "latest" {
+        return Ok(None);
+    }
+    number.parse().map(Some).map_err(|_| Problem::unprocessable("bad-version", "Invalid version ID"))
+}
+
+fn version_of_query(query: &str) -> Result<Option<i64>, Problem> {
+    let mut fields = query.split('&').filter_map(|field| field.split_once('='));
+    let Some((_, number)) = fields.find(|(name, _)| *name == "version") else { return Ok(None) };
+    let words = "Input should be a valid integer, unable to parse string as an integer";
+    let refuse = |_| valid::invalid("int_parsing", &[json!("query"), json!("version")], words, &json!(number));
+    number.parse().map(Some).map_err(refuse)
+}
+
+/// Deletes all versions of a name, if there are any.
+async fn delete(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session, name)): Path<(String, String, String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let key = reach::session(&principal, &app, &user, &session)?;
+    let shared = Shared::clone(&core);
+    let deleting = core.host.spawn(async move {
+        let _turn = shared.artifacts.turn(&whose(&key, &name)).await;
+        for version in of_name(&shared, &key, &name).await? {
+            let place = version.place();
+            if is_shared(&name) {
+                shared.host.runtime().shelf().discard(&shelf_kind(&key), &place).await?;
+                shared.host.runtime().shelf().discard(&shelf_part_kind(&key, &place), &place).await?;
+            } else {
+                shared.host.runtime().discard(&key, KIND, &place).await?;
+                shared.host.runtime().discard(&key, &part_kind(&place), &place).await?;
+            }
+        }
+        Ok::<_, Problem>(())
+    });
+    deleting.await.map_err(|_| Problem::unavailable("journal", "the artifact was not deleted: try again"))??;
+    Ok(Json(Value::Null))
+}
+
+async fn no_memory(_: Principal, Body(body): Body) -> Problem {
+    match valid::read(&body, |body| body.text("sessionId").map(drop).ok_or_else(noted)) {
+        Ok(_) => Problem::bad_request("no-memory", "Memory service is not configured."),
+        Err(problem) => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_what_is_asked_for_and_names_may_have_slashes() {
+        assert_eq!(Asked::read("a/b.txt"), Asked::One("a/b.txt"));
+        assert_eq!(Asked::read("a/b.txt/versions"), Asked::Versions("a/b.txt"));
+        assert_eq!(Asked::read("a/b.txt/versions/7"), Asked::Version("a/b.txt", "7"));
+        assert_eq!(Asked::read("a/versions/metadata"), Asked::AllMetadata("a"));
+        assert_eq!(Asked::read("a/versions/latest/metadata"), Asked::Metadata("a", "latest"));
+        assert_eq!(Asked::read("versions/1"), Asked::One("versions/1"));
+        assert_eq!(Asked::read("a/metadata"), Asked::One("a/metadata"));
+    }
+
+    #[test]
+    fn a_name_stays_where_it_belongs() {
+        for good in ["a.txt", "p/q.txt", "user:p/q.txt", "a..b", "größe"] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "user:", "..", "../x", "a/../b", "/etc/passwd", "user:../x", "a\\b", "a\nb", &"x".repeat(300)] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `POST /apps/{app}/users/{user}/sessions/{session}:cancel`: stop what runs in a session, and what waits for it.
+//!
+//! # Invariants
+//!
+//! 1. It reaches the runs that are there when it arrives, and none that comes later. It creates nothing.
+//! 2. It is about one session of one tenant, that of whoever asks, whatever else they may reach.
+//! 3. A session in which nothing runs, one that there is not and one that is somebody else's are answered alike. An app that is
+//!    not there is told as such.
+//! 4. A stop is the last thing to be refused for its form: no body, `null` and fields that are not known are all the same.
+
+use andon_runtime::{Ending, Force, Reason, RunId, State as RunState};
+use andon_server::dialect::{Json, MAX_NOTE, MayWait, Path, Principal, Problem};
+use andon_server::{CancelOrder, Scope};
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
+
+use super::form::MaybeBody;
+use super::valid::{self, Fields};
+use super::{reach, sessions};
+use crate::Shared;
+
+/// How to stop.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct CancelSession {
+    force: Option<Force>,
+    grace_ms: Option<u64>,
+    note: Option<String>,
+    wait: bool,
+}
+
+impl CancelSession {
+    fn read(body: &Fields<'_>) -> Result<Self, Problem> {
+        let note = body.some_text("note").map(str::to_owned);
+        if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
+            let words = format!("String should have at most {MAX_NOTE} bytes");
+            body.refuse("note", "string_too_long", &words, &Value::Null);
+        }
+        let force = |value: &Value| Force::deserialize(value).ok();
+        let forces = "Input should be 'after_turn', 'graceful' or 'now'";
+        let number = "Input should be a valid integer, 0 or more";
+        Ok(Self {
+            force: body.some("force", force, "literal_error", forces),
+            grace_ms: body.some("graceMs", Value::as_u64, "int_type", number),
+            note,
+            wait: body.is_some_set("wait"),
+        })
+    }
+}
+
+/// What was stopped.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CancelledSession {
+    status: &'static str,
+    app_name: String,
+    user_id: String,
+    session_id: String,
+    /// Whether all of it has come to rest.
+    settled: bool,
+    cancelled: Vec<CancelledRun>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CancelledRun {
+    invocation_id: RunId,
+    reply: &'static str,
+    state: RunState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Ending>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    leaked: Vec<String>,
+}
+
+/// `POST` to a session: a cancel, if the name ends so, and else the beginning of it. axum has no `{session}:cancel`.
+pub(crate) async fn dispatch(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, name)): Path<(String, String, String)>,
+    request: Request,
+) -> Result<Response, Problem> {
+    match name.strip_suffix(reach::CANCEL) {
+        Some(session) => {
+            principal.needs(Scope::RunCancel)?;
+            cancel(&core, &principal, [&app, &user, session], request).await
+        }
+        None => {
+            principal.needs(Scope::RunCreate)?;
+            let key = reach::session(&principal, &app, &user, &name)?;
+            let MaybeBody(state) = MaybeBody::from_request(request, &core).await?;
+            sessions::create_with_id(&core, &principal, &key, state).await
+        }
+    }
+}
+
+/// Nothing was stopped; what goes on beside it is told as far as whoever asks reaches it (invariant 3).
+fn nothing(session: &str, others: usize) -> Problem {
+    let others = match others {
+        0 => String::new(),
+        1 => ". 1 other run that you may stop is in progress".to_owned(),
+        many => format!(". {many} other runs that you may stop are in progress"),
+    };
+    Problem::not_found(
+        "not-running",
+        format!("Nothing that you may stop is running in session: {session:.300}{others}"),
+    )
+}
+
+async fn cancel(
+    core: &Shared,
+    principal: &Principal,
+    [app, user, session]: [&str; 3],
+    request: Request,
+) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let Ok(MayWait(may_wait)) = MayWait::from_request_parts(&mut parts, core).await;
+    let MaybeBody(asked) = MaybeBody::from_request(Request::from_parts(parts, body), core).await?;
+    let asked = asked.as_ref().map(|body| valid::read(body, CancelSession::read)).transpose()?.unwrap_or_default();
+    let CancelSession { force, grace_ms, note, wait } = asked;
+    let force = force.unwrap_or(Force::Graceful);
+    let order = CancelOrder { force, reason: Reason::Requested, note: note.map(Into::into), grace_ms };
+    let stopped = core.host.stop_session(principal, [app, user, session], &order, wait && may_wait).await?;
+    if stopped.cancelled == 0 {
+        return Err(nothing(session, stopped.others));
+    }
+    let runs = stopped.runs.into_iter().map(|run| CancelledRun {
+        invocation_id: run.run_id,
+        reply: run.reply,
+        state: run.state,
+        outcome: run.outcome,
+        leaked: run.leaked,
+    });
+    let told = CancelledSession {
+        status: "cancelled",
+        app_name: app.to_owned(),
+        user_id: user.to_owned(),
+        session_id: session.to_owned(),
+        settled: stopped.settled,
+        cancelled: runs.collect(),
+    };
+    Ok(Json(told).into_response())
+}

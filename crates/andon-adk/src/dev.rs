@@ -1,0 +1,156 @@
+//! What ADK's web page asks for beside conversations: the picture of an agent, its tests, its traces.
+//!
+//! What only makes sense beside Python files on the server's disk (the builder, tests, evaluations, deploying) is not there:
+//! lists are empty, and whatever would change something is refused.
+
+use andon_server::dialect::{Json, Path, Principal, Problem};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use serde_json::{Value, json};
+
+use super::about::served;
+use super::form::Body;
+use super::routes::Route;
+use super::trace;
+use crate::Shared;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        ("/config/telemetry", get(consent).post(keep_consent)),
+        ("/dev/apps/{app}/build_graph", get(tree)),
+        ("/dev/apps/{app}/build_graph_image", get(pictures)),
+        ("/dev/apps/{app}/graph", get(picture)),
+        ("/dev/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", get(event_picture)),
+        ("/dev/apps/{app}/builder", get(nothing_written)),
+        ("/dev/apps/{app}/eval_sets", get(no_list)),
+        ("/dev/apps/{app}/eval_results", get(no_list)),
+        ("/dev/apps/{app}/eval-sets", get(no_sets).fallback(not_here)),
+        ("/dev/apps/{app}/eval-results", get(no_results)),
+        ("/dev/apps/{app}/tests", get(no_list)),
+        ("/dev/apps/{app}/metrics-info", get(no_metrics)),
+        ("/dev/apps/{app}/debug/trace/session/{session}", get(trace::of_session)),
+        ("/dev/apps/{app}/debug/trace/{event}", get(trace::of_event)),
+        ("/dev/apps/{app}/builder/{*rest}", any(not_here)),
+        ("/dev/apps/{app}/eval_sets/{*rest}", any(not_here)),
+        ("/dev/apps/{app}/eval-sets/{*rest}", any(not_here)),
+        ("/dev/apps/{app}/eval_results/{*rest}", any(not_here)),
+        ("/dev/apps/{app}/eval-results/{*rest}", any(not_here)),
+        ("/dev/apps/{app}/tests/{*rest}", any(not_here)),
+        ("/dev/apps/{app}/deploy/{*rest}", any(not_here)),
+        ("/agent-identity/finalize", any(not_here)),
+    ]
+}
+
+/// Nobody is watched here, whatever is asked.
+pub(crate) async fn consent() -> Json<Value> {
+    Json(json!({"telemetry": false}))
+}
+
+async fn keep_consent(headers: HeaderMap, _: Body) -> Result<Json<Value>, Problem> {
+    if headers.get("x-adk-telemetry-request").is_none_or(|value| value != "true") {
+        return Err(Problem::bad_request("no-header", "Forbidden: missing required security header"));
+    }
+    Ok(consent().await)
+}
+
+/// An agent as a tree.
+async fn tree(State(core): State<Shared>, _: Principal, Path(app): Path<String>) -> Result<Json<Value>, Problem> {
+    let (agent, description) = served(&core, &app)?;
+    let tools: Vec<Value> = agent.tools().iter().map(|tool| json!({"name": tool.name, "type": "tool"})).collect();
+    Ok(Json(json!({
+        "name": app,
+        "root_agent": {
+            "name": agent.name(),
+            "description": description.unwrap_or_default(),
+            "model": agent.model_name(),
+            "instruction": agent.instructions().unwrap_or_default(),
+            "global_instruction": "",
+            "tools": tools,
+            "sub_agents": [],
+            "rerun_on_resume": false,
+            "wait_for_output": false,
+            "disallow_transfer_to_parent": false,
+            "disallow_transfer_to_peers": false,
+            "include_contents": "default",
+        },
+    })))
+}
+
+async fn pictures(State(core): State<Shared>, _: Principal, Path(app): Path<String>) -> Result<Json<Value>, Problem> {
+    Ok(Json(json!({"": {"dotSrc": dot(&core, &app)?}})))
+}
+
+async fn picture(State(core): State<Shared>, _: Principal, Path(app): Path<String>) -> Result<Json<Value>, Problem> {
+    Ok(Json(json!({"dotSrc": dot(&core, &app)?})))
+}
+
+/// The whole agent: which part of it an event is about is in the event itself.
+async fn event_picture(
+    State(core): State<Shared>,
+    _: Principal,
+    Path((app, ..)): Path<(String, String, String, String)>,
+) -> Result<Json<Value>, Problem> {
+    Ok(Json(json!({"dotSrc": dot(&core, &app)?})))
+}
+
+/// An agent and its tools in the language of Graphviz.
+fn dot(core: &Shared, app: &str) -> Result<String, Problem> {
+    let (agent, _) = served(core, app)?;
+    let agent_name = quoted(agent.name());
+    let mut lines =
+        vec!["digraph {".to_owned(), "  node [shape=rect style=rounded]".to_owned(), format!("  {agent_name}")];
+    for tool in agent.tools() {
+        // A tool may have the agent's name.
+        let tool = quoted(&format!("{} ", tool.name));
+        lines.push(format!("  {tool} [style=\"rounded,dashed\"]"));
+        lines.push(format!("  {agent_name} -> {tool}"));
+    }
+    lines.push("}".to_owned());
+    Ok(lines.join("\n"))
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// What an agent is made of is not shown as a file.
+async fn nothing_written() -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], "").into_response()
+}
+
+async fn no_list() -> Json<Value> {
+    Json(json!([]))
+}
+
+async fn no_sets() -> Json<Value> {
+    Json(json!({"evalSetIds": []}))
+}
+
+async fn no_results() -> Json<Value> {
+    Json(json!({"evalResultIds": []}))
+}
+
+async fn no_metrics() -> Problem {
+    Problem::bad_request(
+        "no-evaluation",
+        "Evaluation is not installed: this server runs agents and does not grade them.",
+    )
+}
+
+async fn not_here() -> Problem {
+    let detail =
+        "Not implemented here: building, testing, evaluating and deploying agents is done with ADK's own tools.";
+    Problem::new(StatusCode::NOT_IMPLEMENTED, "not-implemented", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_name_cannot_break_out_of_the_picture() {
+        assert_eq!(quoted("a\"b\\"), "\"a\\\"b\\\\\"");
+    }
+}

@@ -1,0 +1,121 @@
+//! The dialect of ADK's server, at ADK's own paths: its clients and its web page work unchanged, and can be stopped.
+//!
+//! ```no_run
+//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
+//! use andon_adk::Adk;
+//! use andon_runtime::Runtime;
+//! use andon_server::{Options, Server};
+//!
+//! let runtime = Runtime::builder().build();
+//! let server = Server::with_dialects(&runtime, Options::default(), vec![Arc::new(Adk::default())]).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. What a client is sent while a run goes on and what its session shows afterwards are made by one rendering of the run's
+//!    own events. So they are the same.
+//! 2. Whatever is refused is refused in ADK's words: `{"detail": …}`, with ADK's codes. [`words`] sees to that for all of them.
+//! 3. Everything that it does to runs and sessions it does through [`Host`]: it knows nothing of the server's inside.
+
+mod about;
+mod artifacts;
+mod cancel;
+mod closing;
+mod dev;
+mod event;
+mod form;
+mod hand;
+mod import;
+mod live;
+mod reach;
+mod render;
+mod request;
+mod results;
+mod routes;
+mod run;
+mod sessions;
+mod story;
+mod trace;
+mod turns;
+mod ui;
+mod valid;
+mod words;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use andon_server::Disconnect;
+use andon_server::dialect::{Dialect, Host, Row};
+use axum::Router;
+use axum::http::Method;
+use axum::response::Response;
+
+use crate::turns::Turns;
+
+pub use ui::{NoPage, has_page};
+
+/// ADK's dialect, and how it is spoken.
+#[derive(Debug, Clone)]
+pub struct Adk {
+    /// What losing its client does to a run: ADK's Stop button is a closed connection.
+    pub on_disconnect: Disconnect,
+    /// The folder of ADK's web page, if it is served: `google/adk/cli/browser` in the package `google-adk`.
+    pub page: Option<PathBuf>,
+}
+
+impl Default for Adk {
+    fn default() -> Self {
+        Self { on_disconnect: Disconnect::Cancel, page: None }
+    }
+}
+
+/// What the routes share.
+pub(crate) type Shared = Arc<Core>;
+
+pub(crate) struct Core {
+    pub(crate) host: Host,
+    pub(crate) adk: Adk,
+    /// Artifacts of a session, or of a user, are saved and deleted one after the other.
+    pub(crate) artifacts: Turns,
+}
+
+impl Dialect for Adk {
+    fn rows(&self) -> Vec<Row> {
+        routes::ROWS.to_vec()
+    }
+
+    fn router(&self, host: &Host) -> Router {
+        let core = Core { host: host.clone(), adk: self.clone(), artifacts: Turns::default() };
+        routes::router().with_state(Arc::new(core))
+    }
+
+    fn speaks(&self, path: &str) -> bool {
+        words::is_adks(path)
+    }
+
+    fn in_own_words(&self, answer: Response) -> Response {
+        words::in_adks_words(answer)
+    }
+
+    fn is_vital(&self, method: &Method, path: &str) -> bool {
+        reach::is_vital(method, path)
+    }
+
+    fn refuses_session(&self, name: &str) -> Option<String> {
+        let cancel = reach::CANCEL;
+        reach::is_a_cancel(name)
+            .then(|| format!("a name that ends in {cancel} is how ADK's clients cancel: choose another"))
+    }
+
+    fn front_page(&self) -> Option<&'static str> {
+        self.page.as_ref().map(|_| ui::PAGE)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.page.as_deref().map_or(Ok(()), |folder| has_page(folder).map_err(|error| error.to_string()))
+    }
+}

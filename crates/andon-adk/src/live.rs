@@ -1,0 +1,297 @@
+//! `/run_live`: a conversation over a WebSocket, turn by turn. Text only; a client that sends speech or pictures is told so.
+//!
+//! # Invariants
+//!
+//! 1. Each message that comes in with content is a run; one that comes while another goes on waits for its turn.
+//! 2. Nothing is kept for a client that does not read: a run's feed is asked for more when all before is taken, and one that
+//!    takes nothing for too long is gone.
+//! 3. A client whose socket is gone has left all runs that it asked for.
+//! 4. A socket ends itself: when what it waits for was cancelled, when the server closes, at the first message that is
+//!    wrong, and within five seconds after its client's key or token is no longer valid. How much there is to be told, and how
+//!    slowly it is taken, puts none of this off; and nothing is begun or told for a key that is no longer valid.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use andon_runtime::{Ending, FeedItem, Outcome, StateMap};
+use andon_server::dialect::{Close, Over, Principal, Problem, Talker, Written, not_too_deep};
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{WebSocketUpgrade, close_code};
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use futures_core::Stream as _;
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+
+use super::closing::is_providers_answer;
+use super::event::AdkEvent;
+use super::render::View;
+use super::request::{Asked, message};
+use super::run::{Followed, Place};
+use super::sessions;
+use super::valid::{self, Fields, json};
+use crate::Shared;
+
+const VIEW: View = View::Caller { pieces: true };
+
+/// What stands in the address.
+#[derive(Debug, Default)]
+struct Address {
+    app: String,
+    user: String,
+    session: String,
+    wants_more_than_text: bool,
+}
+
+impl Address {
+    /// Reads a query string; `None` if it is not what it should be.
+    fn read(query: &str) -> Option<Self> {
+        let (mut app, mut user, mut session, mut wants_more) = (None, None, None, false);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = value.replace('+', " ");
+            let value = percent_decode_str(&value).decode_utf8().ok()?.into_owned();
+            match name {
+                "app_name" => app = Some(value),
+                "user_id" => user = Some(value),
+                "session_id" => session = Some(value),
+                "modalities" => match value.as_str() {
+                    "TEXT" => {}
+                    "AUDIO" | "VIDEO" => wants_more = true,
+                    _ => return None,
+                },
+                _ => {}
+            }
+        }
+        let app = app.filter(|app| !app.is_empty())?;
+        Some(Self { app, user: user?, session: session?, wants_more_than_text: wants_more })
+    }
+}
+
+/// Answers with a conversation over a WebSocket.
+pub(crate) async fn run_live(
+    State(core): State<Shared>,
+    principal: Principal,
+    RawQuery(query): RawQuery,
+    written: Written,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let upgrade = upgrade.map_err(|_| Problem::not_found("not-a-websocket", "Not Found"))?;
+    let address = Address::read(query.as_deref().unwrap_or_default()).ok_or_else(|| {
+        let detail = "say app_name, user_id and session_id; modalities is TEXT";
+        Problem::new(StatusCode::FORBIDDEN, "bad-query", detail)
+    })?;
+    let (shared, asking) = (Shared::clone(&core), principal.clone());
+    let live = async move {
+        let place = enter(&shared, &asking, &address).await?;
+        Ok(Live::new(shared, asking, place))
+    };
+    Ok(core.host.talk(&principal, (upgrade, written), live))
+}
+
+/// The place that an address names, or why there is nothing to be said there.
+async fn enter(core: &Shared, principal: &Principal, address: &Address) -> Result<Place, Close> {
+    if address.wants_more_than_text {
+        return Err(text_only());
+    }
+    let Address { app, user, session, .. } = address;
+    Place::find(core, principal, Some(app), user, session).await.map_err(|problem| {
+        let is_unknown = problem.status() == StatusCode::NOT_FOUND && core.host.apps().get(app).is_some();
+        if is_unknown { Close(close_code::PROTOCOL, "Session not found".to_owned()) } else { trouble(&problem) }
+    })
+}
+
+fn text_only() -> Close {
+    Close(close_code::UNSUPPORTED, "only text is taken here: say modalities=TEXT, and send content".to_owned())
+}
+
+fn trouble(problem: &Problem) -> Close {
+    Close(close_code::ERROR, problem.detail().to_owned())
+}
+
+/// One socket.
+struct Live {
+    core: Shared,
+    principal: Principal,
+    place: Place,
+    /// What was heard and is being begun; nothing more is heard meanwhile.
+    beginning: Option<Pending<Result<Option<Followed>, Problem>>>,
+    /// The runs that were asked for, the one in progress first.
+    turns: VecDeque<Followed>,
+    /// A run whose feed has ended, and what is said if it came to its end.
+    ending: Option<(Pending<Arc<Outcome>>, AdkEvent)>,
+    /// What is to be said next.
+    said: VecDeque<String>,
+    /// One of the runs was cancelled.
+    is_cancelled: bool,
+}
+
+/// Something that is waited for.
+type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl Live {
+    fn new(core: Shared, principal: Principal, place: Place) -> Self {
+        Self {
+            core,
+            principal,
+            place,
+            beginning: None,
+            turns: VecDeque::new(),
+            ending: None,
+            said: VecDeque::new(),
+            is_cancelled: false,
+        }
+    }
+
+    /// Tells what happened in the turn.
+    fn tell(&mut self, item: Option<&FeedItem>) -> Result<(), Over> {
+        let now = self.core.host.runtime().now().wall;
+        let Some(turn) = self.turns.front_mut() else { return Ok(()) };
+        let event = item.and_then(|item| turn.rendering.tell(item, || now));
+        let waits = matches!(item, Some(FeedItem::Fact(_))) && turn.rendering.waits();
+        let complete = turn.rendering.turn_complete(now);
+        if let Some(event) = event {
+            self.say(&event)?;
+        }
+        if item.is_some() && !waits {
+            return Ok(());
+        }
+        let Some(turn) = self.turns.pop_front() else { return Ok(()) };
+        // If the run goes on, it does so without its client.
+        turn.reading.leave_in_peace();
+        if waits {
+            return self.say(&complete);
+        }
+        // Its feed has ended: how it ended is known, if only in memory.
+        self.ending = Some((Box::pin(async move { turn.run.outcome().await }), complete));
+        Ok(())
+    }
+
+    /// A run is over.
+    fn end(&mut self, ending: &Ending, complete: &AdkEvent) -> Result<(), Over> {
+        match ending {
+            Ending::Cancelled { .. } => self.is_cancelled = true,
+            Ending::Failed(failure) if !is_providers_answer(failure.error) => {
+                return Err(Over::because(close_code::ERROR, failure.message.clone()));
+            }
+            _ => self.say(complete)?,
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, told: &impl Serialize) -> Result<(), Over> {
+        // Plain data, so this does not fail.
+        self.said.push_back(serde_json::to_string(told).map_err(|_| Over::Gone)?);
+        Ok(())
+    }
+}
+
+impl Talker for Live {
+    /// What was heard last has begun (invariant 1).
+    fn poll_free(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Over>> {
+        let Some(beginning) = &mut self.beginning else { return Poll::Ready(Ok(())) };
+        let begun = ready!(beginning.as_mut().poll(cx));
+        self.beginning = None;
+        Poll::Ready(match begun {
+            Ok(followed) => {
+                self.turns.extend(followed);
+                Ok(())
+            }
+            Err(problem) => Err(Over::Because(trouble(&problem))),
+        })
+    }
+
+    fn hear(&mut self, text: &str) -> Result<(), Over> {
+        let wrong = |problem: Problem| Over::because(close_code::INVALID, what_is_wrong(&problem));
+        not_too_deep(text.as_bytes(), self.core.host.options().max_depth).map_err(wrong)?;
+        let body = json(text.as_bytes()).map_err(wrong)?;
+        match valid::read(&body, |fields| Ok(Said::read(fields))).map_err(wrong)? {
+            Said::Spoken => Err(Over::Because(text_only())),
+            Said::Close => Err(Over::because(close_code::NORMAL, "closed by the client")),
+            Said::Content(asked, state) => {
+                let asked = asked.transpose().map_err(wrong)?;
+                let (core, principal) = (Shared::clone(&self.core), self.principal.clone());
+                self.beginning = Some(Box::pin(begin(core, principal, self.place.clone(), asked, state)));
+                Ok(())
+            }
+        }
+    }
+
+    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>> {
+        loop {
+            // However much there is to be told (invariant 4).
+            if self.core.host.closing().is_cancelled() {
+                return Poll::Ready(Err(Over::away()));
+            }
+            if let Some(said) = self.said.pop_front() {
+                return Poll::Ready(Ok(said));
+            }
+            let done = if let Some((ending, complete)) = &mut self.ending {
+                let outcome = ready!(ending.as_mut().poll(cx));
+                let complete = complete.clone();
+                self.ending = None;
+                self.end(&outcome.ending, &complete)
+            } else if let Some(turn) = self.turns.front_mut() {
+                let item = ready!(Pin::new(&mut turn.feed).poll_next(cx));
+                self.tell(item.as_ref())
+            } else if self.is_cancelled && self.beginning.is_none() {
+                Err(Over::because(close_code::NORMAL, "cancelled"))
+            } else {
+                return Poll::Pending;
+            };
+            if let Err(over) = done {
+                return Poll::Ready(Err(over));
+            }
+        }
+    }
+}
+
+/// Begins what was asked for; `None` if that was only a change of the session's state.
+async fn begin(
+    core: Shared,
+    principal: Principal,
+    place: Place,
+    asked: Option<Asked>,
+    state: StateMap,
+) -> Result<Option<Followed>, Problem> {
+    match asked {
+        Some(Asked::Run(input)) => place.start(&core, &principal, input, state, VIEW).await.map(Some),
+        Some(Asked::Decide(decisions)) => place.decide(&core, &principal, &decisions, VIEW).map(Some),
+        None if state.is_empty() => Ok(None),
+        None => sessions::change_state(&core, place.session(), state).await.map(|()| None),
+    }
+}
+
+/// The first thing that is wrong, in words: a close frame has room for few.
+fn what_is_wrong(problem: &Problem) -> String {
+    let told = problem.to_json();
+    let first = told.pointer("/detail/0").and_then(|first| Some((first.get("loc")?, first.get("msg")?.as_str()?)));
+    first.map_or_else(|| problem.detail().to_owned(), |(place, words)| format!("{words}: {place}"))
+}
+
+/// What speech and pictures come in.
+const SPOKEN: [&str; 4] = ["blob", "activityStart", "activityEnd", "audioStreamEnd"];
+
+/// What a frame says.
+enum Said {
+    /// Something that is no text.
+    Spoken,
+    Close,
+    Content(Option<Result<Asked, Problem>>, StateMap),
+}
+
+impl Said {
+    fn read(fields: &Fields<'_>) -> Self {
+        if SPOKEN.iter().any(|name| fields.has(name)) {
+            return Self::Spoken;
+        }
+        if fields.is_set("close") {
+            return Self::Close;
+        }
+        let state = fields.map("stateDelta").cloned().unwrap_or_default();
+        Self::Content(fields.object("content").map(|content| message(&content)), state)
+    }
+}

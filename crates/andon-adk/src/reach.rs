@@ -1,0 +1,60 @@
+//! Which session a request is about, and whether whoever asks may.
+
+use std::sync::Arc;
+
+use andon_runtime::SessionKey;
+use andon_server::dialect::{Principal, Problem};
+use axum::http::Method;
+use percent_encoding::percent_decode_str;
+
+/// What a session's name ends in where ADK's clients cancel what runs in it.
+pub(crate) const CANCEL: &str = ":cancel";
+
+/// Whether a name would be that of a cancel: no session has such a name. Nor one that a program on the way, which trims names
+/// or writes them in small letters, would turn into such a name.
+pub(crate) fn is_a_cancel(session: &str) -> bool {
+    session.trim_end().to_lowercase().ends_with(CANCEL)
+}
+
+/// Whether a request pulls a cord.
+pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
+    *method == Method::POST && path.starts_with("/apps/") && is_a_cancel(&percent_decode_str(path).decode_utf8_lossy())
+}
+
+/// The session of a path. What is out of reach is refused like what there is not.
+pub(crate) fn session(principal: &Principal, app: &str, user: &str, session: &str) -> Result<SessionKey, Problem> {
+    let key = SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("app, user or session", &error))?;
+    within(principal, user)?;
+    Ok(SessionKey { tenant: Arc::clone(principal.tenant()), ..key })
+}
+
+/// A user of an app, as the beginning of all keys of their sessions.
+pub(crate) fn user(principal: &Principal, app: &str, user: &str) -> Result<SessionKey, Problem> {
+    session(principal, app, user, "any")
+}
+
+/// Whether the principal may act for this user. The one place of the dialect that asks.
+fn within(principal: &Principal, user: &str) -> Result<(), Problem> {
+    if principal.may_act_for(user) { Ok(()) } else { Err(no_session()) }
+}
+
+/// There is no such session, or none within reach.
+pub(crate) fn no_session() -> Problem {
+    Problem::not_found("no-such-session", "Session not found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_is_vital_and_nothing_else() {
+        for path in ["/apps/shop/users/ada/sessions/s1:cancel", "/apps/shop/users/ada/sessions/s1%3Acancel"] {
+            assert!(is_vital(&Method::POST, path), "{path}");
+            assert!(!is_vital(&Method::GET, path), "{path}");
+        }
+        for path in ["/run", "/apps/shop/users/ada/sessions/s1", "/v1/cancel"] {
+            assert!(!is_vital(&Method::POST, path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! `POST /run` and `POST /run_sse`: a run, and all that it says.
+//!
+//! # Invariants
+//!
+//! 1. A session that is not there is not begun, and nothing is run in it.
+//! 2. In a session that is busy a run waits for its turn: what two runs say never mixes.
+//! 3. Who asked is there from the moment at which the run may begin until its last event is written, and its going away
+//!    does what the server's policy says. Who is sent away, because a person has to decide or because its key or token is
+//!    no longer valid, has not gone away.
+
+use std::sync::Arc;
+
+use andon_runtime::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
+use andon_server::App;
+use andon_server::dialect::{Json, Principal, Problem, Reading, RunOrder, json_bytes, refused_app, unauthorized};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use uuid::Uuid;
+
+use super::closing::is_providers_answer;
+use super::event::AdkEvent;
+use super::hand::EventByEvent;
+use super::render::{Rendering, View, confirmation_id};
+use super::request::{Asked, Decision, RunRequest};
+use crate::Shared;
+
+/// A run that somebody follows.
+pub(crate) struct Followed {
+    pub(crate) run: Run,
+    pub(crate) rendering: Rendering,
+    pub(crate) feed: Feed,
+    pub(crate) reading: Reading,
+}
+
+/// `POST /run`: all events at once, when the run is over.
+pub(crate) async fn run(
+    State(core): State<Shared>,
+    principal: Principal,
+    request: Request,
+) -> Result<Response, Problem> {
+    let request = RunRequest::read(&json_bytes(request).await?)?;
+    let mut followed = begin(&core, &principal, request, View::Caller { pieces: false }).await?;
+    let (events, ending) = tokio::select! {
+        biased;
+        told = to_the_end(&mut followed) => told,
+        () = core.host.closing().cancelled() => {
+            return Err(Problem::unavailable("shutting-down", "the server is shutting down: look at the session"));
+        }
+        // It is told nothing more, as who reads a feed; the run goes on.
+        () = core.host.ended(&principal) => return Err(unauthorized()),
+    };
+    if !principal.is_valid(core.host.runtime().now().wall) {
+        return Err(unauthorized());
+    }
+    match ending {
+        Some(Ending::Failed(failure)) if !is_providers_answer(failure.error) => {
+            let text = [(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))];
+            Ok((StatusCode::INTERNAL_SERVER_ERROR, text, "Internal Server Error").into_response())
+        }
+        _ => Ok(Json(events).into_response()),
+    }
+}
+
+/// Follows a run until it is over, or waits for a person.
+async fn to_the_end(followed: &mut Followed) -> (Vec<AdkEvent>, Option<Ending>) {
+    let Followed { run, rendering, feed, reading } = followed;
+    let mut events = Vec::new();
+    while let Some(item) = feed.next().await {
+        let FeedItem::Fact(record) = item else { continue };
+        events.extend(rendering.fact(&record));
+        if rendering.waits() {
+            break;
+        }
+    }
+    // It is told all that there is for now; if the run goes on, it does so without its client.
+    reading.leave_in_peace();
+    if rendering.waits() {
+        return (events, None);
+    }
+    // Its feed has ended: how it ended is known, if only in memory.
+    let ending = (*run.outcome().await.ending).clone();
+    (events, Some(ending))
+}
+
+/// `POST /run_sse`: events as they come, each in a write of its own.
+pub(crate) async fn run_sse(
+    State(core): State<Shared>,
+    principal: Principal,
+    request: Request,
+) -> Result<Response, Problem> {
+    let request = RunRequest::read(&json_bytes(request).await?)?;
+    let view = View::Caller { pieces: request.streaming };
+    let Followed { rendering, feed, reading, .. } = begin(&core, &principal, request, view).await?;
+    let hand = EventByEvent::new(rendering, core.host.runtime().clone());
+    let body = core.host.sse(feed, hand, reading);
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    Ok((headers, Body::new(body)).into_response())
+}
+
+/// Begins what was asked for, and is there to follow it.
+async fn begin(core: &Shared, principal: &Principal, request: RunRequest, view: View) -> Result<Followed, Problem> {
+    let RunRequest { app, user, session, asked, state, .. } = request;
+    let place = Place::find(core, principal, app.as_deref(), &user, &session).await?;
+    match asked {
+        Asked::Run(input) => place.start(core, principal, input, state, view).await,
+        Asked::Decide(decisions) => place.decide(core, principal, &decisions, view),
+    }
+}
+
+/// An app's agent in a session that is there.
+#[derive(Clone)]
+pub(crate) struct Place {
+    agent: andon_runtime::Agent,
+}
+
+impl Place {
+    pub(crate) async fn find(
+        core: &Shared,
+        principal: &Principal,
+        app: Option<&str>,
+        user: &str,
+        session: &str,
+    ) -> Result<Self, Problem> {
+        let app = app.filter(|app| !app.is_empty()).ok_or_else(|| {
+            Problem::bad_request("no-app", "app_name is required when ADK_DEFAULT_APP_NAME is not set")
+        })?;
+        let agent = match core.host.apps().get(app) {
+            Some(App::Served { agent, .. }) => agent,
+            Some(App::Refused { why }) => return Err(refused_app(principal, app, &why)),
+            None => {
+                let detail = format!("Agent not found: '{app:.100}'. No matching directory or module exists.");
+                return Err(Problem::not_found("no-such-app", detail));
+            }
+        };
+        let key =
+            SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("userId or sessionId", &error))?;
+        let key = SessionKey { tenant: Arc::clone(principal.tenant()), ..key };
+        if !principal.may_act_for(user) || core.host.runtime().state(&key).await?.is_none() {
+            return Err(Problem::not_found("no-such-session", format!("Session not found: {session}")));
+        }
+        Ok(Self { agent: agent.in_session(&key) })
+    }
+
+    pub(crate) fn session(&self) -> &andon_runtime::SessionKey {
+        self.agent.session_key()
+    }
+
+    /// Starts a run; it waits for its turn (invariant 2).
+    pub(crate) async fn start(
+        &self,
+        core: &Shared,
+        principal: &Principal,
+        input: andon_runtime::Message,
+        state: andon_runtime::StateMap,
+        view: View,
+    ) -> Result<Followed, Problem> {
+        let run_id = RunId::new(format!("e-{}", Uuid::now_v7()));
+        // What is only for the moment is on no record, and no event tells of it.
+        let state = state.into_iter().filter(|(key, _)| Scope::of(key) != Scope::Temp).collect();
+        let order = RunOrder {
+            run_id: run_id.map_err(|error| Problem::bad_id("run", &error))?,
+            input,
+            when_busy: WhenBusy::Queue,
+            on_disconnect: core.adk.on_disconnect.into(),
+            limits: self.agent.limits(),
+            state,
+            agent: self.agent.clone(),
+        };
+        let (run, reading) = core.host.start(principal, order).await?;
+        let rendering = Rendering::new(run.id(), self.agent.name(), view);
+        Ok(Followed { feed: run.feed(), reading, rendering, run })
+    }
+
+    /// Tells a run that waits what a person has decided, all of it or nothing, and follows it from there.
+    pub(crate) fn decide(
+        &self,
+        core: &Shared,
+        principal: &Principal,
+        decisions: &[Decision],
+        view: View,
+    ) -> Result<Followed, Problem> {
+        let key = self.agent.session_key();
+        let awaited = |run: &Run| {
+            let progress = run.progress()?;
+            let call = |decision: &Decision| {
+                let mut calls = progress.calls().iter();
+                let open = calls.find(|open| confirmation_id(run.id(), &open.call.id) == decision.id)?;
+                Some((open.call.id.clone(), decision.is_yes))
+            };
+            decisions.iter().map(call).collect::<Option<Vec<_>>>()
+        };
+        let runs = core.host.runtime().in_progress();
+        let mut found =
+            runs.into_iter().filter(|run| run.session() == key).filter_map(|run| Some((awaited(&run)?, run)));
+        let (calls, run) = found.next().ok_or_else(not_awaited)?;
+        let wanted = core.host.want_feed(principal, key)?;
+        let mut rendering = Rendering::new(run.id(), self.agent.name(), view);
+        let records = run.records();
+        for record in &records {
+            // It was told before.
+            let _ = rendering.fact(record);
+        }
+        let from = Cursor { seq: records.last().map_or(0, |last| last.seq), byte: 0 };
+        let feed = run.feed_from(from);
+        run.decide_all(&calls, Some(&**principal.name()))?;
+        // Whose answers are not taken was never there, and so does not leave.
+        let reading = core.host.reading(wanted, &run);
+        calls.iter().for_each(|(call, _)| rendering.answered(call));
+        Ok(Followed { run, rendering, feed, reading })
+    }
+}
+
+fn not_awaited() -> Problem {
+    let detail = "newMessage: nothing in this session waits for this answer: it was given, or the run is over";
+    Problem::new(StatusCode::CONFLICT, "not-awaited", detail)
+}

@@ -1,0 +1,242 @@
+//! Sessions in ADK's words.
+//!
+//! A session of an app that is not served here is begun all the same, as ADK does: an agent may be put in place later, and
+//! nothing runs until it is. A session's events are those of its runs, with the changes of its state between them.
+//!
+//! # Invariants
+//!
+//! 1. A change of a session's state and the event that tells of it are kept together or not at all.
+//! 2. No session has a name that a path takes for a cancel.
+
+use std::sync::Arc;
+
+use andon_runtime::core::time::Stamp;
+use andon_runtime::{JournalError, Scope, SessionFilter, SessionId, SessionInfo, SessionKey, StateChange, StateMap};
+use andon_server::dialect::{Json, Path, Principal, Problem, SessionRead};
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::event::seconds;
+use super::form::{Body, MaybeBody};
+use super::reach::{self, CANCEL, is_a_cancel, no_session};
+use super::routes::Route;
+use super::story::Told;
+use super::valid::{self, Fields, noted};
+use super::{cancel, import, story};
+use crate::Shared;
+
+/// How many sessions are listed: those that were used last.
+const MOST: usize = 1_000;
+
+/// Sessions that evaluations leave behind are not listed.
+const OF_EVALUATIONS: [&str; 2] = ["adk-eval-session-", "___eval___session___"];
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        ("/apps/{app}/users/{user}/sessions", get(list).post(create)),
+        ("/apps/{app}/users/{user}/sessions/{session}", get(one).post(cancel::dispatch).patch(change).delete(delete)),
+    ]
+}
+
+type Name = (String, String, String);
+
+/// What is asked for when a session is begun.
+#[derive(Default)]
+struct Order {
+    name: Option<String>,
+    state: StateMap,
+    told: Vec<import::Turn>,
+}
+
+impl Order {
+    fn read(fields: &Fields<'_>, now: Stamp) -> Result<Self, Problem> {
+        fields.map("options");
+        let name = fields.some_text("sessionId").map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+        let state = fields.map("state").cloned().unwrap_or_default();
+        Ok(Self { name, state, told: import::turns(&fields.objects("events"), now)? })
+    }
+}
+
+async fn create(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user)): Path<(String, String)>,
+    MaybeBody(body): MaybeBody,
+) -> Result<Response, Problem> {
+    let now = core.host.runtime().now();
+    let order = body.as_ref().map(|body| valid::read(body, |fields| Order::read(fields, now))).transpose()?;
+    let Order { name, state, told } = order.unwrap_or_default();
+    let name = name.unwrap_or_else(|| Uuid::now_v7().to_string());
+    let key = reach::session(&principal, &app, &user, &name)?;
+    may_begin(&key)?;
+    if told.is_empty() {
+        return begin(&core, &principal, &key, state).await;
+    }
+    let reading = core.host.read_session().await?;
+    let moved = import::session(&key, &state, told, now)?;
+    match core.host.runtime().put_session(moved).await {
+        Ok(()) => {}
+        Err(JournalError::SessionExists(_)) => return Err(exists(&key)),
+        Err(error) => return Err(error.into()),
+    }
+    // A session that is put in leaves what others share as it is; one that is begun does not.
+    let shared = state.into_iter().filter(|(name, _)| matches!(Scope::of(name), Scope::App | Scope::User));
+    let shared: StateChange = shared.map(|(name, value)| (name, Some(value))).collect();
+    if !shared.is_empty() {
+        core.host.runtime().change_state(&key, shared).await?;
+    }
+    begun(&core, &principal, &key, reading).await
+}
+
+/// Begins a session of this key. The body is its state, if there is one.
+pub(crate) async fn create_with_id(
+    core: &Shared,
+    principal: &Principal,
+    key: &SessionKey,
+    body: Option<Value>,
+) -> Result<Response, Problem> {
+    may_begin(key)?;
+    let state = match body {
+        None => StateMap::new(),
+        Some(Value::Object(state)) => state,
+        Some(other) => {
+            return Err(valid::invalid("dict_type", &[json!("body")], "Input should be a valid dictionary", &other));
+        }
+    };
+    begin(core, principal, key, state).await
+}
+
+/// No session has a name that a path takes for a cancel (invariant 2).
+fn may_begin(key: &SessionKey) -> Result<(), Problem> {
+    if !is_a_cancel(key.session.as_str()) {
+        return Ok(());
+    }
+    let detail = format!("Invalid session ID: it must not end with {CANCEL:?}, which cancels a session's runs.");
+    Err(Problem::bad_request("bad-id", detail))
+}
+
+async fn begin(core: &Shared, principal: &Principal, key: &SessionKey, state: StateMap) -> Result<Response, Problem> {
+    let reading = core.host.read_session().await?;
+    if !core.host.runtime().create_session(key, state).await? {
+        return Err(exists(key));
+    }
+    begun(core, principal, key, reading).await
+}
+
+/// A session that was begun. What others have put into what it shares with them is for those who may read.
+async fn begun(
+    core: &Shared,
+    principal: &Principal,
+    key: &SessionKey,
+    reading: SessionRead,
+) -> Result<Response, Problem> {
+    let may_read = principal.allows(andon_server::Scope::RunRead);
+    shown(core, key, reading, move |name| may_read || !matches!(Scope::of(name), Scope::App | Scope::User)).await
+}
+
+fn exists(key: &SessionKey) -> Problem {
+    let detail = format!("Session already exists: {}", key.session);
+    Problem::new(axum::http::StatusCode::CONFLICT, "exists", detail)
+}
+
+/// A whole session, with those keys of its state that are to be shown.
+async fn shown(
+    core: &Shared,
+    key: &SessionKey,
+    reading: SessionRead,
+    is_shown: impl Fn(&str) -> bool + Send + 'static,
+) -> Result<Response, Problem> {
+    let mut moved = core.host.runtime().session_with(key, story::EVENT).await?.ok_or_else(no_session)?;
+    let key = key.clone();
+    let make = move || {
+        moved.state.retain(|name, _| is_shown(name));
+        let (events, last) = story::tell(&moved);
+        view(&key, moved.state, events, last)
+    };
+    reading.answer(make).await
+}
+
+/// A session as ADK shows it, the fields in ADK's own order.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionView {
+    id: SessionId,
+    app_name: Arc<str>,
+    user_id: Arc<str>,
+    state: StateMap,
+    events: Vec<Told>,
+    last_update_time: f64,
+}
+
+fn view(key: &SessionKey, state: StateMap, events: Vec<Told>, last: f64) -> SessionView {
+    let SessionKey { app, user, session, .. } = key.clone();
+    SessionView { id: session, app_name: app, user_id: user, state, events, last_update_time: last }
+}
+
+async fn one(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session)): Path<Name>,
+) -> Result<Response, Problem> {
+    let key = reach::session(&principal, &app, &user, &session)?;
+    shown(&core, &key, core.host.read_session().await?, |_| true).await
+}
+
+/// A user's sessions without their events, the one that was last used last.
+async fn list(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let key = reach::user(&principal, &app, &user)?;
+    let filter =
+        SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
+    let reading = core.host.read_session().await?;
+    let listed = core.host.runtime().list_sessions_with_state(filter).await?;
+    let is_shown = |info: &SessionInfo| {
+        let name = info.key.session.as_str();
+        !OF_EVALUATIONS.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let shown = listed.into_iter().rev().filter(|(info, _)| is_shown(info));
+    let views: Vec<_> =
+        shown.map(|(info, state)| view(&info.key, state, Vec::new(), seconds(info.updated_at))).collect();
+    reading.answer(|| views).await
+}
+
+/// Changes a session's state without a run.
+async fn change(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session)): Path<Name>,
+    Body(body): Body,
+) -> Result<Response, Problem> {
+    let delta = valid::read(&body, |body| body.needed_map("stateDelta").cloned().ok_or_else(noted))?;
+    let key = reach::session(&principal, &app, &user, &session)?;
+    let reading = core.host.read_session().await?;
+    change_state(&core, &key, delta).await?;
+    shown(&core, &key, reading, |_| true).await
+}
+
+/// Changes a session's state and keeps the event that tells of it (invariant 1).
+pub(crate) async fn change_state(core: &Shared, key: &SessionKey, delta: StateMap) -> Result<(), Problem> {
+    let lasting: StateMap = delta.into_iter().filter(|(name, _)| Scope::of(name) != Scope::Temp).collect();
+    let told = story::state_changed(&lasting, core.host.runtime().now().wall);
+    let change: StateChange = lasting.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let is_there = core.host.runtime().keep(key, vec![told], change).await?;
+    if is_there { Ok(()) } else { Err(no_session()) }
+}
+
+/// Deletes a session, if there is one; its runs in progress are cancelled and settled first.
+async fn delete(
+    State(core): State<Shared>,
+    principal: Principal,
+    Path((app, user, session)): Path<Name>,
+) -> Result<Json<Value>, Problem> {
+    let key = reach::session(&principal, &app, &user, &session)?;
+    core.host.delete_session(&principal, key).await?;
+    Ok(Json(Value::Null))
+}

@@ -1,0 +1,71 @@
+//! ADK's web page, served from a folder in which somebody has installed it.
+//!
+//! # Invariants
+//!
+//! 1. Nothing is served but files that are within the folder (see [`read_file`]).
+//! 2. The page is told that it may not watch anybody, before it can ask.
+
+use std::path::PathBuf;
+
+use andon_server::dialect::{Json, Problem, read_file};
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use super::routes::Route;
+use crate::Shared;
+
+/// Where the page is.
+pub(crate) const PAGE: &str = "/dev-ui/";
+
+/// ADK's web page is not in the folder that it is to be served from.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{} has no index.html, so ADK's web page is not in it: get it with `pip download --no-deps google-adk` and \
+     `unzip google_adk-*.whl 'google/adk/cli/browser/*'`, and name the folder google/adk/cli/browser", .0.display()
+)]
+pub struct NoPage(pub PathBuf);
+
+/// Whether ADK's web page is in a folder; what to do if it is not.
+pub fn has_page(folder: &std::path::Path) -> Result<(), NoPage> {
+    if folder.join("index.html").is_file() { Ok(()) } else { Err(NoPage(folder.to_owned())) }
+}
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        ("/dev-ui", get(to_page)),
+        ("/dev-ui/", get(index)),
+        ("/dev-ui/assets/config/runtime-config.json", get(config)),
+        ("/dev-ui/{*file}", get(file)),
+    ]
+}
+
+/// To the page, by whichever way.
+async fn to_page() -> Redirect {
+    Redirect::temporary(PAGE)
+}
+
+/// What the page wants to know before anything else (invariant 2).
+async fn config() -> Json<Value> {
+    Json(json!({"backendUrl": "", "telemetry": false}))
+}
+
+async fn index(State(core): State<Shared>) -> Result<Response, Problem> {
+    served(&core, "index.html").await
+}
+
+async fn file(State(core): State<Shared>, Path(file): Path<String>) -> Result<Response, Problem> {
+    served(&core, &file).await
+}
+
+async fn served(core: &Shared, file: &str) -> Result<Response, Problem> {
+    let missing = || Problem::not_found("no-such-file", "Not Found");
+    let Some(folder) = &core.adk.page else {
+        let detail = "ADK's web page is not served: start the server with --adk-ui and the folder that it is in";
+        return Err(Problem::not_found("no-page", detail));
+    };
+    let (kind, bytes) = read_file(folder, file).await.ok_or_else(missing)?;
+    Ok(([(header::CONTENT_TYPE, kind)], bytes).into_response())
+}

@@ -1,0 +1,130 @@
+//! Who may call what: the one place that goes by the table of routes.
+//!
+//! # Invariants
+//!
+//! 1. A route that has no row is served to nobody where it matters who asks.
+//! 2. Whoever shows nothing, or something that is wrong, expired or revoked, is told the same.
+//! 3. First it is asked who it is, then for the scope; only then is anything looked at.
+
+use std::sync::Arc;
+
+use andon_runtime::Runtime;
+use andon_runtime::core::time::Wall;
+use axum::extract::{MatchedPath, NestedPath, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::access::auth::Auth;
+use crate::access::principal::{Principal, unauthorized};
+use crate::access::table::{Need, Table};
+use crate::http::problem::Problem;
+use crate::http::requests::Quiet;
+
+/// What stands before all routes.
+pub(crate) struct Gate {
+    pub(crate) auth: Arc<Auth>,
+    pub(crate) table: Arc<Table>,
+    pub(crate) runtime: Runtime,
+}
+
+/// Where a request leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leads {
+    /// To a route that asks for this.
+    To(Need),
+    /// To a path that does not take this method.
+    WrongMethod,
+    /// To a route that nobody has put into the table (invariant 1).
+    Unlisted,
+    /// Nowhere.
+    Nowhere,
+}
+
+impl Leads {
+    fn of(request: &Request, table: &Table) -> Self {
+        let extensions = request.extensions();
+        let Some(matched) = extensions.get::<MatchedPath>() else { return Self::Nowhere };
+        // Where the router is mounted does not matter.
+        let mounted = extensions.get::<NestedPath>().map_or("", |nested| nested.as_str().trim_end_matches('/'));
+        let path = matched.as_str().strip_prefix(mounted).unwrap_or(matched.as_str());
+        let Some(rows) = table.of(path) else { return Self::Unlisted };
+        let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+        let row = rows.into_iter().find(|row| row.method.as_ref().is_none_or(|known| known == method));
+        row.map_or(Self::WrongMethod, |row| Self::To(row.need))
+    }
+}
+
+/// Lets a request pass if it may, and says whom it comes from.
+pub(crate) async fn check_access(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
+    let leads = Leads::of(&request, &gate.table);
+    // A ticket is taken out of the address, whether or not it is needed: nobody behind this sees it.
+    let ticket = match leads {
+        Leads::To(Need::Feed(_)) => take_ticket(request.uri_mut()),
+        _ => None,
+    };
+    if !gate.auth.is_on() {
+        // A router that this one is mounted in may have said who asks.
+        if request.extensions().get::<Principal>().is_none() {
+            request.extensions_mut().insert(Principal::local());
+        }
+    } else if leads != Leads::To(Need::Public) {
+        match identify(&gate, request.headers(), leads, ticket.as_deref()).await {
+            Ok(principal) => drop(request.extensions_mut().insert(principal)),
+            Err(problem) => return refused(problem),
+        }
+    }
+    next.run(request).await
+}
+
+/// What is said to those who may not. That the issuer of tokens does not answer is in the log already, once
+/// and not for every request.
+fn refused(problem: Problem) -> Response {
+    let is_of_the_issuer = problem.status() == StatusCode::SERVICE_UNAVAILABLE;
+    let mut told = problem.into_response();
+    if is_of_the_issuer {
+        told.extensions_mut().insert(Quiet);
+    }
+    told
+}
+
+/// Whom a request comes from, if that one may call what it leads to (invariant 3).
+async fn identify(gate: &Gate, headers: &HeaderMap, leads: Leads, ticket: Option<&str>) -> Result<Principal, Problem> {
+    let now: Wall = gate.runtime.now().wall;
+    let shown = match ticket.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
+        Some(ticket) => gate.auth.tickets.redeem(ticket, now),
+        None => gate.auth.principal(headers, now).await?,
+    };
+    let principal = shown.ok_or_else(unauthorized)?;
+    match leads {
+        Leads::To(Need::Public | Need::Known) | Leads::Nowhere => {}
+        Leads::To(Need::Scope(scope) | Need::Feed(scope)) => principal.needs(scope)?,
+        Leads::To(Need::Both(one, other)) => principal.needs(one).and_then(|()| principal.needs(other))?,
+        Leads::WrongMethod => return Err(Problem::wrong_method()),
+        Leads::Unlisted => {
+            tracing::error!("a route is in no row of the table of who may");
+            return Err(Problem::unknown_path());
+        }
+    }
+    Ok(principal)
+}
+
+/// Takes the ticket out of an address.
+fn take_ticket(uri: &mut Uri) -> Option<String> {
+    let query = uri.query()?;
+    let ticket = query.split('&').find_map(|pair| pair.strip_prefix("ticket="))?.to_owned();
+    let rest: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("ticket=")).collect();
+    let path = uri.path();
+    let bare = if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = bare.parse().ok();
+    // It is a part of what it was before.
+    if let Ok(without) = Uri::from_parts(parts) {
+        *uri = without;
+    }
+    Some(ticket)
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -1,0 +1,90 @@
+//! How often one principal may ask to stop what does not run.
+//!
+//! # Invariants
+//!
+//! 1. A cancel of a run that is in progress is never counted and never refused. Only one that has to be looked for on disk,
+//!    and may be remembered, is.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::access::principal::Who;
+
+/// How many in a second, in the long run.
+const A_SECOND: f64 = 200.0;
+/// How many at once.
+const BURST: f64 = 1_000.0;
+/// How many principals are counted before those that have rested are forgotten.
+const MANY: usize = 10_000;
+
+struct Bucket {
+    left: f64,
+    since: Instant,
+}
+
+impl Bucket {
+    fn fill(&mut self, now: Instant) {
+        let rested = now.saturating_duration_since(self.since).as_secs_f64();
+        *self = Self { left: (self.left + rested * A_SECOND).min(BURST), since: now };
+    }
+}
+
+/// What each principal has left.
+#[derive(Default)]
+pub(crate) struct Limiter {
+    buckets: Mutex<HashMap<Who, Bucket>>,
+}
+
+impl Limiter {
+    /// Whether this principal may ask once more.
+    pub(crate) fn take(&self, who: Who, now: Instant) -> bool {
+        let mut buckets = self.buckets.lock();
+        if buckets.len() >= MANY {
+            buckets.retain(|_, bucket| {
+                bucket.fill(now);
+                bucket.left < BURST
+            });
+        }
+        let bucket = buckets.entry(who).or_insert(Bucket { left: BURST, since: now });
+        bucket.fill(now);
+        let may = bucket.left >= 1.0;
+        if may {
+            bucket.left -= 1.0;
+        }
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn who(name: &str) -> Who {
+        Who { tenant: "local".into(), name: name.into(), user: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_principal_has_a_burst_and_then_so_many_a_second_and_takes_nothing_from_others() {
+        let limiter = Limiter::default();
+        let many = |name: &str| (0..2_000).filter(|_| limiter.take(who(name), Instant::now())).count();
+        assert_eq!(many("ada"), 1_000);
+        assert_eq!((many("ada"), many("bob")), (0, 1_000));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(many("ada"), 400);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_rested_is_forgotten() {
+        let limiter = Limiter::default();
+        for n in 0..MANY {
+            limiter.take(who(&n.to_string()), Instant::now());
+        }
+        tokio::time::advance(Duration::from_secs(1)).await;
+        limiter.take(who("one more"), Instant::now());
+        assert_eq!(limiter.buckets.lock().len(), 1);
+    }
+}

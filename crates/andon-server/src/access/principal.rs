@@ -1,0 +1,388 @@
+//! Who asks.
+//!
+//! # Invariants
+//!
+//! 1. The principal decides the tenant and the users that may be acted for; no path, body or query ever does.
+//! 2. First the scope, then the reach: what is out of reach is answered as what is not there.
+//! 3. Where there are keys, a request without a principal has none: nobody is taken for the owner of the machine.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use andon_runtime::core::id::LOCAL;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Digest, IdError, RunId, Runtime, SessionKey};
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use crate::access::keys::Key;
+use crate::access::scopes::{Scope, Scopes};
+use crate::http::problem::Problem;
+
+/// How often it is looked whether who reads a feed may still read it.
+pub(crate) const RECHECK: Duration = Duration::from_secs(4);
+
+/// Who asks: whose data it is about, what it may do, and under which name a cancel is on record.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    /// Whose data it may see.
+    pub(crate) tenant: Arc<str>,
+    /// Its name.
+    pub(crate) name: Arc<str>,
+    /// The user that it is; `None` if it is none in particular and may act for any.
+    pub(crate) user: Option<Arc<str>>,
+    /// What it may do.
+    pub(crate) scopes: Scopes,
+    /// How long all of this is so.
+    pub(crate) pass: Pass,
+}
+
+/// What makes a principal valid still.
+#[derive(Debug, Clone)]
+pub(crate) enum Pass {
+    /// It does not end.
+    Always,
+    /// It ends at an instant.
+    Until(Wall),
+    /// It ends with a key.
+    Key(Arc<Key>),
+}
+
+impl Pass {
+    /// Whether it is good now. Cheap: feeds ask often.
+    pub(crate) fn is_valid(&self, now: Wall) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Until(end) => now < *end,
+            Self::Key(key) => key.is_valid(now),
+        }
+    }
+
+    /// Whether it can end at all.
+    pub(crate) fn can_end(&self) -> bool {
+        !matches!(self, Self::Always)
+    }
+
+    /// Waits until it is no longer valid, and notices within [`RECHECK`].
+    pub(crate) async fn ended(self, runtime: Runtime) {
+        if !self.can_end() {
+            std::future::pending::<()>().await;
+        }
+        while self.is_valid(runtime.now().wall) {
+            sleep(RECHECK).await;
+        }
+    }
+}
+
+/// A principal as it is on record: who left something, and for whom.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Who {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) name: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<Arc<str>>,
+}
+
+/// A tenant and a user of it.
+pub(crate) type User = (Arc<str>, Arc<str>);
+
+/// Whose business something is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Whose {
+    /// Whoever's it is.
+    All,
+    /// That of a tenant.
+    Tenant(Arc<str>),
+    /// That of a tenant's user.
+    User(Arc<str>, Arc<str>),
+}
+
+impl Whose {
+    /// Whether what belongs to a session is among it.
+    pub(crate) fn has(&self, session: &SessionKey) -> bool {
+        match self {
+            Self::All => true,
+            Self::Tenant(tenant) => *tenant == session.tenant,
+            Self::User(tenant, user) => *tenant == session.tenant && *user == session.user,
+        }
+    }
+
+    /// All that have what belongs to a session.
+    pub(crate) fn all_of(session: &SessionKey) -> [Self; 3] {
+        let tenant = || Arc::clone(&session.tenant);
+        [Self::All, Self::Tenant(tenant()), Self::User(tenant(), Arc::clone(&session.user))]
+    }
+}
+
+static OWNER: LazyLock<Principal> = LazyLock::new(|| Principal {
+    tenant: LOCAL.into(),
+    name: LOCAL.into(),
+    user: None,
+    scopes: Scopes::ALL,
+    pass: Pass::Always,
+});
+
+impl Principal {
+    /// Whoever has the machine: everything is allowed.
+    pub(crate) fn local() -> Self {
+        OWNER.clone()
+    }
+
+    /// The id of the key that was shown, if it was one of those that are kept.
+    pub(crate) fn key_id(&self) -> Option<&str> {
+        match &self.pass {
+            Pass::Key(key) => Some(key.id()),
+            Pass::Always | Pass::Until(_) => None,
+        }
+    }
+
+    /// Whose data it may see.
+    pub fn tenant(&self) -> &Arc<str> {
+        &self.tenant
+    }
+
+    /// The name under which a cancel is on record.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The user that it is; `None` if it is none in particular and may act for any.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// Whether its key or token is valid.
+    pub fn is_valid(&self, now: Wall) -> bool {
+        self.pass.is_valid(now)
+    }
+
+    /// Waits until its key or token is no longer valid, and notices within [`RECHECK`].
+    pub(crate) fn ended(&self, runtime: &Runtime) -> impl Future<Output = ()> + Send + use<> {
+        self.pass.clone().ended(runtime.clone())
+    }
+
+    pub(crate) fn who(&self) -> Who {
+        Who { tenant: Arc::clone(&self.tenant), name: Arc::clone(&self.name), user: self.user.clone() }
+    }
+
+    /// Whether it may do this.
+    pub fn allows(&self, scope: Scope) -> bool {
+        self.scopes.allows(scope)
+    }
+
+    /// A problem that says which scope is missing, if it is.
+    pub fn needs(&self, scope: Scope) -> Result<(), Problem> {
+        if self.allows(scope) { Ok(()) } else { Err(forbidden(scope)) }
+    }
+
+    /// Whether it may act for any user of its tenant.
+    pub(crate) fn is_anybody(&self) -> bool {
+        self.user.is_none() || self.allows(Scope::Impersonate)
+    }
+
+    /// Whether it may act for this user of its own tenant.
+    pub fn may_act_for(&self, user: &str) -> bool {
+        self.is_anybody() || self.user.as_deref() == Some(user)
+    }
+
+    /// Whose runs are its business.
+    pub(crate) fn whose(&self) -> Whose {
+        let tenant = Arc::clone(&self.tenant);
+        match &self.user {
+            _ if self.allows(Scope::Admin) => Whose::All,
+            Some(user) if !self.is_anybody() => Whose::User(tenant, Arc::clone(user)),
+            _ => Whose::Tenant(tenant),
+        }
+    }
+
+    /// Whether what belongs to this session is its business.
+    pub fn reaches(&self, session: &SessionKey) -> bool {
+        self.whose().has(session)
+    }
+
+    /// The user that is meant when none is named.
+    pub(crate) fn own_user(&self) -> &str {
+        self.user.as_deref().unwrap_or(LOCAL)
+    }
+
+    /// For whom it is counted what it reads aside.
+    pub(crate) fn reader(&self) -> User {
+        (Arc::clone(&self.tenant), Arc::from(self.own_user()))
+    }
+
+    /// The user that is meant: the one that is named, if it may act for that one, or its own. Whether there is such a user
+    /// is not told.
+    pub(crate) fn user_or_own<'a>(&'a self, named: Option<&'a str>) -> Result<&'a str, Problem> {
+        let user = named.unwrap_or(self.own_user());
+        if self.may_act_for(user) {
+            return Ok(user);
+        }
+        let detail = "there is no such user here: leave user out, or name one that this key may act for";
+        Err(Problem::not_found("no-such-user", detail))
+    }
+
+    /// Of which users something may be listed: of the one that is named, of its own, or of all. Of somebody else's it is
+    /// nothing, as of a user that nobody knows.
+    pub(crate) fn listed(&self, named: Option<String>) -> Listed {
+        match (named, self.is_anybody()) {
+            (Some(user), _) if !self.may_act_for(&user) => Listed::Nothing,
+            (Some(user), _) => Listed::Of(user),
+            (None, true) => Listed::All,
+            (None, false) => Listed::Of(self.own_user().to_owned()),
+        }
+    }
+
+    /// The id on record of a run whose id this principal has chosen. There is one space of ids for all, so that a chosen id
+    /// would tell whether somebody else has chosen it too: therefore it is put behind a mark of who chose. Those who
+    /// reach everything, and so learn nothing by it, choose ids as they are.
+    pub(crate) fn chosen(&self, id: &RunId) -> Result<RunId, IdError> {
+        if self.allows(Scope::Admin) {
+            return Ok(id.clone());
+        }
+        let mark = self.mark();
+        if id.as_str().starts_with(&mark) {
+            return Ok(id.clone());
+        }
+        RunId::new(format!("{mark}{id}"))
+    }
+
+    fn mark(&self) -> String {
+        // Neither a tenant nor a user has a slash in it. All who may act for anybody share one mark: they see each other's runs.
+        let whose = match self.is_anybody() {
+            true => format!("{}/", self.tenant),
+            false => format!("{}/{}", self.tenant, self.own_user()),
+        };
+        let digest = Digest::of(whose.as_bytes()).to_string();
+        let digest = digest.rsplit(':').next().unwrap_or_default();
+        format!("{}.", digest.get(..16).unwrap_or(digest))
+    }
+}
+
+/// Of which users something is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Listed {
+    All,
+    Of(String),
+    Nothing,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Principal {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        // The gate leaves the principal here (invariant 3).
+        parts.extensions.get::<Self>().cloned().ok_or_else(unauthorized)
+    }
+}
+
+/// What everybody is told who shows no key or token that is valid.
+pub fn unauthorized() -> Problem {
+    let detail =
+        "send a key or a token that is good: the header Authorization: Bearer …; `andon keys create` makes a key";
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+}
+
+/// What a principal is told that lacks a scope.
+pub(crate) fn forbidden(scope: Scope) -> Problem {
+    let detail = format!("this key or token lacks the scope {scope}: use one that has it");
+    Problem::new(StatusCode::FORBIDDEN, "missing-scope", detail).with("scope", scope.as_str())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use andon_runtime::{Agent, Runtime};
+    use andon_testkit::{Act, ScriptedModel};
+    use axum::body::Body;
+    use axum::http::{Request, StatusCode};
+    use axum::{Extension, Router};
+    use serde_json::{Value, json};
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::{Options, Server};
+
+    async fn post(router: &Router, path: &str, body: Value) -> StatusCode {
+        let request = Request::post(path).header("host", "localhost").header("content-type", "application/json");
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        router.clone().oneshot(request).await.unwrap().status()
+    }
+
+    /// One server as two tenants see it. Both have a user of the same name.
+    async fn two() -> (Runtime, Router, Router) {
+        let runtime = Runtime::builder().one_lane().build();
+        let server = Server::new(&runtime, Options::default()).await.unwrap();
+        let model = ScriptedModel::new([vec![Act::text("Once"), Act::Silence], vec![Act::text("Once"), Act::Silence]]);
+        server.apps().put(Agent::builder().name("shop").model(model).runtime(&runtime).build().unwrap(), None);
+        let of = |tenant: &str| {
+            let principal = Principal {
+                tenant: tenant.into(),
+                name: "ada".into(),
+                user: Some("ada".into()),
+                scopes: Scopes::from_iter([Scope::RunCreate, Scope::RunRead, Scope::RunCancel]),
+                pass: Pass::Always,
+            };
+            server.router().layer(Extension(principal))
+        };
+        (runtime.clone(), of("north"), of("south"))
+    }
+
+    /// Checks P9 and P11.
+    #[tokio::test(start_paused = true)]
+    async fn who_belongs_to_another_tenant_stops_nothing_and_learns_nothing() {
+        let (runtime, north, south) = two().await;
+        let order = json!({"app": "shop", "input": "Go.", "run_id": "r"});
+        assert_eq!(post(&north, "/v1/runs", order).await, StatusCode::CREATED);
+        for path in ["/v1/runs/r/cancel", "/v1/runs/r/calls/c/cancel", "/v1/runs/unknown/cancel"] {
+            assert_eq!(post(&south, path, json!({})).await, StatusCode::NOT_FOUND, "{path}");
+        }
+        assert_eq!(post(&south, "/v1/cancel", json!({"all": true})).await, StatusCode::OK);
+        let run = runtime.in_progress().remove(0);
+        assert!(!run.cord().is_pulled());
+        assert_eq!(post(&north, "/v1/runs/r/cancel", json!({})).await, StatusCode::ACCEPTED);
+    }
+
+    /// Checks P9 and P11.
+    #[tokio::test(start_paused = true)]
+    async fn a_cancel_that_another_tenant_left_for_an_id_stops_only_theirs() {
+        let (runtime, north, south) = two().await;
+        assert_eq!(post(&south, "/v1/runs/r/cancel", json!({})).await, StatusCode::NOT_FOUND);
+        let order = json!({"app": "shop", "input": "Go.", "run_id": "r"});
+        assert_eq!(post(&north, "/v1/runs", order).await, StatusCode::CREATED);
+        assert!(!runtime.in_progress().remove(0).cord().is_pulled());
+    }
+
+    /// Checks P11.
+    #[test]
+    fn what_a_principal_reaches_is_what_is_counted_for_it() {
+        let scopes = [vec![], vec![Scope::RunRead], vec![Scope::Impersonate], vec![Scope::Admin]];
+        let mut reached = Vec::new();
+        for (user, scopes) in
+            [None, Some("ada"), Some("bob")].into_iter().flat_map(|user| scopes.iter().map(move |s| (user, s)))
+        {
+            let principal = Principal {
+                tenant: "north".into(),
+                name: "somebody".into(),
+                user: user.map(Into::into),
+                scopes: Scopes::from_iter(scopes.iter().copied()),
+                pass: Pass::Always,
+            };
+            for (tenant, of) in [("north", "ada"), ("north", "bob"), ("south", "ada")] {
+                let session = SessionKey { tenant: tenant.into(), ..SessionKey::new("shop", of, "s").unwrap() };
+                let is_admin = scopes.contains(&Scope::Admin);
+                let expected = is_admin || (tenant == "north" && principal.may_act_for(of));
+                assert_eq!(principal.reaches(&session), expected, "{user:?} {scopes:?} {tenant} {of}");
+                assert_eq!(
+                    Whose::all_of(&session).contains(&principal.whose()),
+                    expected,
+                    "{user:?} {scopes:?} {tenant} {of}"
+                );
+                reached.push(expected);
+            }
+        }
+        assert_eq!(reached.iter().filter(|reached| **reached).count(), 23);
+    }
+}

@@ -1,0 +1,210 @@
+//! Whether a run may begin: one decision, in one place.
+//!
+//! # Invariants
+//!
+//! 1. A run is started under the lock under which the line is held and cancels are remembered. So a hold that has returned
+//!    lets nothing in, and whoever then looks at the runs in progress sees all that were let in before. A cancel for a run
+//!    that has not arrived is either seen by the run as it starts, or sees the run.
+//! 2. Cancelling never waits for this lock longer than it takes to start one run, and is never refused by it.
+
+pub(crate) mod apps;
+pub(crate) mod line;
+pub(crate) mod order;
+pub(crate) mod tombstones;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use andon_runtime::{Append, Cancel, JournalError, Run, RunId, Runtime, SessionKey, StartError};
+use parking_lot::Mutex;
+
+use crate::access::principal::Principal;
+use crate::admission::line::{Hold, Line, Scope, TooManyHolds};
+use crate::admission::tombstones::{Full, Tombstone, Tombstones};
+use crate::http::problem::Problem;
+use crate::options::Options;
+use crate::tasks::Tasks;
+
+/// Which runs may begin.
+pub(crate) struct Admission {
+    runtime: Runtime,
+    tasks: Tasks,
+    state: Mutex<State>,
+    /// How often a hold was made or opened.
+    changes: AtomicU64,
+    /// What was found on record and could not be read.
+    warnings: Vec<String>,
+}
+
+struct State {
+    line: Line,
+    tombstones: Tombstones,
+    /// The server shuts down.
+    draining: bool,
+}
+
+/// What wants to begin.
+pub(crate) struct Applicant<'a> {
+    pub(crate) session: &'a SessionKey,
+    pub(crate) principal: &'a Principal,
+    /// The id that a client has chosen.
+    pub(crate) run_id: Option<&'a RunId>,
+}
+
+/// Why a run may not begin.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Held(Hold),
+    Draining,
+    TooManyRuns { max: usize },
+    TooManyRunsOfUser { max: usize },
+    Start(StartError),
+}
+
+impl Admission {
+    pub(crate) async fn read(runtime: &Runtime, tasks: &Tasks) -> Result<Self, JournalError> {
+        let line = Line::read(runtime.shelf()).await?;
+        let (tombstones, warnings) = Tombstones::read(runtime.shelf()).await?;
+        let state = Mutex::new(State { line, tombstones, draining: false });
+        Ok(Self { runtime: runtime.clone(), tasks: tasks.clone(), state, changes: AtomicU64::new(0), warnings })
+    }
+
+    /// What was found on record and could not be read.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Starts a run, if it may begin (invariant 1). `start` is given the cancel that came before the run; it is to be
+    /// [forgotten](Self::forget_when_on_record) once the run is on record, and not before.
+    pub(crate) fn admit(
+        &self,
+        options: &Options,
+        applicant: &Applicant<'_>,
+        start: impl FnOnce(Option<Cancel>) -> Result<Run, StartError>,
+    ) -> Result<Run, Refused> {
+        let Applicant { session, principal, run_id } = *applicant;
+        let state = self.state.lock();
+        if state.draining {
+            return Err(Refused::Draining);
+        }
+        if let Some(hold) = state.line.holding(session) {
+            return Err(Refused::Held(hold.clone()));
+        }
+        let (all, of_user) = self.runtime.count(&session.tenant, &session.user);
+        if all >= options.max_runs {
+            return Err(Refused::TooManyRuns { max: options.max_runs });
+        }
+        if of_user >= options.max_runs_of_user {
+            return Err(Refused::TooManyRunsOfUser { max: options.max_runs_of_user });
+        }
+        let now = self.runtime.now().wall;
+        let cancel = run_id.and_then(|run| state.tombstones.look(principal, run, now));
+        start(cancel).map_err(Refused::Start)
+    }
+
+    /// Remembers a cancel for a run that has not arrived, unless it has by now. Somebody else's run of that id is no run
+    /// that this principal knows of.
+    pub(crate) fn remember(
+        &self,
+        options: &Options,
+        principal: &Principal,
+        stone: Tombstone,
+    ) -> Result<Remembered, Full> {
+        let mut state = self.state.lock();
+        let arrived = self.runtime.find_in_progress(stone.run());
+        if let Some(run) = arrived.filter(|run| principal.reaches(run.session())) {
+            return Ok(Remembered::Arrived(run));
+        }
+        let now = self.runtime.now().wall;
+        let append = state.tombstones.remember(stone, options.max_remembered, now, self.runtime.shelf())?;
+        Ok(Remembered::Waiting(append))
+    }
+
+    /// Forgets the cancel that came before a run once the run is on record, whether or not its client waits for that. If it
+    /// never is, its next attempt finds the cancel.
+    pub(crate) fn forget_when_on_record(self: &Arc<Self>, principal: &Principal, id: &RunId) {
+        let (admission, principal, id) = (Arc::clone(self), principal.clone(), id.clone());
+        drop(self.tasks.spawn(async move {
+            let Ok(Some(run)) = admission.runtime.find(&id).await else { return };
+            if run.accepted().await.is_ok() {
+                admission.state.lock().tombstones.forget(&principal, &id, admission.runtime.shelf());
+            }
+        }));
+    }
+
+    /// Holds the line: when this returns, nothing that it is on is let in.
+    pub(crate) fn hold(&self, hold: Hold) -> Result<Append, TooManyHolds> {
+        let held = self.state.lock().line.hold(hold, self.runtime.shelf());
+        self.changes.fetch_add(1, Ordering::Release);
+        held
+    }
+
+    /// Takes one hold away, if it is there.
+    pub(crate) fn open(&self, scope: &Scope) -> Append {
+        let opened = self.state.lock().line.open(scope, self.runtime.shelf());
+        self.changes.fetch_add(1, Ordering::Release);
+        opened
+    }
+
+    /// How often a hold was made or opened: a reader that finds another number than before looks at the holds again.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn holds(&self) -> Vec<Hold> {
+        self.state.lock().line.holds()
+    }
+
+    /// Lets nobody in any more, for as long as this process lives.
+    pub(crate) fn drain(&self) {
+        self.state.lock().draining = true;
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.state.lock().draining
+    }
+}
+
+/// What became of a cancel for a run that was not there.
+pub(crate) enum Remembered {
+    /// It waits for the run.
+    Waiting(Append),
+    /// The run is there now.
+    Arrived(Run),
+}
+
+impl From<TooManyHolds> for Problem {
+    fn from(_: TooManyHolds) -> Self {
+        Self::too_many("too-many-holds", "too many apps and users are held: open some, or hold the line for all")
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Held(hold) => {
+                let why = hold.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+                let on = hold.scope().words();
+                let detail = format!(
+                    "the line is held {on} by {} since {}{why}: try again when it is open",
+                    hold.by, hold.since
+                );
+                Self::unavailable("line-held", detail)
+            }
+            Refused::Draining => {
+                Self::unavailable("shutting-down", "the server is shutting down: try again when it is back")
+            }
+            Refused::TooManyRuns { max } => {
+                let detail = format!("{max} runs are in progress, and no more are taken: try again later");
+                Self::unavailable("too-many-runs", detail)
+            }
+            Refused::TooManyRunsOfUser { max } => Self::too_many(
+                "too-many-runs-of-user",
+                format!(
+                    "this user has {max} runs in progress, and no more are taken: wait for one to end, or cancel one"
+                ),
+            ),
+            Refused::Start(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! How a cancel is asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use andon_runtime::{Cancel, Force, Reason};
+
+/// CancelOrder something is to be cancelled, as a client says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelOrder {
+    /// How hard.
+    pub force: Force,
+    /// Why.
+    pub reason: Reason,
+    /// Free text for the receipt.
+    pub note: Option<Arc<str>>,
+    /// The grace for running tools in milliseconds, in place of each tool's own.
+    pub grace_ms: Option<u64>,
+}
+
+impl CancelOrder {
+    /// The cancel that this asks for, in the name of whoever asks.
+    pub fn cancel(&self, by: &Arc<str>) -> Cancel {
+        let cancel = match self.force {
+            Force::AfterTurn => Cancel::after_turn(),
+            Force::Graceful => Cancel::graceful(),
+            Force::Now => Cancel::now(),
+        };
+        let cancel = cancel.reason(self.reason).by(Arc::clone(by));
+        let cancel = match &self.note {
+            Some(note) => cancel.note(Arc::clone(note)),
+            None => cancel,
+        };
+        match self.grace_ms {
+            Some(grace) => cancel.grace(Duration::from_millis(grace)),
+            None => cancel,
+        }
+    }
+}

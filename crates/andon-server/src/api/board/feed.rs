@@ -1,0 +1,235 @@
+//! What one reader is told, message by message.
+//!
+//! # Invariants
+//!
+//! 1. First what there is, then `ready`, then what has changed since the beginning: nothing falls between.
+//! 2. What is not asked for is not made: a reader that is slow finds less to read, not more.
+//! 3. Changes are told every [`RHYTHM`], and no row twice in one of these.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_core::Stream;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::form::{RowForm, Said, SecondForm};
+use crate::access::principal::{Principal, Whose};
+use crate::api::line;
+use crate::board::Board;
+use crate::board::row::Row;
+use crate::board::rows::{Page, Version};
+use crate::board::seconds::second;
+use crate::core::Shared;
+use crate::time::after;
+
+/// How often changes are told.
+const RHYTHM: Duration = Duration::from_millis(100);
+
+/// What is told next.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Beginning,
+    /// The live rows before this place.
+    Live(u64),
+    /// The settled rows before this place.
+    Settled(u64),
+    Ready,
+    /// What has changed up to here; nothing until it is time again.
+    Following(Option<Version>),
+}
+
+/// One reader of the board: a stream of messages without an end.
+pub(crate) struct BoardFeed {
+    core: Shared,
+    board: Arc<Board>,
+    principal: Principal,
+    whose: Whose,
+    stage: Stage,
+    /// Up to here everything was told.
+    mark: Version,
+    /// Up to here it was told what is gone.
+    gone: Version,
+    /// The second that is told next.
+    second: u64,
+    /// How often pieces had been counted when they were told.
+    pieces: u64,
+    line: Line,
+    timer: Pin<Box<Sleep>>,
+}
+
+/// The line, as it was told.
+struct Line {
+    changes: u64,
+    told: String,
+}
+
+impl BoardFeed {
+    pub(crate) fn new(core: &Shared, board: &Arc<Board>, principal: Principal) -> Self {
+        Self {
+            core: Shared::clone(core),
+            board: Arc::clone(board),
+            whose: principal.whose(),
+            principal,
+            stage: Stage::Beginning,
+            mark: 0,
+            gone: 0,
+            second: 0,
+            pieces: 0,
+            line: Line { changes: 0, told: String::new() },
+            timer: Box::pin(sleep_until(after(Instant::now(), RHYTHM))),
+        }
+    }
+
+    /// The next message, if there is one now.
+    pub(super) fn say(&mut self) -> Option<String> {
+        loop {
+            let said = match self.stage {
+                Stage::Beginning => Some(self.begin()),
+                Stage::Live(before) => self.live(before),
+                Stage::Settled(before) => self.settled(before),
+                Stage::Ready => {
+                    self.stage = Stage::Following(None);
+                    Some(Said::Ready.to_json())
+                }
+                Stage::Following(None) => return None,
+                Stage::Following(Some(until)) => self.follow(until),
+            };
+            if said.is_some() {
+                return said;
+            }
+        }
+    }
+
+    fn begin(&mut self) -> String {
+        self.board.count_pieces(&self.core.runtime);
+        let changes = self.core.admission.changes();
+        let view = line::view(&self.core, &self.principal);
+        self.line = Line { changes, told: Said::Line { line: &view }.to_json() };
+        self.pieces = self.board.pieces_since(0).1;
+        self.stage = Stage::Live(u64::MAX);
+        let now = self.core.runtime.now();
+        let mut rows = self.board.rows.lock();
+        rows.advance(now);
+        self.mark = rows.mark();
+        (self.gone, self.second) = (self.mark, rows.seconds.now());
+        let live = rows.seconds.live(&self.whose);
+        let settled = rows.count_settled(|session| self.whose.has(session));
+        let past = rows.seconds.since(&self.whose, 0);
+        drop(rows);
+        let past = past.iter().map(SecondForm::of).collect();
+        Said::Board { now: now.wall, live, settled, line: &view, past }.to_json()
+    }
+
+    fn live(&mut self, before: u64) -> Option<String> {
+        let page = self.board.rows.lock().live(before, |session| self.whose.has(session));
+        self.stage = page.next.map_or(Stage::Settled(u64::MAX), Stage::Live);
+        self.rows(&page)
+    }
+
+    fn settled(&mut self, before: u64) -> Option<String> {
+        let page = self.board.rows.lock().settled(before, |session| self.whose.has(session));
+        self.stage = page.next.map_or(Stage::Ready, Stage::Settled);
+        self.rows(&page)
+    }
+
+    fn rows(&self, page: &Page) -> Option<String> {
+        (!page.rows.is_empty()).then(|| runs(&page.rows, &self.principal))
+    }
+
+    /// It is time again to tell what has changed.
+    fn look(&mut self) {
+        let now = self.core.runtime.now();
+        if second(now.mono_us) > self.second {
+            self.board.count_pieces(&self.core.runtime);
+        }
+        let mut rows = self.board.rows.lock();
+        rows.advance(now);
+        self.stage = Stage::Following(Some(rows.version()));
+    }
+
+    fn follow(&mut self, until: Version) -> Option<String> {
+        if self.gone < until {
+            return self.leavers(until);
+        }
+        if self.mark < until {
+            return self.changes(until);
+        }
+        let said = self.new_line().or_else(|| self.next_second());
+        if said.is_none() {
+            self.stage = Stage::Following(None);
+        }
+        said
+    }
+
+    /// Rows that are gone.
+    fn leavers(&mut self, until: Version) -> Option<String> {
+        let gone = self.board.rows.lock().gone(self.gone, until, |session| self.whose.has(session));
+        let Some(rows) = gone else {
+            // So many are gone since that nobody knows which: it begins anew.
+            self.stage = Stage::Beginning;
+            return None;
+        };
+        self.gone = until;
+        (!rows.is_empty()).then(|| Said::Gone { rows }.to_json())
+    }
+
+    /// Rows that have changed.
+    fn changes(&mut self, until: Version) -> Option<String> {
+        let news = self.board.rows.lock().news(self.mark, until, |session| self.whose.has(session));
+        self.mark = news.mark;
+        (!news.rows.is_empty()).then(|| runs(&news.rows, &self.principal))
+    }
+
+    fn new_line(&mut self) -> Option<String> {
+        let changes = self.core.admission.changes();
+        if changes == self.line.changes {
+            return None;
+        }
+        let view = line::view(&self.core, &self.principal);
+        let told = Said::Line { line: &view }.to_json();
+        // A hold that this principal does not see is no news.
+        let is_new = told != self.line.told;
+        self.line = Line { changes, told };
+        is_new.then(|| self.line.told.clone())
+    }
+
+    fn next_second(&mut self) -> Option<String> {
+        let closed = self.board.rows.lock().seconds.since(&self.whose, self.second);
+        let (told, rest) = closed.split_first()?;
+        self.second = told.index + 1;
+        let pieces = if rest.is_empty() { self.new_pieces() } else { Vec::new() };
+        Some(Said::Second { second: SecondForm::of(told), pieces }.to_json())
+    }
+
+    fn new_pieces(&mut self) -> Vec<(u64, u64)> {
+        let (counts, last) = self.board.pieces_since(self.pieces);
+        self.pieces = last;
+        let Some(counts) = counts else {
+            return self.board.rows.lock().all_pieces(|session| self.whose.has(session));
+        };
+        let changed = counts.iter().flat_map(|count| &count.changed);
+        changed.filter(|(.., session)| self.whose.has(session)).map(|(n, pieces, _)| (*n, *pieces)).collect()
+    }
+}
+
+impl Stream for BoardFeed {
+    type Item = String;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<String>> {
+        loop {
+            if let Some(said) = self.say() {
+                return Poll::Ready(Some(said));
+            }
+            ready!(self.timer.as_mut().poll(cx));
+            let next = after(Instant::now(), RHYTHM);
+            self.timer.as_mut().reset(next);
+            self.look();
+        }
+    }
+}
+
+fn runs(rows: &[Arc<Row>], principal: &Principal) -> String {
+    Said::Runs { runs: rows.iter().map(|row| RowForm::of(row, principal)).collect() }.to_json()
+}

@@ -1,0 +1,88 @@
+//! `GET /v1/board`: every run that one may see, live.
+
+mod body;
+mod described;
+mod feed;
+mod form;
+mod socket;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use self::body::BoardBody;
+use self::described::EventForm;
+pub(super) use self::described::MessageForm;
+use self::feed::BoardFeed;
+use super::events::wants_socket;
+use crate::access::principal::Principal;
+use crate::core::Shared;
+use crate::feed::Leave;
+use crate::http::problem::{Problem, ProblemForm};
+use crate::http::query::Query;
+use crate::http::socket::Written;
+
+/// Nothing is asked of the board.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// Every run that one may see, live, as Server-Sent Events or over a WebSocket.
+///
+/// Each event's data, or each message with `Upgrade: websocket`, is one JSON object with a `type`. `board` comes first: how
+/// many runs are live, the line, and the last seconds; it forgets all that was told before it. Then come `runs` with all
+/// rows, the live ones first, and `ready`. From then on there are `runs` with the rows that have changed, each in the place
+/// of the one that had its `n`, `gone` with the `n` of those that are there no more, `line` when a hold was made or opened,
+/// and `second` once a second. Nothing is kept for a reader: one that is slow gets each row as it is when it is sent, and one
+/// that comes again begins anew.
+#[utoipa::path(
+    get, path = "/v1/board", tag = "runs",
+    responses(
+        (status = 200, description = "The board", body = EventForm, content_type = "text/event-stream"),
+        (status = 101, description = "The board, over a WebSocket"),
+        (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
+        (status = 503, description = "Not now, or this server has none", body = ProblemForm, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn board(
+    State(core): State<Shared>,
+    principal: Principal,
+    Query(Nothing {}): Query<Nothing>,
+    method: Method,
+    headers: HeaderMap,
+    written: Written,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let board = core.board.as_ref().ok_or_else(no_board)?;
+    let told = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        // Proxies that buffer would hold back what is to be seen at once.
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    if method == Method::HEAD {
+        return Ok(told.into_response());
+    }
+    let user = (Arc::clone(&principal.tenant), Arc::from(principal.own_user()));
+    let place = core.feeds.take(user, core.options.max_feeds, core.options.max_feeds_of_user)?;
+    let leave = Leave::new(&principal, &core.runtime);
+    board.find_parked(&core.runtime).await;
+    let feed = BoardFeed::new(&core, board, principal);
+    if !wants_socket(&headers) {
+        return Ok((told, Body::new(BoardBody::new(feed, place, leave, core.closing.clone()))).into_response());
+    }
+    let upgrade = upgrade.map_err(|error| Problem::bad_request("bad-upgrade", error.body_text()))?;
+    let talk = socket::BoardTalk::new(feed, place);
+    Ok(core.sockets.upgrade((upgrade, written), leave, std::future::ready(Ok(talk))))
+}
+
+fn no_board() -> Problem {
+    let detail = "this server keeps no board: build its Runtime with .observer(Board::new())";
+    Problem::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, "no-board", detail)
+}

@@ -1,0 +1,39 @@
+//! The board over a WebSocket: each text message that goes out is one message of the board. Nothing is to come in.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::extract::ws::close_code;
+use futures_core::Stream;
+
+use super::feed::BoardFeed;
+use crate::feed::Place;
+use crate::feed::talk::{Over, Talker};
+
+/// One reader of the board.
+pub(super) struct BoardTalk {
+    feed: BoardFeed,
+    _place: Place,
+}
+
+impl BoardTalk {
+    pub(super) fn new(feed: BoardFeed, place: Place) -> Self {
+        Self { feed, _place: place }
+    }
+}
+
+impl Talker for BoardTalk {
+    fn hear(&mut self, _: &str) -> Result<(), Over> {
+        Err(self.deaf())
+    }
+
+    fn deaf(&self) -> Over {
+        let words = "the board only tells: stop a run at /v1/runs/{id}/cancel, or all that match at /v1/cancel";
+        Over::because(close_code::POLICY, words)
+    }
+
+    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<String, Over>> {
+        // The board has no end.
+        Pin::new(&mut self.feed).poll_next(cx).map(|said| said.ok_or(Over::Gone))
+    }
+}

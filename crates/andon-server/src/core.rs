@@ -1,0 +1,114 @@
+//! What the calls of the API share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use andon_runtime::{JournalError, Runtime};
+use andon_telemetry::Figures;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::auth::Auth;
+use crate::admission::Admission;
+use crate::admission::apps::Apps;
+use crate::board::Board;
+use crate::feed::Feeds;
+use crate::feed::talk::Sockets;
+use crate::http::answers::Answers;
+use crate::http::budget::Budget;
+use crate::http::places;
+use crate::options::Options;
+use crate::tasks::Tasks;
+
+/// What the calls of the API share.
+pub(crate) type Shared = Arc<Core>;
+
+pub(crate) struct Core {
+    pub(crate) runtime: Runtime,
+    pub(crate) apps: Apps,
+    pub(crate) options: Arc<Options>,
+    /// Who may, and how it is known.
+    pub(crate) auth: Arc<Auth>,
+    pub(crate) admission: Arc<Admission>,
+    /// Why a dialect cannot have a session of a name, if it cannot.
+    pub(crate) session_names: Vec<RefusesName>,
+    pub(crate) feeds: Feeds,
+    pub(crate) sockets: Sockets,
+    /// Room for what clients send.
+    pub(crate) bodies: Arc<Budget>,
+    /// Room for what clients are answered.
+    pub(crate) answers: Arc<Answers>,
+    /// Requests that are starting runs.
+    pub(crate) creating: Semaphore,
+    /// Cancels that wait for the disk.
+    pub(crate) cancelling: Semaphore,
+    /// Cancels that wait for runs to settle.
+    pub(crate) waiting: Semaphore,
+    /// Places for conversations that are being shown.
+    pub(crate) showing: Arc<Semaphore>,
+    /// Feeds end themselves when this is cancelled.
+    pub(crate) closing: CancellationToken,
+    pub(crate) tasks: Tasks,
+    pub(crate) counts: Counts,
+    /// What operators see. Those of runs are in it if the runtime was built with it.
+    pub(crate) figures: Arc<Figures>,
+    /// All runs as rows, if the runtime was built with it.
+    pub(crate) board: Option<Arc<Board>>,
+}
+
+/// Why no session may have a name; `None` if one may.
+pub(crate) type RefusesName = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What has happened since the server began.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) cancels: AtomicU64,
+    pub(crate) connections: Arc<AtomicU64>,
+}
+
+impl Core {
+    /// What an earlier server left on record, such as a hold on the line, is in force at once.
+    pub(crate) async fn read(
+        runtime: &Runtime,
+        options: Options,
+        session_names: Vec<RefusesName>,
+    ) -> Result<Self, JournalError> {
+        let board = runtime.observer::<Board>();
+        if let (Some(board), Some(prices)) = (&board, &options.prices) {
+            board.price(prices);
+        }
+        let (tasks, closing) = (Tasks::default(), CancellationToken::new());
+        Ok(Self {
+            runtime: runtime.clone(),
+            apps: Apps::new(),
+            auth: Arc::new(Auth::read(runtime, &options, &tasks).await?),
+            admission: Arc::new(Admission::read(runtime, &tasks).await?),
+            session_names,
+            feeds: Feeds::default(),
+            sockets: Sockets::new(&options, &tasks, &closing),
+            bodies: Arc::new(Budget::new(&options)),
+            answers: Arc::new(Answers::new(&options)),
+            creating: places(options.max_creating),
+            cancelling: places(options.max_cancelling),
+            waiting: places(options.max_waiting),
+            showing: Arc::new(places(options.max_showing)),
+            closing,
+            tasks,
+            counts: Counts::default(),
+            figures: runtime.observer().unwrap_or_else(Figures::new),
+            board,
+            options: Arc::new(options),
+        })
+    }
+
+    /// Begins something that goes on when the request that began it is gone.
+    pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.tasks.spawn(work)
+    }
+
+    /// Why no session may have this name, if none may.
+    pub(crate) fn refuses_session(&self, name: &str) -> Option<String> {
+        self.session_names.iter().find_map(|refuses| refuses(name))
+    }
+}

@@ -1,0 +1,380 @@
+//! A run's feed as Server-Sent Events.
+//!
+//! # Invariants
+//!
+//! 1. Nothing is kept for a reader but its place: what it has not taken stays in the run. So a reader that stalls costs
+//!    nobody anything, and one that reads on gets what it missed in a few big pieces.
+//! 2. What is ready goes out together, at most [`FRAME`] bytes and one event at a time; in another dialect, event by event.
+//! 3. A feed ends itself: behind the run's last event, when the server closes, and within five seconds after its reader's
+//!    key or token is no longer valid. That of a run that waits for its agent
+//!    stays open until somebody takes the run up or stops it: the reader then comes again, and not before.
+
+pub(crate) mod presence;
+pub(crate) mod talk;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Feed, FeedItem, RunId, Runtime};
+use andon_telemetry::Figures;
+use axum::body::Bytes;
+use bytes::{BufMut, BytesMut};
+use futures_core::Stream;
+use http_body::Frame;
+use parking_lot::Mutex;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::access::principal::{Pass, Principal, RECHECK, User};
+use crate::access::scopes::Scope;
+use crate::feed::presence::Watcher;
+use crate::time::after;
+
+/// How many bytes go out together.
+pub(crate) const FRAME: usize = 16 << 10;
+
+/// How often it is looked whether a run has been taken up.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A run that nobody drives, because its agent is not there.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    runtime: Runtime,
+    run: RunId,
+}
+
+impl Parked {
+    /// `None` if the run does not wait for its agent.
+    pub(crate) fn find(runtime: &Runtime, run: &RunId) -> Option<Self> {
+        let parked = Self { runtime: runtime.clone(), run: run.clone() };
+        parked.is_still().then_some(parked)
+    }
+
+    pub(crate) fn is_still(&self) -> bool {
+        self.runtime.is_parked(&self.run)
+    }
+}
+
+/// What a reader holds while it reads: its place among the feeds, its presence at the run, and what lets it read.
+#[derive(Debug)]
+pub struct Reading {
+    pub(crate) _place: Place,
+    pub(crate) watcher: Watcher,
+    pub(crate) leave: Leave,
+    pub(crate) lag: Lag,
+}
+
+impl Reading {
+    /// The reader goes because it was told all that it is to have: its going is no disconnect.
+    pub fn leave_in_peace(&self) {
+        self.watcher.leave_in_peace();
+    }
+
+    /// An item is handed to the reader's connection.
+    pub(crate) fn saw(&self, item: &FeedItem) {
+        self.lag.saw(item, &self.leave.runtime);
+    }
+}
+
+/// How far a reader is behind, for the figures. What was there before the reader came is no lag.
+#[derive(Debug)]
+pub(crate) struct Lag {
+    figures: Arc<Figures>,
+    since: Wall,
+}
+
+impl Lag {
+    pub(crate) fn new(figures: &Arc<Figures>, runtime: &Runtime) -> Self {
+        Self { figures: Arc::clone(figures), since: runtime.now().wall }
+    }
+
+    fn saw(&self, item: &FeedItem, runtime: &Runtime) {
+        if let FeedItem::Fact(record) = item
+            && record.at.wall >= self.since
+        {
+            let lag = runtime.now().wall.0.saturating_sub(record.at.wall.0);
+            self.figures.feed_lag(Duration::from_micros(lag));
+        }
+    }
+}
+
+/// Leave to read, which can end.
+#[derive(Debug, Clone)]
+pub(crate) struct Leave {
+    pass: Pass,
+    runtime: Runtime,
+    may_stop: bool,
+}
+
+impl Leave {
+    pub(crate) fn new(principal: &Principal, runtime: &Runtime) -> Self {
+        let may_stop = principal.allows(Scope::RunCancel);
+        Self { pass: principal.pass.clone(), runtime: runtime.clone(), may_stop }
+    }
+
+    /// Whether its reader may stop runs: one that may not does not stop a run by going away.
+    pub(crate) fn may_stop(&self) -> bool {
+        self.may_stop
+    }
+
+    /// Whether it can end at all.
+    pub(crate) fn can_end(&self) -> bool {
+        self.pass.can_end()
+    }
+
+    /// Whether it is no longer valid.
+    pub(crate) fn is_over(&self) -> bool {
+        self.pass.can_end() && !self.pass.is_valid(self.runtime.now().wall)
+    }
+
+    /// How long nothing may be looked at, if it may be this long otherwise.
+    pub(crate) fn at_most(&self, time: Duration) -> Duration {
+        if self.pass.can_end() { time.min(RECHECK) } else { time }
+    }
+}
+
+/// How a feed is written down.
+pub trait Hand: Send + Unpin {
+    /// Writes an item behind what is written.
+    fn write(&mut self, item: &FeedItem);
+
+    /// What goes out now, although there may be more to be written at once.
+    fn full(&mut self) -> Option<Bytes>;
+
+    /// What goes out if nothing more is to be written at once.
+    fn rest(&mut self) -> Option<Bytes>;
+
+    /// All that this reader is to have was written, and the run goes on without it.
+    fn is_done(&self) -> bool;
+}
+
+/// The native feed: items as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Plain {
+    frame: BytesMut,
+}
+
+impl Hand for Plain {
+    fn write(&mut self, item: &FeedItem) {
+        write(&mut self.frame, item);
+    }
+
+    fn full(&mut self) -> Option<Bytes> {
+        if self.frame.len() < FRAME { None } else { self.rest() }
+    }
+
+    fn rest(&mut self) -> Option<Bytes> {
+        // Nothing is kept of what went out (invariant 1).
+        (!self.frame.is_empty()).then(|| std::mem::take(&mut self.frame).freeze())
+    }
+
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// A feed as the body of a response.
+pub struct SseBody<H> {
+    feed: Feed,
+    hand: H,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    heartbeat: Duration,
+    /// When the next sign of life is due.
+    timer: Pin<Box<Sleep>>,
+    is_over: bool,
+    /// All that is known was told, and there will be more when the run is taken up.
+    parked: Option<Parked>,
+    reading: Reading,
+}
+
+impl<H: Hand> SseBody<H> {
+    pub(crate) fn new(
+        feed: Feed,
+        hand: H,
+        reading: Reading,
+        parked: Option<Parked>,
+        closing: CancellationToken,
+        heartbeat: Duration,
+    ) -> Self {
+        // It comes again as soon as there is something to be read.
+        let heartbeat = if parked.is_some() { heartbeat.min(LOOK) } else { heartbeat };
+        let heartbeat = reading.leave.at_most(heartbeat);
+        Self {
+            parked,
+            feed,
+            hand,
+            closing: Box::pin(closing.cancelled_owned()),
+            heartbeat,
+            timer: Box::pin(sleep_until(after(Instant::now(), heartbeat))),
+            is_over: false,
+            reading,
+        }
+    }
+
+    /// What is ready to go out (invariant 2), if anything is.
+    fn ready(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.hand.full() {
+                return Some(frame);
+            }
+            if self.hand.is_done() {
+                self.is_over = true;
+                self.reading.watcher.leave_in_peace();
+                return None;
+            }
+            match Pin::new(&mut self.feed).poll_next(cx) {
+                Poll::Ready(Some(item)) => {
+                    self.reading.saw(&item);
+                    self.hand.write(&item);
+                }
+                Poll::Ready(None) => {
+                    self.is_over = self.parked.as_ref().is_none_or(|parked| !parked.is_still());
+                    if self.is_over {
+                        // If the run goes on, its reader is to come again.
+                        self.reading.watcher.leave_in_peace();
+                    }
+                    return self.hand.rest();
+                }
+                Poll::Pending => return self.hand.rest(),
+            }
+        }
+    }
+
+    /// A sign of life, if one is due.
+    fn beat(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
+        self.timer.as_mut().poll(cx).is_ready().then(|| {
+            self.rest();
+            Bytes::from_static(b": \n\n")
+        })
+    }
+
+    fn rest(&mut self) {
+        let next = after(Instant::now(), self.heartbeat);
+        self.timer.as_mut().reset(next);
+    }
+}
+
+impl<H: Hand> http_body::Body for SseBody<H> {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.is_over || self.reading.leave.is_over() {
+            self.is_over = true;
+            return Poll::Ready(None);
+        }
+        if let Some(frame) = self.ready(cx) {
+            self.rest();
+            return Poll::Ready(Some(Ok(Frame::data(frame))));
+        }
+        if self.is_over || self.closing.as_mut().poll(cx).is_ready() {
+            self.is_over = true;
+            return Poll::Ready(None);
+        }
+        if let Some(beat) = self.beat(cx) {
+            // Registers the new time.
+            let _ = self.timer.as_mut().poll(cx);
+            return Poll::Ready(Some(Ok(Frame::data(beat))));
+        }
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over
+    }
+}
+
+/// Writes one event.
+fn write(frame: &mut BytesMut, item: &FeedItem) {
+    frame.extend_from_slice(b"id: ");
+    frame.extend_from_slice(item.cursor().to_string().as_bytes());
+    frame.extend_from_slice(b"\ndata: ");
+    // An item is plain data and a frame takes everything, so this does not fail; if it did, the event would be empty.
+    let _ = serde_json::to_writer(frame.writer(), item);
+    frame.extend_from_slice(b"\n\n");
+}
+
+/// How many feeds are open, in all and for each user.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Feeds {
+    open: Arc<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    all: AtomicUsize,
+    users: Mutex<std::collections::HashMap<User, usize>>,
+}
+
+/// Why there is no place for another feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    InAll,
+    OfUser,
+}
+
+impl Feeds {
+    /// Takes a place, until it is dropped.
+    pub(crate) fn take(&self, user: User, max: usize, max_of_user: usize) -> Result<Place, NoPlace> {
+        let mut users = self.open.users.lock();
+        if self.open.all.load(Ordering::Relaxed) >= max {
+            return Err(NoPlace::InAll);
+        }
+        if users.get(&user).copied().unwrap_or(0) >= max_of_user {
+            return Err(NoPlace::OfUser);
+        }
+        *users.entry(user.clone()).or_default() += 1;
+        self.open.all.fetch_add(1, Ordering::Relaxed);
+        Ok(Place { open: Arc::clone(&self.open), user })
+    }
+
+    /// How many are open.
+    pub(crate) fn count(&self) -> usize {
+        self.open.all.load(Ordering::Relaxed)
+    }
+}
+
+/// A place among the feeds.
+#[derive(Debug)]
+pub(crate) struct Place {
+    open: Arc<Open>,
+    user: User,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut users = self.open.users.lock();
+        self.open.all.fetch_sub(1, Ordering::Relaxed);
+        match users.get_mut(&self.user) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => drop(users.remove(&self.user)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gets_no_place_leaves_nothing_behind() {
+        let feeds = Feeds::default();
+        let user: User = ("local".into(), "ada".into());
+        assert_eq!(feeds.take(user.clone(), 9, 0).err(), Some(NoPlace::OfUser));
+        assert_eq!(feeds.take(user.clone(), 0, 9).err(), Some(NoPlace::InAll));
+        assert!(feeds.open.users.lock().is_empty());
+        drop(feeds.take(user, 9, 9));
+        assert!(feeds.open.users.lock().is_empty());
+    }
+
+    #[test]
+    fn a_feed_with_nothing_to_say_costs_little() {
+        let own = size_of::<SseBody<Plain>>();
+        let boxed = size_of::<Sleep>() + size_of::<WaitForCancellationFutureOwned>();
+        assert!(own + boxed < 512, "{own} and {boxed} bytes");
+    }
+}

@@ -1,0 +1,186 @@
+//! Who may call at all: the host that is asked for, and the page that asks.
+//!
+//! # Invariants
+//!
+//! 1. A request names one host, and it is one that this server answers to. A page whose name was bent to point here (DNS
+//!    rebinding) names its own.
+//! 2. A request that comes from a page comes from one of this server, or of an origin that was named. One that says nothing of
+//!    a page comes from no browser, and passes.
+//! 3. No answer is taken for anything but what it says it is, and none is kept by anybody.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::http::problem::Problem;
+use crate::options::Options;
+
+/// Where the page that asks comes from, in the words of browsers that send no origin with images, scripts and the like.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// Refuses requests that are not meant for this server, or come from a page that may not call it.
+pub(crate) async fn guard(State(options): State<Arc<Options>>, request: Request, next: Next) -> Response {
+    let (method, headers) = (request.method(), request.headers());
+    let mut response = match check(method, headers, request.uri().authority(), &options) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn check(method: &Method, headers: &HeaderMap, asked: Option<&Authority>, options: &Options) -> Result<(), Problem> {
+    let host = host(headers, asked)?;
+    if !answers_to(&host, options) {
+        let detail = "this server does not answer to that host: name it with --host, or ask for localhost";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "unknown-host", detail));
+    }
+    let is_foreign = match one(headers, header::ORIGIN)? {
+        Some(origin) => !is_own(origin, &host) && !is_named(origin, options),
+        None => is_of_another_page(method, headers)?,
+    };
+    if !is_foreign {
+        return Ok(());
+    }
+    let detail = "pages of that origin may not call this server: allow it with --origin";
+    Err(Problem::new(StatusCode::FORBIDDEN, "foreign-origin", detail))
+}
+
+/// The one host that a request names (invariant 1).
+fn host(headers: &HeaderMap, asked: Option<&Authority>) -> Result<String, Problem> {
+    let named = one(headers, header::HOST)?;
+    match (named, asked) {
+        (Some(host), None) => Ok(host.to_owned()),
+        (None, Some(asked)) => Ok(asked.to_string()),
+        (Some(host), Some(asked)) if host.eq_ignore_ascii_case(asked.as_str()) => Ok(host.to_owned()),
+        (Some(_), Some(_)) => {
+            let detail = "the address and the header Host name two hosts: send the address without one";
+            Err(Problem::bad_request("two-hosts", detail))
+        }
+        (None, None) => Err(Problem::bad_request("no-host", "the request names no host: send the header Host")),
+    }
+}
+
+/// The one value of a header. Two are a trick: who reads the first and who reads the last would not agree.
+fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
+    let mut values = headers.get_all(&name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(Problem::bad_request("two-headers", format!("the header {name} is there twice: send it once")));
+    }
+    let text = first.map(|value| value.to_str()).transpose();
+    text.map_err(|_| Problem::bad_request("bad-header", format!("the header {name} is no plain text")))
+}
+
+fn answers_to(host: &str, options: &Options) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let name = authority.host();
+    // Neither a user nor anything but a port belongs to it.
+    let rest = authority.as_str().strip_prefix(name);
+    if rest.is_none_or(|rest| !rest.is_empty() && authority.port_u16().is_none()) {
+        return false;
+    }
+    let is_loopback = |name: &str| name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    // A name can be bent to point anywhere, an address cannot.
+    name.eq_ignore_ascii_case("localhost")
+        || is_loopback(bare)
+        || options.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn is_own(origin: &str, host: &str) -> bool {
+    let named = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    named.is_some_and(|named| named.eq_ignore_ascii_case(host))
+}
+
+/// Whether this origin was named as one whose pages may call.
+pub(crate) fn is_named(origin: &str, options: &Options) -> bool {
+    options.origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin))
+}
+
+/// Whether a browser says that something in a page of elsewhere asks. Somebody who follows a link from there to here may look,
+/// and do nothing: a form of another page is sent in just this way, and not every browser says whose it is.
+fn is_of_another_page(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
+    let is_elsewhere = one(headers, FETCH_SITE)?.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    let follows_a_link = one(headers, FETCH_MODE)? == Some("navigate") && method.is_safe();
+    Ok(is_elsewhere && !follows_a_link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_page_may_link_here_and_do_nothing_else() {
+        let options = Options::default();
+        let passes = |method: Method, headers: &[(&'static str, &'static str)]| {
+            let all = headers.iter().chain(&[("host", "localhost:8000")]);
+            let headers = all.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            check(&method, &headers.collect(), None, &options).is_ok()
+        };
+        let (site, mode) = ("sec-fetch-site", "sec-fetch-mode");
+        for elsewhere in ["cross-site", "same-site", "somewhere-new"] {
+            assert!(passes(Method::GET, &[(site, elsewhere), (mode, "navigate")]), "a link from {elsewhere}");
+            for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+                assert!(!passes(method.clone(), &[(site, elsewhere), (mode, "navigate")]), "{method} from {elsewhere}");
+            }
+            for mode_of in ["cors", "no-cors", "websocket"] {
+                assert!(!passes(Method::GET, &[(site, elsewhere), (mode, mode_of)]), "{mode_of} from {elsewhere}");
+            }
+            assert!(!passes(Method::GET, &[(site, elsewhere)]), "a browser that does not say how");
+        }
+        for own in ["same-origin", "none"] {
+            assert!(passes(Method::POST, &[(site, own), (mode, "cors")]), "{own}");
+        }
+        // No browser: curl, and clients of ADK.
+        assert!(passes(Method::POST, &[]) && passes(Method::GET, &[]));
+        let own = ("origin", "http://localhost:8000");
+        assert!(passes(Method::POST, &[own, (site, "same-origin"), (mode, "navigate")]));
+        assert!(!passes(Method::POST, &[("origin", "null"), (site, "cross-site"), (mode, "navigate")]));
+    }
+
+    #[test]
+    fn it_answers_to_this_machine_and_to_the_names_it_was_given() {
+        let options = Options { hosts: vec!["andon.example".to_owned()], ..Options::default() };
+        for own in [
+            "localhost",
+            "LocalHost:8000",
+            "127.0.0.1:8000",
+            "127.0.0.2",
+            "[::1]:8000",
+            "[::ffff:127.0.0.1]",
+            "andon.example",
+            "ANDON.example:80",
+        ] {
+            assert!(answers_to(own, &options), "{own}");
+        }
+        for other in [
+            "",
+            "evil.example",
+            "localhost.",
+            "localhost.evil.example",
+            "evil@localhost",
+            "localhost@evil.example",
+            "localhost:",
+            "localhost:port",
+            "localhost:99999",
+            "localhost/path",
+            "[::1",
+            "10.0.0.1",
+            "0.0.0.0",
+            "[::]",
+            "2130706433",
+            "andon.example.",
+        ] {
+            assert!(!answers_to(other, &options), "{other}");
+        }
+    }
+}

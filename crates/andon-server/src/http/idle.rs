@@ -1,0 +1,97 @@
+//! A request's body that takes too long.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use http_body::Body as _;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::http::slots::Guest;
+use crate::time::after;
+
+/// How long a body may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// How long nothing may come.
+    pub(crate) idle: Duration,
+    /// How long it may take in all, however steadily it drips.
+    pub(crate) total: Duration,
+}
+
+/// It took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TooSlow {
+    #[error("nothing of the body came for too long")]
+    Idle,
+    #[error("the body took too long")]
+    Total,
+}
+
+impl Patience {
+    /// The shorter of both, in both.
+    pub(crate) fn at_most(self, most: Duration) -> Self {
+        Self { idle: self.idle.min(most), total: self.total.min(most) }
+    }
+}
+
+/// A body that fails when it takes too long.
+pub(crate) struct TimedBody {
+    body: Body,
+    patience: Patience,
+    /// When all of it must be there; set when it is first waited for.
+    end: Option<Instant>,
+    /// Made when there is something to wait for: most bodies come with their head.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Who sends it, if it comes over a reserved slot: told when all of it is here.
+    guest: Option<Arc<Guest>>,
+}
+
+impl TimedBody {
+    pub(crate) fn new(body: Body, patience: Patience, guest: Option<Arc<Guest>>) -> Self {
+        let timed = Self { body, patience, end: None, timer: None, guest };
+        timed.tell_if_all_is_here();
+        timed
+    }
+
+    fn tell_if_all_is_here(&self) {
+        if let Some(guest) = self.guest.as_ref().filter(|_| self.body.is_end_stream()) {
+            guest.has_asked();
+        }
+    }
+}
+
+impl http_body::Body for TimedBody {
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            self.timer = None;
+            match &frame {
+                Some(_) => self.tell_if_all_is_here(),
+                None => self.guest.iter().for_each(|guest| guest.has_asked()),
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let Patience { idle, total } = self.patience;
+        let now = Instant::now();
+        let end = *self.end.get_or_insert(after(now, total));
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end.min(after(now, idle)))));
+        timer.as_mut().poll(cx).map(|()| {
+            let why = if Instant::now() >= end { TooSlow::Total } else { TooSlow::Idle };
+            Some(Err(why.into()))
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,21 @@
+//! An answer as JSON, on a line of its own: people read these in terminals.
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::http::problem::Problem;
+
+/// An answer as JSON.
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        // Answers are plain data: a map with a key that is no text would be a defect.
+        let Ok(mut body) = serde_json::to_vec(&self.0) else {
+            return Problem::unavailable("defect", "the answer cannot be written: please report it").into_response();
+        };
+        body.push(b'\n');
+        ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+    }
+}

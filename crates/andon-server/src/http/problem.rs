@@ -1,0 +1,203 @@
+//! Errors as clients see them: `application/problem+json`, which says what is wrong and what to do.
+
+use andon_runtime::{DecideError, IdError, JournalError, StartError};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+/// What is wrong with a request, and what to do.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    status: StatusCode,
+    kind: &'static str,
+    detail: String,
+    /// Boxed: most have none, and a refusal is handed from one to another.
+    more: Box<Map<String, Value>>,
+    retry_after: Option<u64>,
+    is_last: bool,
+}
+
+/// The form of a problem, for the description of the API.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemForm {
+    /// The kind of problem, such as `urn:andon:session-busy`.
+    r#type: String,
+    /// The status in words.
+    title: String,
+    /// The status.
+    status: u16,
+    /// What is wrong, and what to do.
+    detail: String,
+    /// The run that it is about, if it is about one.
+    run_id: Option<String>,
+    /// The request, as it is called in the server's log.
+    request_id: Option<String>,
+}
+
+impl Problem {
+    /// A problem with a status, a kind such as `session-busy`, and what to do.
+    pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, kind, detail: detail.into(), more: Box::default(), retry_after: None, is_last: false }
+    }
+
+    /// The request is not what it should be.
+    pub fn bad_request(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, kind, detail)
+    }
+
+    /// The request can be read, and asks for something that cannot be done.
+    pub fn unprocessable(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, kind, detail)
+    }
+
+    /// There is no such thing, or none that is within reach.
+    pub fn not_found(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, kind, detail)
+    }
+
+    /// Too much at once: it may work a little later.
+    pub fn too_many(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, kind, detail) }
+    }
+
+    /// Not now: it may work a little later.
+    pub fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
+        Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, detail) }
+    }
+
+    /// What is sent as an id is not a valid one.
+    pub fn bad_id(what: &str, error: &IdError) -> Self {
+        Self::bad_request("bad-id", format!("{what}: {error}"))
+    }
+
+    /// Its kind, by which it is known in every dialect.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What is wrong, and what to do.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// As clients see it.
+    pub fn to_json(&self) -> Value {
+        let mut body = json!({
+            "type": format!("urn:andon:{}", self.kind),
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if let Value::Object(body) = &mut body {
+            body.extend((*self.more).clone());
+        }
+        body
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The connection is closed after it: what the client still sends is not read.
+    #[must_use]
+    pub fn closing(self) -> Self {
+        Self { is_last: true, ..self }
+    }
+
+    /// There is nothing at a path.
+    pub(crate) fn unknown_path() -> Self {
+        Self::not_found("no-such-path", "there is nothing at this path: GET /openapi.json lists all paths")
+    }
+
+    /// A path does not take a method.
+    pub(crate) fn wrong_method() -> Self {
+        let detail = "this path does not take this method: GET /openapi.json tells which it takes";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
+    }
+
+    /// The server panicked.
+    pub(crate) fn defect() -> Self {
+        let detail = "the server has a defect here, and it is not known how far the request came: please report it";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "defect", detail)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, retry_after, is_last) = (self.status, self.retry_after, self.is_last);
+        let mut response = (status, self.to_json().to_string()).into_response();
+        // Another dialect says the same in its own words.
+        response.extensions_mut().insert(self);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if is_last {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+impl From<JournalError> for Problem {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::RunExists(_) | JournalError::SessionExists(_) => {
+                Self::new(StatusCode::CONFLICT, "exists", error.to_string())
+            }
+            JournalError::SessionBusy { .. } | JournalError::SessionClosing(_) => {
+                Self::new(StatusCode::CONFLICT, "session-busy", error.to_string())
+            }
+            JournalError::Fenced { .. }
+            | JournalError::Storage(_)
+            | JournalError::Unreadable(_)
+            | JournalError::Closed => {
+                // What the storage says may name files of this machine.
+                Self::unavailable("journal", "the journal cannot be used now: try again later")
+            }
+        }
+    }
+}
+
+impl From<StartError> for Problem {
+    fn from(error: StartError) -> Self {
+        let detail = error.to_string();
+        match error {
+            StartError::Busy { session, run } => {
+                let detail = format!(
+                    "session {session} is busy with run {run}: wait for its end, cancel it, or say when_busy: queue or supersede"
+                );
+                Self::new(StatusCode::CONFLICT, "session-busy", detail).with("run_id", run.as_str())
+            }
+            StartError::QueueFull { .. } => Self::too_many("queue-full", detail),
+            StartError::SessionClosing { .. } => Self::new(StatusCode::CONFLICT, "session-closing", detail),
+            StartError::RunIdTaken(run) => {
+                let detail = format!("run id {run} is in use: choose another, or leave it out");
+                Self::new(StatusCode::CONFLICT, "run-id-taken", detail).with("run_id", run.as_str())
+            }
+            StartError::ZeroLimit(_) => Self::unprocessable("bad-limit", detail),
+            StartError::BadImage(_) => Self::unprocessable("bad-media", detail),
+        }
+    }
+}
+
+impl From<DecideError> for Problem {
+    fn from(error: DecideError) -> Self {
+        Self::new(StatusCode::CONFLICT, "not-awaited", error.to_string())
+    }
+}

@@ -1,0 +1,33 @@
+//! A query string, with a problem that says what is wrong with it.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::http::problem::Problem;
+
+/// How many things are listed if nobody says, and at most.
+const USUAL: usize = 100;
+const MOST: usize = 1_000;
+
+/// How many things to list.
+pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
+    match asked.unwrap_or(USUAL) {
+        limit @ 1..=MOST => Ok(limit),
+        _ => Err(Problem::unprocessable("bad-limit", format!("limit: choose 1 to {MOST}"))),
+    }
+}
+
+/// A query string, read.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = axum::extract::Query::from_request_parts(parts, state).await;
+        let query =
+            query.map_err(|error| Problem::unprocessable("bad-query", format!("the query: {}", error.body_text())))?;
+        Ok(Self(query.0))
+    }
+}

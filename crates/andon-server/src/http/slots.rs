@@ -1,0 +1,383 @@
+//! Who may stay connected.
+//!
+//! # Invariants
+//!
+//! 1. However many connections are open, a few more are let in, and on those the cord can be pulled, the line be held and the
+//!    server's health be asked for. Nothing else is served there, so that nothing else fills them.
+//!    Nobody waits there for runs to settle, either.
+//! 2. A new connection takes the place of the oldest reserved one that has not sent a whole request. What that one has sent
+//!    is read first, and if it is a whole request another one has to go. So a flood of connections that say nothing, or do not
+//!    go on, keeps out nobody who asks at once, however busy the server is.
+//! 3. A slot is given back when its socket is closed, however that came about.
+//! 4. There are no more slots than files that can be opened, less those that the server has open and those that its work
+//!    needs.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body::{Body as _, Frame};
+use http_body_util::StreamBody;
+
+use crate::http::idle::{Patience, TimedBody};
+use crate::http::problem::Problem;
+use crate::time::FOR_EVER;
+
+/// How long the head, and then the body, of a request may take on a reserved slot: there are few of them.
+pub(crate) const HURRY: Duration = Duration::from_secs(2);
+
+/// How many slots there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    usual: usize,
+    reserved: usize,
+}
+
+impl Room {
+    /// What is asked for, as far as the process may open files, of which some are `open` already. A quarter of them is for
+    /// the journal, tools and models, and no fewer than [`WORK`] (invariant 4).
+    pub(crate) fn new(usual: usize, reserved: usize, files: usize, open: usize) -> Self {
+        let own = open.saturating_add(WORK).max(files / 4);
+        let free = files.saturating_sub(own).max(FEWEST);
+        let reserved = reserved.min((files / 8).min(free - 1));
+        Self { usual: usual.min(free - reserved), reserved }
+    }
+}
+
+/// How many files the work of a server takes at least, beyond those that it has open when it begins.
+const WORK: usize = 16;
+/// So many slots there are in any case: who cannot even have these cannot be served at all.
+const FEWEST: usize = 4;
+/// How long it is waited until somebody who was told to leave has left. It takes no longer, unless the machine is very busy.
+const LEAVING: Duration = Duration::from_millis(200);
+/// How much of a request is read before anything else is done with it: a cancel is small.
+const AHEAD: usize = 64 << 10;
+/// How often a connection is looked at before it is closed to make room: the first time its head is read, the next time its
+/// body.
+const LAST_LOOKS: usize = 3;
+
+/// All slots.
+#[derive(Clone)]
+pub(crate) struct ConnectionSlots {
+    /// How many connections are open.
+    connections: Arc<AtomicU64>,
+    head_time: Duration,
+    room: Room,
+    reserved: Arc<Mutex<Vec<Arc<Guest>>>>,
+    /// Told when somebody has left, or stays though told to leave.
+    decided: Arc<Notify>,
+}
+
+/// Whoever has a reserved slot.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    place: Mutex<Place>,
+    told_to_leave: Notify,
+    decided: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Place {
+    sent: Sent,
+    is_to_leave: bool,
+}
+
+/// How much of a request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sent {
+    Nothing,
+    Head,
+    /// It is being answered.
+    All,
+}
+
+impl Guest {
+    fn new(decided: &Arc<Notify>) -> Self {
+        let place = Mutex::new(Place { sent: Sent::Nothing, is_to_leave: false });
+        Self { place, told_to_leave: Notify::new(), decided: Arc::clone(decided) }
+    }
+
+    /// The head of a request has come.
+    pub(crate) fn asks(&self) {
+        self.place.lock().sent = Sent::Head;
+    }
+
+    /// All of the request has come: from here on nobody takes the slot away.
+    pub(crate) fn has_asked(&self) {
+        self.place.lock().sent = Sent::All;
+    }
+
+    /// It was answered.
+    pub(crate) fn was_answered(&self) {
+        self.place.lock().sent = Sent::Nothing;
+    }
+
+    /// Waits until somebody else is to have the slot. Its connection is polled before each look at this, so that whatever has
+    /// come is read by then (invariant 2).
+    pub(crate) async fn leaves(&self) {
+        loop {
+            self.told_to_leave.notified().await;
+            for _ in 0..LAST_LOOKS {
+                yield_now().await;
+            }
+            let mut place = self.place.lock();
+            if place.sent != Sent::All {
+                return;
+            }
+            place.is_to_leave = false;
+            self.decided.notify_waiters();
+        }
+    }
+
+    /// How much of a request has come from somebody who may be told to leave.
+    fn may_leave(&self) -> Option<Sent> {
+        let place = self.place.lock();
+        (!place.is_to_leave && place.sent != Sent::All).then_some(place.sent)
+    }
+
+    fn tell_to_leave(&self) {
+        self.place.lock().is_to_leave = true;
+        self.told_to_leave.notify_one();
+    }
+}
+
+impl ConnectionSlots {
+    /// `head_time` is how long the head of a request may take.
+    pub(crate) fn new(connections: &Arc<AtomicU64>, head_time: Duration, room: Room) -> Self {
+        let connections = Arc::clone(connections);
+        Self { connections, head_time, room, reserved: Arc::default(), decided: Arc::default() }
+    }
+
+    /// Takes a slot; `None` if even the reserved ones are taken.
+    pub(crate) fn take(&self) -> Option<ConnectionSlot> {
+        let taken = self.connections.fetch_add(1, Ordering::Relaxed);
+        let taken = usize::try_from(taken).unwrap_or(usize::MAX);
+        let guest = (taken >= self.room.usual).then(|| Arc::new(Guest::new(&self.decided)));
+        if let Some(guest) = &guest {
+            self.reserved.lock().push(Arc::clone(guest));
+        }
+        // Given back by the drop, if it was none.
+        let slot = ConnectionSlot { slots: self.clone(), guest };
+        (taken < self.room.usual.saturating_add(self.room.reserved)).then_some(slot)
+    }
+
+    /// Takes a slot, if need be the one of somebody who has not asked for anything yet (invariant 2).
+    pub(crate) async fn make_room(&self) -> Option<ConnectionSlot> {
+        loop {
+            let slot = self.take();
+            if slot.is_some() || !self.free_one().await {
+                return slot;
+            }
+        }
+    }
+
+    /// Tells who has sent the least of a request to leave a reserved slot, and of those who came first; comes back when it is
+    /// decided whether they do. False if all of them have asked.
+    pub(crate) async fn free_one(&self) -> bool {
+        let decided = self.decided.notified();
+        {
+            let guests = self.reserved.lock();
+            let may_leave = guests.iter().filter_map(|guest| Some((guest.may_leave()?, guest)));
+            let Some((_, guest)) = may_leave.min_by_key(|(sent, _)| *sent) else { return false };
+            guest.tell_to_leave();
+        }
+        // Until its socket is closed its file is open.
+        timeout(LEAVING, decided).await.is_ok()
+    }
+}
+
+/// A place among the connections.
+pub(crate) struct ConnectionSlot {
+    slots: ConnectionSlots,
+    guest: Option<Arc<Guest>>,
+}
+
+impl ConnectionSlot {
+    /// Whoever has it, if it is a reserved slot.
+    pub(crate) fn guest(&self) -> Option<&Arc<Guest>> {
+        self.guest.as_ref()
+    }
+
+    /// How long the head of a request may take here.
+    pub(crate) fn head_time(&self) -> Duration {
+        let usual = self.slots.head_time.min(FOR_EVER);
+        if self.guest.is_some() { usual.min(HURRY) } else { usual }
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.slots.connections.fetch_sub(1, Ordering::Relaxed);
+        if let Some(guest) = &self.guest {
+            self.slots.reserved.lock().retain(|other| !Arc::ptr_eq(other, guest));
+            self.slots.decided.notify_waiters();
+        }
+    }
+}
+
+/// The mark of a request that came in over a reserved slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reserved;
+
+/// Whether a request may wait for runs to settle: not on a reserved slot (invariant 1).
+pub struct MayWait(pub bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for MayWait {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<Reserved>().is_none()))
+    }
+}
+
+/// The mark of a request that is about the cord, the line or health.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Vital;
+
+/// Whether a method and a path are about the cord, the line or health.
+pub(crate) type IsVital = Box<dyn Fn(&Method, &str) -> bool + Send + Sync>;
+
+/// Marks what is about the cord, the line and health. On reserved slots nothing else is served, and one request on each
+/// (invariant 1).
+pub(crate) async fn keep_the_reserve(
+    State(is_vital): State<Arc<Vec<IsVital>>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let is_vital = is_vital.iter().any(|is_vital| is_vital(request.method(), request.uri().path()));
+    if is_vital {
+        request.extensions_mut().insert(Vital);
+    }
+    if request.extensions().get::<Reserved>().is_none() {
+        return next.run(request).await;
+    }
+    let mut response = match is_vital {
+        true => next.run(read_ahead(request).await).await,
+        false => {
+            let detail =
+                "too many connections are open: only cancels, the line and health are served now; try again later";
+            Problem::unavailable("too-many-connections", detail).into_response()
+        }
+    };
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Reads all of a request before anything else is done with it: from then on nobody takes its slot away, however long it
+/// takes to find out who asks. What goes wrong is told by whoever reads the body.
+async fn read_ahead(request: Request) -> Request {
+    if request.body().size_hint().lower() > AHEAD as u64 {
+        return request;
+    }
+    let guest = request.extensions().get::<Arc<Guest>>().cloned();
+    let (parts, body) = request.into_parts();
+    let patience = Patience { idle: HURRY, total: HURRY };
+    let body = match to_bytes(Body::new(TimedBody::new(body, patience, guest)), AHEAD).await {
+        Ok(bytes) => Body::from(bytes),
+        Err(error) => Body::new(StreamBody::new(futures_util::stream::iter([Err::<Frame<Bytes>, _>(error)]))),
+    };
+    Request::from_parts(parts, body)
+}
+
+/// Whether a request of the native API is about the cord, the line or health.
+pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
+    match *method {
+        Method::POST => path == "/v1/cancel" || (path.starts_with("/v1/runs/") && path.ends_with("/cancel")),
+        Method::PUT => path == "/v1/line",
+        Method::GET => matches!(path, "/v1/line" | "/healthz" | "/readyz"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_never_more_slots_than_files() {
+        assert_eq!(Room::new(25_000, 256, 1 << 20, 20), Room { usual: 25_000, reserved: 256 });
+        assert_eq!(Room::new(25_000, 256, 1_024, 20), Room { usual: 640, reserved: 128 });
+        assert_eq!(Room::new(10, 2, usize::MAX, 20), Room { usual: 10, reserved: 2 });
+        assert_eq!(Room::new(25_000, 256, 64, 20), Room { usual: 20, reserved: 8 });
+        assert_eq!(Room::new(25_000, 256, 32, 20), Room { usual: 1, reserved: 3 });
+        assert_eq!(Room::new(0, 1, 1_024, 20), Room { usual: 0, reserved: 1 });
+    }
+
+    #[tokio::test]
+    async fn who_has_not_asked_makes_room_the_longest_there_first_and_who_has_asked_stays() {
+        let slots = ConnectionSlots::new(&Arc::default(), HURRY, Room { usual: 0, reserved: 3 });
+        let [first, second, third] = [(); 3].map(|()| Some(slots.take().unwrap()));
+        let guest = |slot: &Option<ConnectionSlot>| Arc::clone(slot.as_ref().unwrap().guest().unwrap());
+        let guests = [guest(&first), guest(&second), guest(&third)];
+        guests[0].has_asked();
+        guests[1].asks();
+        let mut held = [first, second, third];
+        for (place, others) in [(2, [0, 1]), (1, [0, 0])] {
+            let making = slots.make_room();
+            let leaving = async {
+                guests[place].leaves().await;
+                drop(held[place].take());
+            };
+            let (made, ()) = tokio::join!(making, leaving);
+            let made = made.expect("a slot is free");
+            made.guest().unwrap().has_asked();
+            held[place] = Some(made);
+            assert!(others.iter().all(|other| !guests[*other].place.lock().is_to_leave));
+        }
+        assert!(slots.make_room().await.is_none(), "all have asked");
+    }
+
+    /// Checks P1: a cancel whose bytes are here, and were not read yet when its slot was wanted, is not lost.
+    #[tokio::test]
+    async fn who_turns_out_to_have_asked_stays_and_the_next_one_leaves() {
+        let slots = ConnectionSlots::new(&Arc::default(), HURRY, Room { usual: 0, reserved: 2 });
+        let (cancel, silent) = (slots.take().unwrap(), slots.take().unwrap());
+        let (asking, waiting) = (Arc::clone(cancel.guest().unwrap()), Arc::clone(silent.guest().unwrap()));
+        let reading = async {
+            yield_now().await;
+            asking.asks();
+            yield_now().await;
+            asking.has_asked();
+        };
+        let silent_leaves = async {
+            waiting.leaves().await;
+            drop(silent);
+        };
+        let made = tokio::select! {
+            biased;
+            () = asking.leaves() => panic!("who has asked is sent away"),
+            (made, (), ()) = async { tokio::join!(slots.make_room(), reading, silent_leaves) } => made,
+        };
+        assert!(made.is_some() && !asking.place.lock().is_to_leave);
+    }
+
+    #[test]
+    fn the_cord_the_line_and_health_are_vital_and_nothing_else() {
+        for (method, path) in [
+            (Method::POST, "/v1/cancel"),
+            (Method::POST, "/v1/runs/r1/cancel"),
+            (Method::POST, "/v1/runs/r1/calls/c1/cancel"),
+            (Method::PUT, "/v1/line"),
+            (Method::GET, "/readyz"),
+        ] {
+            assert!(is_vital(&method, path), "{method} {path}");
+        }
+        for (method, path) in
+            [(Method::POST, "/v1/runs"), (Method::GET, "/v1/runs/r1/cancel"), (Method::GET, "/v1/runs/r1/events")]
+        {
+            assert!(!is_vital(&method, path), "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A client's socket, which is not waited for for ever.
+//!
+//! # Invariants
+//!
+//! 1. A write that makes no progress for `stalled` fails, and the connection with it. What was not sent is not kept: its
+//!    reader comes back with the id of the last event it has.
+//! 2. What the kernel keeps for a client is bounded, and so is what hyper keeps: together about [`KERNEL_BUFFER`] and a frame.
+//!    Of that no more than [`UNSENT`] is on no way yet: so what a slow link carries next is from now, and not from long ago.
+//! 3. A client that is still sending when it is answered and closed gets to read the answer: what it sends is thrown away for
+//!    a moment. Closing at once would take the answer from it.
+
+use std::convert::Infallible;
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::http::automatic;
+use crate::http::slots::ConnectionSlot;
+
+/// How much the kernel keeps for a client that does not read. It takes twice that, for its own accounts.
+const KERNEL_BUFFER: usize = 512 << 10;
+/// How much the kernel takes that it cannot send yet. Where this cannot be said, it is as much as it keeps.
+const UNSENT: u32 = 16 << 10;
+/// How long, and how much, a client may go on sending when it was answered already.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 4 << 20;
+
+/// How much was written to a client: whether a long write gets on. Requests have it among their extensions.
+#[derive(Debug, Clone, Default)]
+pub struct Written(Arc<AtomicU64>);
+
+impl Written {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Written {
+    type Rejection = Infallible;
+
+    /// A server of somebody else's does not tell: there nothing is known of how a write gets on.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
+/// Lets the kernel notice a machine that is gone, while no more than signs of life are sent to it. Not while a client is
+/// waited for: the kernel takes one that reads a little at a time for one that is gone, and that one is watched here.
+fn watch(stream: &TcpStream, time: Option<Duration>) {
+    #[cfg(target_os = "linux")]
+    {
+        let millis = time.map_or(0, |time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1));
+        // What cannot be set is left as it is: the socket works without.
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, millis);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (stream, time);
+}
+
+/// A client's socket.
+pub(crate) struct Socket {
+    stream: TcpStream,
+    _slot: ConnectionSlot,
+    written: Written,
+    stalled: Duration,
+    /// Runs while a write waits.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// When a write waited last, if that is not long ago.
+    waited: Option<Instant>,
+    /// All that was to be written so far has been: what comes next is the beginning of something.
+    is_clean: bool,
+    /// What is written in the place of hyper's own words, and how much of it has been.
+    instead: Option<(Vec<u8>, usize)>,
+    closing: Closing,
+}
+
+enum Closing {
+    NotYet,
+    /// The client knows; it may still be sending.
+    Lingering {
+        timer: Pin<Box<Sleep>>,
+        bytes: usize,
+    },
+    Done,
+}
+
+impl Socket {
+    pub(crate) fn new(stream: TcpStream, slot: ConnectionSlot, stalled: Duration, written: Written) -> Self {
+        // What cannot be set is left as it is: the socket works without.
+        let _ = stream.set_nodelay(true);
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, KERNEL_BUFFER);
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
+        watch(&stream, Some(stalled));
+        let (timer, waited, instead, closing) = (None, None, None, Closing::NotYet);
+        Self { stream, _slot: slot, written, stalled, timer, waited, is_clean: true, instead, closing }
+    }
+
+    /// Takes note of how a write went (invariant 1).
+    fn wrote(
+        &mut self,
+        cx: &mut Context<'_>,
+        asked: usize,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
+            self.timer = None;
+            if self.waited.is_some_and(|waited| waited.elapsed() >= self.stalled) {
+                self.waited = None;
+                watch(&self.stream, Some(self.stalled));
+            }
+            let bytes = written.as_ref().map_or(0, |written| *written as u64);
+            self.written.0.fetch_add(bytes, Ordering::Relaxed);
+            self.is_clean = matches!(written, Ok(written) if written == asked);
+            return Poll::Ready(written);
+        }
+        if self.waited.replace(Instant::now()).is_none() {
+            watch(&self.stream, None);
+        }
+        let stalled = self.stalled;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(stalled)));
+        timer.as_mut().poll(cx).map(|()| Err(io::Error::new(ErrorKind::TimedOut, "the client does not read")))
+    }
+
+    /// Writes what stands in the place of what hyper gave, whose length is told when all of it is out.
+    fn write_instead(&mut self, cx: &mut Context<'_>, given: usize) -> Poll<io::Result<usize>> {
+        while let Some((bytes, done)) = &mut self.instead {
+            let rest = bytes.get(*done..).unwrap_or_default();
+            if rest.is_empty() {
+                self.instead = None;
+                break;
+            }
+            let asked = rest.len();
+            let written = Pin::new(&mut self.stream).poll_write(cx, rest);
+            let written = match &written {
+                Poll::Ready(Ok(written)) => {
+                    *done += written;
+                    Poll::Ready(Ok(*written))
+                }
+                _ => written,
+            };
+            if ready!(self.wrote(cx, asked, written))? == 0 {
+                return Poll::Ready(Ok(0));
+            }
+        }
+        Poll::Ready(Ok(given))
+    }
+
+    /// Whether something else is written in the place of this, which is the beginning of a write.
+    fn is_replaced(&mut self, beginning: &[u8]) -> bool {
+        if self.instead.is_none() && self.is_clean {
+            self.instead = automatic::in_place_of(beginning).map(|bytes| (bytes, 0));
+        }
+        self.instead.is_some()
+    }
+
+    /// Throws away what the client still sends, for a moment (invariant 3).
+    fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Closing::Lingering { timer, bytes } = &mut self.closing else { return Poll::Ready(()) };
+        let mut waste = [0_u8; 4096];
+        while *bytes < LINGER_BYTES {
+            let mut buffer = ReadBuf::new(&mut waste);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => *bytes += buffer.filled().len(),
+                Poll::Ready(_) => return Poll::Ready(()),
+                // It was not sending.
+                Poll::Pending if *bytes == 0 => return Poll::Ready(()),
+                Poll::Pending => return timer.as_mut().poll(cx),
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_replaced(bytes) {
+            return self.write_instead(cx, bytes.len());
+        }
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(cx, bytes.len(), written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let [only] = slices {
+            return self.poll_write(cx, only);
+        }
+        let asked = slices.iter().map(|slice| slice.len()).sum();
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.wrote(cx, asked, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if matches!(self.closing, Closing::NotYet) {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            self.closing = Closing::Lingering { timer: Box::pin(sleep(LINGER)), bytes: 0 };
+        }
+        ready!(self.linger(cx));
+        self.closing = Closing::Done;
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::http::slots::{ConnectionSlots, Room};
+
+    #[tokio::test]
+    async fn a_write_that_makes_no_progress_fails_in_time_and_little_was_kept() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _deaf = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let slot =
+            ConnectionSlots::new(&Arc::default(), Duration::from_secs(9), Room::new(1, 0, 100, 0)).take().unwrap();
+        let stalled = Duration::from_millis(300);
+        let mut socket = Socket::new(stream, slot, stalled, Written::default());
+        assert!(sockopt::socket_send_buffer_size(&socket.stream).unwrap() <= 2 * KERNEL_BUFFER);
+        // The kernel would close it by itself; here it is not asked to.
+        #[cfg(target_os = "linux")]
+        sockopt::set_tcp_user_timeout(&socket.stream, 0).unwrap();
+        let begun = Instant::now();
+        let piece = vec![b'x'; 64 << 10];
+        let writing = async {
+            let mut pieces = 0;
+            loop {
+                if let Err(error) = socket.write_all(&piece).await {
+                    return (error, pieces * piece.len());
+                }
+                pieces += 1;
+            }
+        };
+        let (error, taken) = timeout(Duration::from_secs(20), writing).await.unwrap();
+        assert!(taken <= 4 * KERNEL_BUFFER, "{taken} bytes were taken for a client that does not read");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= stalled);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_slow_client_has_not_room_for_is_not_taken_from_who_makes_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let narrow = tokio::net::TcpSocket::new_v4().unwrap();
+        narrow.set_recv_buffer_size(4 << 10).unwrap();
+        let _deaf = narrow.connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let slot =
+            ConnectionSlots::new(&Arc::default(), Duration::from_secs(9), Room::new(1, 0, 100, 0)).take().unwrap();
+        let written = Written::default();
+        let mut socket = Socket::new(stream, slot, Duration::from_millis(300), written.clone());
+        while socket.write_all(&[b'x'; 1 << 10]).await.is_ok() {}
+        assert!(written.bytes() > 0 && written.bytes() <= 64 << 10, "{} bytes are on their way", written.bytes());
+    }
+}

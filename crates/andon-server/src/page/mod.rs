@@ -1,0 +1,164 @@
+//! The web page: files that are in the program, or in a folder while somebody works on them.
+//!
+//! # Invariants
+//!
+//! 1. The page is a program that anybody may load. What it shows it asks for, with a key where one is needed.
+//! 2. Nothing that it shows can become a script: only files from here are run, no other origin is asked for anything, and
+//!    no text is taken for code.
+//! 3. It works wherever the server is mounted: it is told no address, and finds everything beside itself.
+
+pub(crate) mod folder;
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{OriginalUri, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{MethodRouter, get};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rust_embed::Embed;
+
+use crate::http::path::Path;
+use crate::http::problem::Problem;
+use crate::options::Options;
+
+/// The files of the page, as they are in the source.
+#[derive(Embed)]
+#[folder = "../../web"]
+struct Files;
+
+/// What the page may do (invariant 2).
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Where the page is.
+pub(crate) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Options>>)> {
+    vec![("/ui", get(to_page)), ("/ui/", get(index)), ("/ui/{*file}", get(file))]
+}
+
+/// The page, and the root, which leads to it, or to the page of another.
+pub(crate) fn router(options: &Arc<Options>, front: Option<&'static str>) -> Router {
+    let front = match front {
+        Some(page) => get(move || std::future::ready(Redirect::temporary(page))),
+        None => get(to_page),
+    };
+    let all = routes().into_iter().chain([("/", front)]);
+    let router = all.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    router.with_state(Arc::clone(options))
+}
+
+/// Leads to the page from beside it (invariant 3).
+async fn to_page(OriginalUri(asked): OriginalUri) -> Redirect {
+    // What the browser asked for ends in the last name of where the server is mounted, in a slash, or in `ui`.
+    let last = asked.path().rsplit('/').next().unwrap_or_default();
+    match last {
+        "" | "ui" => Redirect::temporary("ui/"),
+        // A name with a colon in it would be read as a scheme.
+        mounted => Redirect::temporary(&format!("./{mounted}/ui/")),
+    }
+}
+
+async fn index(State(options): State<Arc<Options>>, headers: HeaderMap) -> Result<Response, Problem> {
+    served(&options, "index.html", &headers).await
+}
+
+async fn file(
+    State(options): State<Arc<Options>>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    served(&options, &file, &headers).await
+}
+
+async fn served(options: &Options, file: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+    let missing = || Problem::not_found("no-such-file", "the page has no such file: it begins at /ui/");
+    let response = match &options.web_dir {
+        Some(dir) => {
+            let (kind, bytes) = folder::read_file(dir, file).await.ok_or_else(missing)?;
+            ([(header::CONTENT_TYPE, kind)], bytes).into_response()
+        }
+        None => PAGE.get(file).ok_or_else(missing)?.response(headers),
+    };
+    Ok((with_policy(), response).into_response())
+}
+
+fn with_policy() -> [(HeaderName, HeaderValue); 3] {
+    [
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+    ]
+}
+
+/// A file of the page, made ready once.
+struct Asset {
+    kind: &'static str,
+    /// Changes with every byte of it. It is weak: packed or not, it is the same file.
+    tag: String,
+    plain: Bytes,
+    /// For slow links.
+    packed: Bytes,
+}
+
+static PAGE: LazyLock<HashMap<String, Asset>> = LazyLock::new(|| {
+    let files = Files::iter().filter_map(|name| Files::get(&name).map(|file| (name, file)));
+    files.map(|(name, file)| (name.to_string(), Asset::new(&name, file))).collect()
+});
+
+impl Asset {
+    fn new(name: &str, file: rust_embed::EmbeddedFile) -> Self {
+        let hash = file.metadata.sha256_hash();
+        let tag: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let plain = match file.data {
+            std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+            std::borrow::Cow::Owned(bytes) => Bytes::from(bytes),
+        };
+        let packed = packed(&plain).map_or_else(|| plain.clone(), Bytes::from);
+        Self { kind: folder::kind(name), tag: format!("W/\"{tag}\""), plain, packed }
+    }
+
+    /// The file, unless the browser has it already.
+    fn response(&self, asked: &HeaderMap) -> Response {
+        let tag = HeaderValue::from_str(&self.tag).unwrap_or(HeaderValue::from_static("W/\"\""));
+        // Kept, and asked for again each time: a new program brings its own page.
+        let keep = (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let vary = (header::VARY, HeaderValue::from_static("accept-encoding"));
+        let common = [(header::ETAG, tag), keep, vary];
+        if names(asked, &header::IF_NONE_MATCH, &self.tag) {
+            return (StatusCode::NOT_MODIFIED, common).into_response();
+        }
+        let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(self.kind))];
+        if !names(asked, &header::ACCEPT_ENCODING, "gzip") || self.packed.len() >= self.plain.len() {
+            return (common, kind, self.plain.clone()).into_response();
+        }
+        let packing = [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
+        (common, kind, packing, self.packed.clone()).into_response()
+    }
+}
+
+/// Whether a header that is a list has this in it. What is wanted with the quality 0 is not wanted.
+fn names(asked: &HeaderMap, header: &HeaderName, wanted: &str) -> bool {
+    let lists = asked.get_all(header).iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|item| {
+        let mut parts = item.split(';').map(str::trim);
+        let bare = |name: &str| name.strip_prefix("W/").unwrap_or(name).to_owned();
+        let is_it = parts.next().is_some_and(|name| bare(name).eq_ignore_ascii_case(&bare(wanted)));
+        is_it && !parts.any(|part| matches!(part.strip_prefix("q="), Some("0" | "0.0" | "0.00" | "0.000")))
+    })
+}
+
+fn packed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok()
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

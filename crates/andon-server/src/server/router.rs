@@ -1,0 +1,92 @@
+//! All routes, and what stands before each of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use crate::access::gate::{Gate, check_access};
+use crate::dialect::{Dialect, Host};
+use crate::http::answers::bound_answers;
+use crate::http::budget::bound_bodies;
+use crate::http::guard::{guard, is_named};
+use crate::http::problem::Problem;
+use crate::http::requests::{self, REQUEST_ID};
+use crate::http::slots::{IsVital, is_vital, keep_the_reserve};
+use crate::options::Options;
+use crate::server::Server;
+use crate::{api, page};
+
+/// All routes: those of the native API, of the page and of every dialect.
+pub(super) fn router(server: &Server) -> Router {
+    let Server { core, dialects, .. } = server;
+    let native = api::router(core).merge(page::router(&core.options, server.front_page()));
+    let host = Host::new(core);
+    let all = dialects.iter().fold(native, |routes, dialect| routes.merge(dialect.router(&host)));
+    guarded(all, server)
+}
+
+/// Routes, with what stands before each of them.
+fn guarded(routes: Router, server: &Server) -> Router {
+    let Server { core, dialects, table, .. } = server;
+    let gate = Gate { auth: Arc::clone(&core.auth), table: Arc::clone(table), runtime: core.runtime.clone() };
+    routes
+        .method_not_allowed_fallback(async || Problem::wrong_method())
+        .fallback(async || Problem::unknown_path())
+        .layer(middleware::from_fn_with_state(Arc::clone(&core.answers), bound_answers))
+        .layer(middleware::from_fn_with_state(Arc::clone(&core.bodies), bound_bodies))
+        .layer(middleware::from_fn_with_state(Arc::new(gate), check_access))
+        .layer(CatchPanicLayer::custom(|_| Problem::defect().into_response()))
+        .layer(middleware::from_fn_with_state(vital(dialects), keep_the_reserve))
+        .layer(cors(&core.options))
+        .layer(middleware::from_fn_with_state(Arc::clone(&core.options), guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(dialects), in_the_words_of_its_path))
+        .layer(middleware::from_fn_with_state(Arc::clone(&core.figures), requests::account))
+}
+
+/// What is about the cord, the line and health, in whichever dialect.
+fn vital(dialects: &[Arc<dyn Dialect>]) -> Arc<Vec<IsVital>> {
+    let of_dialects = dialects
+        .iter()
+        .cloned()
+        .map(|dialect| -> IsVital { Box::new(move |method, path| dialect.is_vital(method, path)) });
+    let native: IsVital = Box::new(is_vital);
+    Arc::new(std::iter::once(native).chain(of_dialects).collect())
+}
+
+/// Stands around all that can refuse: on the paths of a dialect it is said in the words of that dialect.
+async fn in_the_words_of_its_path(
+    State(dialects): State<Arc<[Arc<dyn Dialect>]>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path();
+    let dialect = dialects.iter().find(|dialect| dialect.speaks(path)).cloned();
+    let response = next.run(request).await;
+    match dialect {
+        Some(dialect) => dialect.in_own_words(response),
+        None => response,
+    }
+}
+
+/// Lets pages of the origins that were named ask for more than a form could.
+fn cors(options: &Arc<Options>) -> CorsLayer {
+    let named = Arc::clone(options);
+    let is_allowed = move |origin: &HeaderValue, _: &_| origin.to_str().is_ok_and(|origin| is_named(origin, &named));
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(is_allowed))
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION, HeaderName::from_static("last-event-id")])
+        .expose_headers([header::LOCATION, header::RETRY_AFTER, HeaderName::from_static("andon-run-id"), REQUEST_ID])
+        .max_age(Duration::from_secs(600))
+}
+
+#[cfg(test)]
+#[path = "router_tests.rs"]
+mod tests;

@@ -1,0 +1,170 @@
+//! The accept loop.
+//!
+//! # Invariants
+//!
+//! 1. Nothing that a client does or leaves undone keeps a connection for ever: its head, its body and its reading have their
+//!    times, and the end of the server closes what is left.
+//! 2. Nobody beyond this machine is let in, unless it is checked who asks.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::{Extension, Router};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use crate::http::slots::{ConnectionSlot, ConnectionSlots, Guest, Reserved, Room};
+use crate::http::socket::{Socket, Written};
+use crate::server::Server;
+use crate::server::files::{Spares, file_limit, open_files};
+use crate::server::shutdown::Serving;
+
+/// How long a connection may take to say its last words when the server ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long nobody is let in when a file cannot be opened. Somebody has to close one first.
+const OUT_OF_FILES: Duration = Duration::from_millis(20);
+/// The least buffer that hyper takes.
+const LEAST_BUFFER: usize = 8 << 10;
+
+/// Why a server does not begin to serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Others than this machine could reach it, and nobody checks who they are.
+    #[error(
+        "{0} can be reached from other machines, and nobody would check who asks: ask for keys (--auth), or bind to \
+         127.0.0.1 or [::1]"
+    )]
+    NotLoopback(SocketAddr),
+    /// A dialect cannot be served as it was told.
+    #[error("{0}")]
+    Dialect(String),
+    /// The web page is not in the folder that it is to be served from.
+    #[error("{} has no index.html, so the web page is not in it: name the folder web of Andon's source", .0.display())]
+    NoWebPage(PathBuf),
+    /// The listener is none.
+    #[error("the listener cannot be used: {0}")]
+    Listener(#[from] std::io::Error),
+}
+
+impl Server {
+    /// Serves at a listener, until it is [shut down](Serving::shut_down).
+    pub fn serve(&self, listener: TcpListener) -> Result<Serving, ServeError> {
+        let address = listener.local_addr()?;
+        if !self.core.auth.is_on() && !address.ip().to_canonical().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
+        for dialect in &*self.dialects {
+            dialect.check().map_err(ServeError::Dialect)?;
+        }
+        if let Some(folder) = &self.core.options.web_dir {
+            has_web_page(folder)?;
+        }
+        drop(self.core.spawn(accept(self.clone(), listener, Routers::new(self.router()))));
+        Ok(Serving::new(self.clone(), address))
+    }
+}
+
+/// Whether the web page is in a folder; what to do if it is not.
+pub fn has_web_page(folder: &Path) -> Result<(), ServeError> {
+    if folder.join("index.html").is_file() { Ok(()) } else { Err(ServeError::NoWebPage(folder.to_owned())) }
+}
+
+/// What is served on the usual slots, and on those that are kept for the cord.
+struct Routers {
+    usual: Router,
+    reserved: Router,
+}
+
+impl Routers {
+    fn new(usual: Router) -> Self {
+        Self { reserved: usual.clone().layer(Extension(Reserved)), usual }
+    }
+
+    fn of(&self, slot: &ConnectionSlot) -> Router {
+        if slot.guest().is_some() { self.reserved.clone() } else { self.usual.clone() }
+    }
+}
+
+async fn accept(server: Server, listener: TcpListener, routers: Routers) {
+    let (core, options) = (&server.core, &server.core.options);
+    let room = Room::new(options.max_connections, options.reserved_connections, file_limit(), open_files());
+    let slots = ConnectionSlots::new(&core.counts.connections, options.head_time, room);
+    let mut spares = Spares::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = server.stopping.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            // Without a slot it is closed at once.
+            Ok((stream, _)) => {
+                if let Some(slot) = slots.make_room().await {
+                    let router = routers.of(&slot);
+                    drop(core.spawn(connection(server.clone(), stream, slot, router)));
+                }
+                spares.put_back();
+            }
+            // No more files can be opened, or the client is gone already. The first is helped by a file that is kept for it, or
+            // by somebody who leaves; nothing by trying again at once.
+            Err(_) if spares.give_up_one() || slots.free_one().await => {}
+            Err(_) => sleep(OUT_OF_FILES).await,
+        }
+    }
+}
+
+async fn connection(server: Server, stream: TcpStream, slot: ConnectionSlot, router: Router) {
+    let options = &server.core.options;
+    let head_time = slot.head_time();
+    let guest = slot.guest().cloned();
+    let written = Written::default();
+    let socket = TokioIo::new(Socket::new(stream, slot, options.stalled, written.clone()));
+    let router = TowerToHyperService::new(router);
+    let asking = guest.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(written.clone());
+        if let Some(guest) = &asking {
+            guest.asks();
+            request.extensions_mut().insert(Arc::clone(guest));
+        }
+        let (answering, guest) = (router.call(request), asking.clone());
+        async move {
+            let answer = answering.await;
+            guest.inspect(|guest| guest.was_answered());
+            answer
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_time)
+        .max_header_size(options.max_head)
+        .max_buf_size(options.max_head.max(LEAST_BUFFER))
+        .serve_connection(socket, service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        biased;
+        () = server.stopping.cancelled() => {}
+        // Whatever ended it, the client is gone.
+        _ = connection.as_mut() => return,
+        () = leaving(guest) => return,
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = timeout(LAST_WORDS, connection).await;
+}
+
+/// Waits until somebody else is to have this slot; for ever if it is none of the reserved ones.
+async fn leaving(guest: Option<Arc<Guest>>) {
+    match guest {
+        Some(guest) => guest.leaves().await,
+        None => std::future::pending().await,
+    }
+}
