@@ -17,19 +17,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::encode::Encoded;
-use crate::instants::{Instants, Pending};
+use crate::file::{self, Lock, OpenError, Opened, Options, Owner, OwnerKey, Place, Reads, Trouble};
 use crate::line::Line;
-use crate::open::{self, OpenError, Opened, Options};
-use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
-use crate::place::Place;
-use crate::reader::{Gate, Readers};
-use crate::rows;
-use crate::sweeper::Sweeper;
-use crate::transaction::{Failed, Store};
-use crate::trouble::Trouble;
-use crate::uses::{Use, Uses};
-use crate::writer::{Job, Work, Writer};
+use crate::read::{self, Gate, Readers, Use};
+use crate::write::{Encoded, Failed, Instants, Job, Pending, Store, Sweeper, Uses, Work, Writer};
 
 /// A journal in an SQLite database: embedded, durable, and one process's alone.
 ///
@@ -59,7 +50,7 @@ impl SqliteJournal {
 
     /// As [`open`](Self::open), saying how.
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
-        let Opened { path, writer, sweeper, readers, lock } = open::open(path.as_ref(), options)?;
+        let Opened { path, writer, sweeper, readers, lock } = file::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer).map_err(|error| failed(error.to_string()))?;
         let uses = Uses::left(&store.connection).map_err(|error| failed(error.to_string()))?;
@@ -95,14 +86,14 @@ impl SqliteJournal {
         // Before it is opened: another journal that is closed meanwhile is to know.
         let reads = Reads::new(&path).ok();
         let readers =
-            Readers::start(open::open_to_read(&path)?, &Gate::default()).map_err(|error| failed(error.to_string()))?;
+            Readers::start(file::open_to_read(&path)?, &Gate::default()).map_err(|error| failed(error.to_string()))?;
         Ok(Self { path, readers, writing: None, _reads: reads })
     }
 
     /// The process that holds a database now; nothing if none does.
     pub fn owner(path: impl AsRef<Path>) -> Option<Owner> {
         let path = path.as_ref();
-        owner::holder(&path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
+        file::holder(&path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
     }
 
     /// Says, beside the file, where this process can be reached.
@@ -243,7 +234,7 @@ impl Shelf for SqliteJournal {
 
     fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
         let kind = kind.to_owned();
-        self.readers.ask(move |connection| rows::kept(connection, &kind))
+        self.readers.ask(move |connection| read::kept(connection, &kind))
     }
 }
 
@@ -289,7 +280,7 @@ impl Journal for SqliteJournal {
         let run = run.clone();
         let pending = self.writing.as_ref().map(|writing| writing.instants.pending_of(&run)).unwrap_or_default();
         self.readers.ask(move |connection| {
-            Ok(rows::run(connection, &run)?.map(|mut stored| {
+            Ok(read::run(connection, &run)?.map(|mut stored| {
                 pending.add_to(&run, &mut stored);
                 stored
             }))
@@ -298,16 +289,16 @@ impl Journal for SqliteJournal {
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let session = session.clone();
-        self.readers.ask(move |connection| rows::history(connection, &session))
+        self.readers.ask(move |connection| read::history(connection, &session))
     }
 
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
         let run = run.clone();
-        self.readers.ask(move |connection| rows::said_before(connection, &run, most))
+        self.readers.ask(move |connection| read::said_before(connection, &run, most))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
-        self.readers.ask(rows::unsettled)
+        self.readers.ask(read::unsettled)
     }
 
     fn trouble(&self) -> Option<JournalError> {

@@ -19,25 +19,13 @@
 //! 3. At most one event of a run is `run_settled`: an index refuses a second.
 //! 4. One process writes: it holds a lock beside the file.
 
-mod encode;
-mod instants;
+mod file;
 mod journal;
 mod line;
-mod lists;
-mod open;
-mod owner;
-mod place;
-mod reader;
+mod read;
 mod rows;
-mod said;
-mod schema;
 mod sessions;
-mod sweeper;
-mod transaction;
-mod trouble;
-mod uses;
-mod writer;
+mod write;
 
+pub use file::{OpenError, Options, Owner, OwnerKey, default_path};
 pub use journal::SqliteJournal;
-pub use open::{OpenError, Options, default_path};
-pub use owner::{Owner, OwnerKey};

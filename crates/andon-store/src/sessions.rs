@@ -8,9 +8,9 @@ use andon_runtime::{
     StateChange, StateMap,
 };
 
-use crate::encode::Encoded;
 use crate::journal::SqliteJournal;
-use crate::{lists, rows};
+use crate::read;
+use crate::write::Encoded;
 
 impl Sessions for SqliteJournal {
     fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>> {
@@ -20,7 +20,7 @@ impl Sessions for SqliteJournal {
 
     fn state(&self, session: &SessionKey) -> BoxFuture<Result<Option<StateMap>, JournalError>> {
         let session = session.clone();
-        self.readers().ask(move |connection| rows::state(connection, &session))
+        self.readers().ask(move |connection| read::state(connection, &session))
     }
 
     fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>> {
@@ -41,7 +41,7 @@ impl Sessions for SqliteJournal {
 
     fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>> {
         let (session, kind) = (session.clone(), kind.to_owned());
-        self.readers().ask(move |connection| rows::kept_with(connection, &session, Some(&kind)))
+        self.readers().ask(move |connection| read::kept_with(connection, &session, Some(&kind)))
     }
 
     fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
@@ -51,20 +51,20 @@ impl Sessions for SqliteJournal {
 
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
         let pending = self.pending_uses();
-        self.readers().look(move |connection| lists::sessions(connection, &which, pending))
+        self.readers().look(move |connection| read::sessions(connection, &which, pending))
     }
 
     fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>> {
         let pending = self.pending_uses();
         self.readers().look(move |connection| {
-            let listed = lists::sessions(connection, &which, pending)?;
-            lists::with_state(connection, listed)
+            let listed = read::sessions(connection, &which, pending)?;
+            read::with_state(connection, listed)
         })
     }
 
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
         let (pending, is_one) = (self.pending(), which.run.is_some());
-        let question = move |connection: &_| Ok(pending.add_to_list(lists::runs(connection, &which)?));
+        let question = move |connection: &_| Ok(pending.add_to_list(read::runs(connection, &which)?));
         // One that is named is there at once; a search may take its time.
         if is_one { self.readers().ask(question) } else { self.readers().look(question) }
     }
@@ -77,14 +77,14 @@ impl Sessions for SqliteJournal {
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let (session, pending) = (session.clone(), self.pending());
         self.readers().look(move |connection| {
-            Ok(rows::take_copy(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
+            Ok(read::take_copy(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
         })
     }
 
     fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let (session, kind, pending) = (session.clone(), kind.to_owned(), self.pending());
         self.readers().look(move |connection| {
-            Ok(rows::take_copy(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
+            Ok(read::take_copy(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
         })
     }
 

@@ -2,10 +2,9 @@
 
 use andon_runtime::core::event::{Changes, Entry, Epoch, Event, Seq};
 use andon_runtime::core::id::{RunId, SessionKey};
-use andon_runtime::{Batch, JournalError, State, title};
-use serde::Serialize;
+use andon_runtime::{Batch, JournalError, title};
 
-use crate::said;
+use crate::rows::{int, json, said, state_number};
 
 /// The kind of the last event.
 const RUN_SETTLED: &str = "run_settled";
@@ -144,17 +143,6 @@ impl Encoded {
     }
 }
 
-/// A state as the database holds it. One that has settled is known by its end.
-pub(crate) fn state_number(state: State) -> Option<i64> {
-    match state {
-        State::Queued => Some(0),
-        State::Running => Some(1),
-        State::Waiting => Some(2),
-        State::Cancelling => Some(3),
-        State::Settled => None,
-    }
-}
-
 /// The seq that a batch goes on from, as its first entry says.
 fn first_after(entries: &[Entry]) -> Seq {
     match entries.first() {
@@ -162,14 +150,4 @@ fn first_after(entries: &[Entry]) -> Seq {
         Some(Entry::Lump(lump)) => lump.span.after,
         None => 0,
     }
-}
-
-pub(crate) fn json(value: &impl Serialize) -> Result<String, JournalError> {
-    serde_json::to_string(value)
-        .map_err(|error| JournalError::Storage(format!("it cannot be written as JSON: {error}")))
-}
-
-/// A number as SQLite takes it.
-pub(crate) fn int(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

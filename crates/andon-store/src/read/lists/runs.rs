@@ -1,205 +1,17 @@
-//! The lists that people look through.
-//!
-//! # Invariants
-//!
-//! 1. A list is read in its own order and no further than it goes, however much is on record: each place has an index in that
-//!    order, and a list of several places is merged from those.
-//! 2. Where several sessions were used at the same time, all of them are looked at before some are left out.
+//! Lists of runs.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::sync::Arc;
 
-use andon_runtime::core::id::SessionKey;
 use andon_runtime::core::outcome::Ending;
 use andon_runtime::core::progress::State;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{RunFilter, RunInfo, SessionFilter, SessionInfo, StateMap};
+use andon_runtime::{RunFilter, RunInfo};
 use rusqlite::types::Value as Bound;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
-use crate::encode::{int, state_number};
-use crate::rows::{Read, durable, parse, run_id, session_key, state_of, text, wall};
-use crate::uses::{self, Use};
-
-/// Where to look for what a list shows.
-#[derive(Debug, PartialEq, Eq)]
-enum Places {
-    /// Of these users.
-    Users(Vec<i64>),
-    /// Of these apps.
-    Apps(Vec<i64>),
-}
-
-impl Places {
-    /// The places that a filter names, all of them if it names none.
-    fn named(
-        connection: &Connection,
-        tenant: Option<&String>,
-        app: Option<&String>,
-        user: Option<&String>,
-    ) -> Read<Self> {
-        let mut query = connection.prepare_cached(
-            "SELECT id FROM places WHERE user = ?3 AND (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR app = ?2)",
-        )?;
-        let whose = params![tenant, app, user.map_or("", String::as_str)];
-        let places = query.query_map(whose, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        Ok(if user.is_some() { Self::Users(places) } else { Self::Apps(places) })
-    }
-
-    fn all(&self) -> &[i64] {
-        match self {
-            Self::Users(places) | Self::Apps(places) => places,
-        }
-    }
-
-    fn column(&self) -> &'static str {
-        match self {
-            Self::Users(_) => "user_place",
-            Self::Apps(_) => "app_place",
-        }
-    }
-
-    fn has(&self, used: &Use) -> bool {
-        match self {
-            Self::Users(places) => places.contains(&used.row.user_place),
-            Self::Apps(places) => places.contains(&used.row.app_place),
-        }
-    }
-}
-
-// ---- sessions ----
-
-/// Sessions, the one that was used last first. What the file does not say of their use is given, unless it is only read.
-pub(crate) fn sessions(
-    connection: &Connection,
-    which: &SessionFilter,
-    pending: Option<Vec<Use>>,
-) -> Read<Vec<SessionInfo>> {
-    let most = which.limit.unwrap_or(usize::MAX);
-    if most == 0 {
-        return Ok(Vec::new());
-    }
-    let places = Places::named(connection, which.tenant.as_ref(), which.app.as_ref(), which.user.as_ref())?;
-    let pending = match pending {
-        Some(pending) => pending,
-        None => uses::unwritten(connection)?,
-    };
-    let mut used: HashMap<i64, i64> = latest(connection, &places, most)?.into_iter().collect();
-    for unwritten in pending.iter().filter(|unwritten| places.has(unwritten)) {
-        let at = used.entry(unwritten.row.id).or_insert(unwritten.at);
-        *at = unwritten.at.max(*at);
-    }
-    let mut used: Vec<(i64, i64)> = used.into_iter().collect();
-    keep_latest(&mut used, most);
-    let mut listed = Vec::with_capacity(used.len());
-    for (id, at) in used {
-        // What waits to be written was asked for before the file was read: its row may be another's by now.
-        listed.extend(session_info(connection, id, at)?.filter(|info| is_asked_for(which, &info.key)));
-    }
-    listed.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
-    listed.truncate(most);
-    Ok(listed)
-}
-
-fn is_asked_for(which: &SessionFilter, key: &SessionKey) -> bool {
-    let is = |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|asked| asked == found);
-    is(&which.tenant, &key.tenant) && is(&which.app, &key.app) && is(&which.user, &key.user)
-}
-
-/// The sessions of these places that were used last, as the file says, and when.
-fn latest(connection: &Connection, places: &Places, most: usize) -> Read<Vec<(i64, i64)>> {
-    let mut query = connection.prepare_cached(&latest_in(places.column()))?;
-    let (mut latest, mut floor) = (Vec::new(), i64::MIN);
-    for place in places.all() {
-        let mut rows = query.query(params![place, floor])?;
-        let mut count = 0;
-        let mut last = i64::MIN;
-        while let Some(row) = rows.next()? {
-            let (id, at): (i64, i64) = (row.get(0)?, row.get(1)?);
-            // One more than are wanted is taken only if it was used at the same time (invariant 2).
-            if count >= most && at < last {
-                break;
-            }
-            (count, last) = (count + 1, at);
-            latest.push((id, at));
-        }
-        if let Some(at) = keep_latest(&mut latest, most) {
-            floor = at;
-        }
-    }
-    Ok(latest)
-}
-
-fn latest_in(column: &str) -> String {
-    format!("SELECT id, updated_at FROM sessions WHERE {column} = ?1 AND updated_at >= ?2 ORDER BY updated_at DESC")
-}
-
-/// Keeps those that were used last, and all that were used at the same time as the last of them. Says when that was, if there
-/// are as many as are wanted.
-fn keep_latest(used: &mut Vec<(i64, i64)>, most: usize) -> Option<i64> {
-    used.sort_unstable_by_key(|(_, at)| Reverse(*at));
-    let (_, floor) = *used.get(most.checked_sub(1)?)?;
-    used.truncate(used.partition_point(|(_, at)| *at >= floor));
-    Some(floor)
-}
-
-const SESSION: &str = "
-SELECT tenant, app, user, session, created_at,
-       (SELECT count(*) FROM runs INDEXED BY runs_of_session WHERE session = sessions.id),
-       coalesce((SELECT title FROM runs INDEXED BY runs_of_session
-                 WHERE session = sessions.id AND started IS NOT NULL ORDER BY started LIMIT 1),
-                (SELECT title FROM runs WHERE id =
-                    (SELECT min(id) FROM runs INDEXED BY runs_of_session WHERE session = sessions.id)))
-FROM sessions WHERE id = ?1";
-
-fn session_info(connection: &Connection, id: i64, used_at: i64) -> Read<Option<SessionInfo>> {
-    let mut query = connection.prepare_cached(SESSION)?;
-    let mut rows = query.query([id])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(SessionInfo {
-        key: session_key(row, 0)?,
-        created_at: wall(row, 4)?,
-        updated_at: Wall(used_at.unsigned_abs()),
-        runs: row.get::<_, i64>(5)?.unsigned_abs(),
-        title: row.get(6)?,
-    }))
-}
-
-/// Sessions, each with its state. What sessions share is read once.
-pub(crate) fn with_state(connection: &Connection, listed: Vec<SessionInfo>) -> Read<Vec<(SessionInfo, StateMap)>> {
-    type Owner = (Arc<str>, Arc<str>, Arc<str>);
-    let mut shared: HashMap<Owner, StateMap> = HashMap::new();
-    let mut with_state = Vec::with_capacity(listed.len());
-    for info in listed {
-        let SessionKey { tenant, app, user, session } = info.key.clone();
-        let mut state = match shared.get(&(tenant.clone(), app.clone(), user.clone())) {
-            Some(state) => state.clone(),
-            None => {
-                let mut state = state_at(connection, [&tenant, &app, "", ""])?;
-                state.extend(state_at(connection, [&tenant, &app, &user, ""])?);
-                shared.insert((tenant.clone(), app.clone(), user.clone()), state.clone());
-                state
-            }
-        };
-        state.extend(state_at(connection, [&tenant, &app, &user, session.as_str()])?);
-        with_state.push((info, state));
-    }
-    Ok(with_state)
-}
-
-fn state_at(connection: &Connection, [tenant, app, user, session]: [&str; 4]) -> Read<StateMap> {
-    let mut query = connection
-        .prepare_cached("SELECT key, value FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4")?;
-    let mut rows = query.query([tenant, app, user, session])?;
-    let mut state = StateMap::new();
-    while let Some(row) = rows.next()? {
-        state.insert(row.get(0)?, parse(row, 1)?);
-    }
-    Ok(state)
-}
-
-// ---- runs ----
+use super::Places;
+use crate::read::run::state_of;
+use crate::rows::{Read, durable, int, parse, run_id, session_key, state_number, text, wall};
 
 /// One of the orders in which runs can be read, the newest first: from which table, and which of it.
 #[derive(Debug)]
@@ -392,66 +204,8 @@ mod tests {
     use andon_runtime::core::id::RunId;
 
     use super::*;
-    use crate::schema::MIGRATIONS;
-
-    /// How the database would answer a question.
-    fn plan(connection: &Connection, sql: &str, values: &[Bound]) -> String {
-        let mut query = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let steps = query.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
-        steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")
-    }
-
-    fn migrated(older: usize, rows: &str) -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        let transaction = connection.transaction().unwrap();
-        let (older, newer) = MIGRATIONS.split_at(older);
-        older.iter().for_each(|migrate| migrate(&transaction).unwrap());
-        transaction.execute_batch(rows).unwrap();
-        newer.iter().for_each(|migrate| migrate(&transaction).unwrap());
-        transaction.commit().unwrap();
-        connection
-    }
-
-    /// Two users of one app, one of whom has two sessions; a run that waits and one that has settled.
-    const OF_FORMAT_4: &str = "
-        INSERT INTO sessions VALUES (1, 't', 'shop', 'ada', 's', 10, 10), (2, 't', 'shop', 'ada', 'empty', 11, 12),
-                                    (3, 't', 'shop', 'bob', 's', 11, 11);
-        INSERT INTO runs (id, run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title)
-        VALUES (1, 'a', 1, 1, 'me', 2, NULL, 0, 20, NULL, NULL, 'waits'),
-               (2, 'b', 1, 1, 'me', 9, 1, 1, 30, 40, '{\"kind\":\"lost\"}', 'first');";
-
-    fn some(text: &str) -> Option<String> {
-        Some(text.to_owned())
-    }
-
-    #[test]
-    fn what_lists_look_for_is_made_up_for_a_file_of_an_older_version() {
-        let connection = migrated(4, OF_FORMAT_4);
-        let listed = sessions(&connection, &SessionFilter::default(), None).unwrap_or_else(|error| panic!("{error:?}"));
-        let seen: Vec<_> = listed.iter().map(|info| (info.updated_at.0, info.runs, info.title.as_deref())).collect();
-        assert_eq!(seen, [(40, 2, Some("first")), (12, 0, None), (11, 0, None)]);
-        let ids = |which: RunFilter| {
-            let runs = runs(&connection, &which).unwrap_or_else(|error| panic!("{error:?}"));
-            runs.iter().map(|info| info.run.to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(ids(RunFilter { user: some("ada"), settled: Some(true), ..RunFilter::default() }), ["b"]);
-        assert_eq!(ids(RunFilter { settled: Some(false), ..RunFilter::default() }), ["a"]);
-        assert_eq!(ids(RunFilter { app: some("shop"), ..RunFilter::default() }), ["b", "a"]);
-        let before: i64 = connection.query_row("SELECT before_run FROM caught_up", [], |row| row.get(0)).unwrap();
-        assert_eq!(before, 1, "the first that has not settled");
-    }
-
-    #[test]
-    fn a_list_of_sessions_is_read_in_its_order() {
-        let connection = migrated(0, "");
-        for (column, index) in [("app_place", "sessions_of_app"), ("user_place", "sessions_of_user")] {
-            let plan = plan(&connection, &latest_in(column), &[Bound::Integer(1), Bound::Integer(0)]);
-            let expected = format!("SEARCH sessions USING COVERING INDEX {index} ({column}=? AND updated_at>?)");
-            assert_eq!(plan, expected);
-        }
-        let plan = plan(&connection, SESSION, &[Bound::Integer(1)]);
-        assert!(!plan.contains("SCAN") && !plan.contains("B-TREE"), "{plan}");
-    }
+    use crate::read::lists::sample::{OF_FORMAT_4, migrated, plan, some};
+    use crate::read::{run, uses};
 
     #[test]
     fn a_list_of_runs_is_read_in_its_order_and_no_further_than_it_goes() {
@@ -495,27 +249,10 @@ mod tests {
     #[test]
     fn what_recovery_and_a_restart_look_for_is_not_looked_for_among_all_runs() {
         let connection = migrated(4, OF_FORMAT_4);
-        let unsettled = plan(&connection, crate::rows::UNSETTLED, &[]);
+        let unsettled = plan(&connection, run::UNSETTLED, &[]);
         assert!(unsettled.starts_with("SCAN runs USING INDEX open_runs"), "{unsettled}");
-        let unwritten = plan(&connection, crate::uses::UNWRITTEN, &[]);
+        let unwritten = plan(&connection, uses::UNWRITTEN, &[]);
         assert!(unwritten.contains("SEARCH runs USING INTEGER PRIMARY KEY (rowid>?)"), "{unwritten}");
-    }
-
-    /// Checks P10: nobody is shown the session of another.
-    #[test]
-    fn a_use_that_waits_is_not_told_of_whoever_has_its_row_by_now() {
-        let connection = migrated(4, OF_FORMAT_4);
-        let of_ada = SessionFilter { user: some("ada"), ..SessionFilter::default() };
-        let place = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        let (app_place, user_place) = (
-            place("SELECT app_place FROM sessions WHERE id = 1"),
-            place("SELECT user_place FROM sessions WHERE id = 1"),
-        );
-        // A session of hers was deleted, and its row is another user's.
-        let stale = Use { row: crate::uses::SessionRow { id: 3, app_place, user_place }, at: 99 };
-        let listed = sessions(&connection, &of_ada, Some(vec![stale])).unwrap_or_else(|error| panic!("{error:?}"));
-        assert!(listed.iter().all(|info| &*info.key.user == "ada"), "{listed:?}");
-        assert_eq!(listed.len(), 2);
     }
 
     #[test]

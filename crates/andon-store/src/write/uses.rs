@@ -14,11 +14,8 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 
-use crate::transaction::Store;
-use crate::writer::Writer;
-
-/// A table with a quick hash. Nothing depends on its order.
-pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+use super::store::Store;
+use crate::read::{SessionRow, Use, unwritten};
 
 /// How many may wait here. What is more is written with the commits that bring it.
 const MANY: usize = 4_096;
@@ -29,14 +26,6 @@ const ROOM: usize = 8;
 /// How many are written in one go when there is nothing else to do.
 const SOME: usize = 64;
 
-/// A session's row, and where it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SessionRow {
-    pub(crate) id: i64,
-    pub(crate) app_place: i64,
-    pub(crate) user_place: i64,
-}
-
 /// What a transaction has done to a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Effect {
@@ -44,13 +33,6 @@ pub(crate) enum Effect {
     Used(SessionRow, i64),
     /// It is gone, and another may get its row.
     Gone(i64),
-}
-
-/// A session that was used later than the file says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Use {
-    pub(crate) row: SessionRow,
-    pub(crate) at: i64,
 }
 
 /// Uses that do not stand in the file yet, in the order of their rows: those that are written together are then on few pages.
@@ -91,7 +73,7 @@ impl Uses {
     }
 
     /// Some of them, and whether these are all there are.
-    fn some(&self) -> (Vec<Use>, bool) {
+    pub(super) fn some(&self) -> (Vec<Use>, bool) {
         let uses = self.0.lock();
         (uses.values().take(SOME).copied().collect(), uses.len() <= SOME)
     }
@@ -118,23 +100,6 @@ impl Uses {
     }
 }
 
-/// Only runs that may not have been counted are looked at, and not the index of all sessions.
-pub(crate) const UNWRITTEN: &str = "
-SELECT s.id, s.app_place, s.user_place, used.at
-FROM (SELECT session, max(coalesce(settled_at, accepted_at)) AS at FROM runs NOT INDEXED
-      WHERE id >= (SELECT before_run FROM caught_up) GROUP BY session) AS used
-CROSS JOIN sessions AS s ON s.id = used.session WHERE used.at > s.updated_at";
-
-/// Sessions that were used later than the file says, as their runs tell.
-pub(crate) fn unwritten(connection: &Connection) -> rusqlite::Result<Vec<Use>> {
-    let mut query = connection.prepare_cached(UNWRITTEN)?;
-    let read = |row: &rusqlite::Row<'_>| {
-        let session = SessionRow { id: row.get(0)?, app_place: row.get(1)?, user_place: row.get(2)? };
-        Ok(Use { row: session, at: row.get(3)? })
-    };
-    query.query_map([], read)?.collect()
-}
-
 impl Store {
     /// Writes those that are too many, within a transaction.
     pub(crate) fn keep_too_many(&self, uses: &Uses) -> rusqlite::Result<Vec<Use>> {
@@ -143,7 +108,7 @@ impl Store {
         Ok(some)
     }
 
-    fn write_uses(&self, uses: &[Use]) -> rusqlite::Result<()> {
+    pub(super) fn write_uses(&self, uses: &[Use]) -> rusqlite::Result<()> {
         if uses.is_empty() {
             return Ok(());
         }
@@ -156,7 +121,7 @@ impl Store {
     }
 
     /// The file says all: runs that have settled need not be looked at again.
-    fn caught_up(&self) -> rusqlite::Result<()> {
+    pub(super) fn caught_up(&self) -> rusqlite::Result<()> {
         let mut before: i64 =
             self.connection.query_row("SELECT coalesce(max(id), 0) + 1 FROM runs", [], |row| row.get(0))?;
         let mut query = self.connection.prepare_cached("SELECT min(id) FROM runs WHERE settled = 0 AND state IS ?1")?;
@@ -165,22 +130,6 @@ impl Store {
             before = before.min(first.unwrap_or(before));
         }
         self.connection.prepare_cached("UPDATE caught_up SET before_run = ?1")?.execute([before]).map(drop)
-    }
-}
-
-impl Writer {
-    /// Writes some of them, when there is nothing else to do.
-    pub(crate) fn keep_some_uses(&self, store: &Store) -> rusqlite::Result<()> {
-        let (uses, are_all) = self.uses.some();
-        let transaction = store.connection.unchecked_transaction()?;
-        store.write_uses(&uses)?;
-        if are_all {
-            // Only this thread adds any.
-            store.caught_up()?;
-        }
-        transaction.commit()?;
-        self.uses.written(&uses);
-        Ok(())
     }
 }
 
@@ -195,8 +144,8 @@ mod tests {
     use andon_runtime::{Batch, Message};
 
     use super::*;
-    use crate::encode::Encoded;
-    use crate::schema::MIGRATIONS;
+    use crate::file::MIGRATIONS;
+    use crate::write::encode::Encoded;
 
     fn store() -> Store {
         let mut connection = Connection::open_in_memory().unwrap();

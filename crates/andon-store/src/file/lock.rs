@@ -1,4 +1,4 @@
-//! Who writes a database: an operating system's lock, and beside it who holds it and where to be reached.
+//! The lock on a database: the operating system's, on the database and on a file beside it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -7,56 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use andon_runtime::core::time::Wall;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
-/// The process that holds a database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
-    /// Its process id.
-    pub pid: u32,
-    /// What it is, in its own words.
-    pub program: String,
-    /// Since when.
-    pub since: Wall,
-    /// Where it can be reached, if it can.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// What opens it to whoever may read the database, if it asks for keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<OwnerKey>,
-}
-
-/// A key that is not shown by accident.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct OwnerKey(String);
-
-impl OwnerKey {
-    /// A key.
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
-    }
-
-    /// The key itself.
-    pub fn show(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for OwnerKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("OwnerKey(..)")
-    }
-}
-
-impl std::fmt::Display for Owner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let since = self.since.to_string();
-        let seconds = since.split('.').next().unwrap_or_default().replace('T', " ");
-        write!(f, "process {} ({}, since {seconds} UTC)", self.pid, self.program)?;
-        self.address.as_ref().map_or(Ok(()), |address| write!(f, ", which is at {address}"))
-    }
-}
+use super::owner::{Owner, OwnerKey, path, read};
 
 /// Why the lock was not taken.
 #[derive(Debug)]
@@ -253,31 +205,10 @@ fn wait_for_lock(file: &File) -> Result<(), LockError> {
     Err(LockError::Held(read(file)))
 }
 
-/// Who holds a database now; nothing if nobody does.
-pub(crate) fn holder(database: &Path) -> Option<Owner> {
-    let file = File::open(path(database)).ok()?;
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => read(&file),
-        Ok(()) | Err(TryLockError::Error(_)) => None,
-    }
-}
-
-fn read(mut file: &File) -> Option<Owner> {
-    let mut text = String::new();
-    file.seek(SeekFrom::Start(0)).ok()?;
-    file.read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
-}
-
-fn path(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".owner");
-    name.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::owner::holder;
 
     #[test]
     fn who_had_the_file_open_before_does_not_read_the_key() {

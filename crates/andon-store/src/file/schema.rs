@@ -4,9 +4,7 @@
 //! of a run belongs to a session of a user of an app of a tenant; every event has the epoch of who wrote it; a run has an
 //! owner and a lease. With SQLite the owner is one process and its lease is a lock on the file.
 
-use std::time::Duration;
-
-use rusqlite::{Connection, Transaction};
+use rusqlite::Transaction;
 
 /// `Andn`: marks a file as ours.
 pub(crate) const APPLICATION_ID: i32 = 0x416e_646e;
@@ -198,39 +196,3 @@ CREATE INDEX open_runs ON runs (state, id, app_place, user_place) WHERE settled 
 CREATE TABLE caught_up (only INTEGER PRIMARY KEY CHECK (only = 1), before_run INTEGER NOT NULL) STRICT;
 INSERT INTO caught_up SELECT 1, coalesce(min(id) FILTER (WHERE settled = 0), coalesce(max(id), 0) + 1) FROM runs;
 ";
-
-/// What a connection that writes is set to. The size of a page must be set before the file has any.
-pub(crate) fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "page_size", 8192)?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
-    // On a Mac only this reaches the disk itself; elsewhere it means nothing.
-    connection.pragma_update(None, "fullfsync", true)?;
-    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    // The writer makes room itself, when nobody waits for it.
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
-    // What is deleted is gone from the file, too.
-    connection.pragma_update(None, "secure_delete", true)?;
-    connection.pragma_update(None, "temp_store", "memory")?;
-    connection.pragma_update(None, "cache_size", -32_768)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(())
-}
-
-/// What a connection is set to that only brings into the file what others have written.
-pub(crate) fn set_up_sweeper(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "synchronous", "full")?;
-    connection.pragma_update(None, "fullfsync", true)?;
-    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    // When the file of what was written last is to begin anew, the writer waits for whoever else reads in it: not for long.
-    connection.busy_timeout(Duration::from_millis(50))
-}
-
-/// What a connection that reads is set to.
-pub(crate) fn set_up_reader(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "query_only", true)?;
-    connection.pragma_update(None, "cache_size", -16_384)?;
-    connection.set_prepared_statement_cache_capacity(32);
-    Ok(())
-}

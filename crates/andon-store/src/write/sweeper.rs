@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
-use crate::reader::Gate;
+use crate::read::Gate;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,30 +9,12 @@ use parking_lot::RwLock;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use crate::file::{Connections, explain};
 use crate::line::Line;
-use crate::writer::explain;
+use crate::rows::Unread;
 
 /// A question to the database.
 type Question = Box<dyn FnOnce(&Connection) + Send>;
-
-/// Why a question was not answered.
-#[derive(Debug)]
-pub(crate) enum Unread {
-    Database(rusqlite::Error),
-    Journal(JournalError),
-}
-
-impl From<rusqlite::Error> for Unread {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<JournalError> for Unread {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
-}
 
 /// Every read holds it shared. The sweeper takes it exclusively when the write-ahead log must start over, which SQLite does only while
 /// nobody reads.
@@ -43,12 +25,6 @@ pub(crate) struct Readers {
     needed: Arc<Line<Question>>,
     wanted: Arc<Line<Question>>,
     threads: Vec<JoinHandle<()>>,
-}
-
-/// The connections of the two lines. If there are none for `wanted`, both lines share those for `needed`.
-pub(crate) struct Connections {
-    pub(crate) needed: Vec<Connection>,
-    pub(crate) wanted: Vec<Connection>,
 }
 
 impl Readers {

@@ -3,40 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::core::event::{Entry, Epoch};
-use andon_runtime::core::id::RunId;
-use andon_runtime::{AppendDone, Batch, JournalError, Probe};
-use rusqlite::ErrorCode;
+use andon_runtime::{JournalError, Probe};
 
-use crate::encode::Encoded;
-use crate::instants::Instants;
+use super::instants::Instants;
+use super::job::{Guard, Job};
+use super::room::ERASE;
+use super::store::{Failed, Store};
+use super::sweeper::Sweeper;
+use super::uses::Uses;
+use crate::file::{Place, Trouble, explain, is_busy, is_disks, is_full};
 use crate::line::{Line, Taken};
-use crate::place::Place;
-use crate::sweeper::{Sweep, Sweeper};
-use crate::transaction::{Failed, Store};
-use crate::trouble::Trouble;
-use crate::uses::Uses;
 
 /// How many facts one commit carries at most: more would make the first of them wait for the last.
 const MOST: usize = 256;
 
-/// How many pages are written before they are brought into the file itself: 16 MiB, or less on a disk that has little room. Tests of
-/// this crate's own do not write as much.
-const CHECKPOINT: i32 = if cfg!(test) { 128 } else { 2048 };
-/// From this many pages on the log is made to start over, which holds up readers.
-const LARGE: i32 = 4 * CHECKPOINT;
-/// Before that many pages it is not asked how much room there is.
-const FEW: i32 = 16;
-const PAGE: u64 = 8192;
-
 /// How much room there must be before a disk that was full is taken for well again: a little would be gone with the next run.
 const ENOUGH: u64 = 256 << 10;
-
-/// How long a reader may be in the way of what is to be gone from the disk before the others go on.
-const ERASE: Duration = Duration::from_millis(250);
-
-/// Up to which size a database is written anew when something was deleted: it takes a tenth of a second.
-const SMALL: i64 = 16 << 20;
 
 /// How long an instant waits for a commit that it can be written with.
 const REST: Duration = Duration::from_millis(50);
@@ -45,98 +27,10 @@ const REST: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// How long another program may hold the database before that is told as trouble. The commit is tried again all the same.
-pub(crate) const STALL: Duration = Duration::from_secs(1);
+pub(super) const STALL: Duration = Duration::from_secs(1);
 
 /// How often it is tried whether the disk takes writes again, if nobody wants to write.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-
-/// Something to be done in a transaction.
-pub(crate) enum Job {
-    Append {
-        batch: Encoded,
-        done: AppendDone,
-    },
-    /// A batch that makes no sense. It stands in line all the same: what comes behind it must be refused.
-    Broken {
-        batch: Batch,
-        error: JournalError,
-        done: AppendDone,
-    },
-    Other(Box<dyn Work>),
-}
-
-/// Something else to be done in a transaction. It may be done again if the transaction is rolled back.
-pub(crate) trait Work: Send {
-    fn work(&mut self, store: &mut Store) -> Result<(), Failed>;
-
-    /// Tells whoever waits, when what was done is durable.
-    fn done(self: Box<Self>, result: Result<(), JournalError>);
-
-    /// Whether what it removes must be gone from the disk at once.
-    fn erases(&self) -> bool {
-        false
-    }
-}
-
-impl Job {
-    pub(crate) fn weight(&self) -> usize {
-        match self {
-            Self::Append { batch, .. } => batch.weight(),
-            Self::Broken { .. } | Self::Other(_) => 1,
-        }
-    }
-
-    fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
-        match self {
-            Self::Append { batch, .. } => store.append(batch),
-            Self::Broken { error, .. } => Err(error.clone().into()),
-            Self::Other(work) => work.work(store),
-        }
-    }
-
-    /// The run and epoch that it goes on with. Nothing if it begins a run, which then is not there if it fails, or takes one
-    /// over, which then is as it was.
-    fn goes_on_with(&self) -> Option<(&RunId, Epoch)> {
-        let (run, epoch, goes_on) = match self {
-            Self::Append { batch, .. } => {
-                (&batch.run, batch.epoch, batch.begins.is_none() && batch.takes_over.is_none())
-            }
-            Self::Broken { batch, .. } => {
-                (&batch.run, batch.epoch, !begins(&batch.entries) && batch.takes_over.is_none())
-            }
-            Self::Other(_) => return None,
-        };
-        goes_on.then_some((run, epoch))
-    }
-
-    fn done(self, result: Result<(), JournalError>) {
-        match self {
-            Self::Append { done, .. } | Self::Broken { done, .. } => done.done(result),
-            Self::Other(work) => work.done(result),
-        }
-    }
-
-    /// Tells whoever waits that it will not be done.
-    pub(crate) fn refuse(self, error: JournalError) {
-        self.done(Err(error));
-    }
-}
-
-/// Turns away whoever waits when the writer is gone, also if it panicked.
-struct Guard(Arc<Line<Job>>);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.close();
-        while let Some(job) = self.0.next() {
-            job.refuse(JournalError::Closed);
-        }
-    }
-}
-
-fn begins(entries: &[Entry]) -> bool {
-    entries.first().and_then(Entry::fact).is_some_and(|record| record.seq == 1)
-}
 
 pub(crate) struct Writer {
     pub(crate) store: Store,
@@ -322,89 +216,9 @@ impl Writer {
         self.store.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
-    /// Has what was written brought into the file itself now and then, after everybody was told.
-    fn make_room(&mut self) {
-        let pages = self.store.wal_pages();
-        if pages < self.checkpointed {
-            // It is written from its beginning again: all that was in it is where it belongs.
-            self.checkpointed = 0;
-        }
-        if self.erasing {
-            return;
-        }
-        if self.sweeper.has_swept() {
-            self.checkpoint("PASSIVE");
-        } else if pages - self.checkpointed >= self.most_pages() {
-            self.checkpointed = pages;
-            self.sweeper.sweep(if pages >= LARGE { Sweep::All } else { Sweep::Some });
-        }
-    }
-
-    /// How many pages may stand in the file of what was written last: on a small disk it must leave room for the rest.
-    fn most_pages(&self) -> i32 {
-        if self.store.wal_pages() - self.checkpointed < FEW {
-            return CHECKPOINT;
-        }
-        let quarter = self.place.room() / 4 / PAGE;
-        i32::try_from(quarter).unwrap_or(CHECKPOINT).clamp(FEW, CHECKPOINT)
-    }
-
-    /// Empties the file of what was written last, where what was deleted may still stand. A small database is written anew
-    /// first: what it has moved from page to page leaves traces in the pages.
-    fn erase(&mut self, patience: Duration) {
-        // A patience that cannot be set is the one before it.
-        let _ = self.store.connection.busy_timeout(patience);
-        let is_first_try = !self.erasing || patience > Duration::ZERO;
-        if is_first_try && self.store.bytes().is_ok_and(|bytes| bytes <= SMALL) {
-            // If there is no room for it the traces stay until the next time.
-            let _ = self.store.connection.execute_batch("VACUUM");
-        }
-        self.erasing = !self.checkpoint("TRUNCATE");
-        let _ = self.store.connection.busy_timeout(STALL);
-    }
-
-    /// Brings what was written into the file itself; says whether nothing was in the way.
-    fn checkpoint(&self, how: &str) -> bool {
-        let pragma = format!("PRAGMA wal_checkpoint({how})");
-        // A reader may be in the way, or the disk may be full: then it is done the next time.
-        self.store.connection.query_row(&pragma, [], |row| row.get(0)).is_ok_and(|busy: i64| busy == 0)
-    }
-
     fn hit(&self, seam: &'static str) {
         if let Some(probe) = &self.probe {
             probe.hit(seam);
         }
     }
-}
-
-/// Whether nobody could have written.
-fn is_disks(error: &rusqlite::Error) -> bool {
-    let code = error.sqlite_error_code();
-    !matches!(code, None | Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig)) && !is_full(error)
-}
-
-/// Whether there was no room, which there may be for less.
-fn is_full(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
-}
-
-/// Whether another program holds the database.
-fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
-/// What an error of the database means for whoever wanted to write.
-pub(crate) fn explain(error: &rusqlite::Error) -> JournalError {
-    let hint = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "the disk is full: make room",
-        Some(ErrorCode::ReadOnly) => "the file or its folder cannot be written any more",
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "another program has locked it: close that program"
-        }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the file is damaged: export what can be read",
-        Some(ErrorCode::SystemIoFailure) => "the disk does not answer as it should",
-        Some(ErrorCode::ConstraintViolation) => "it would break the order of the record",
-        _ => return JournalError::Storage(error.to_string()),
-    };
-    JournalError::Storage(format!("{hint} ({error})"))
 }

@@ -9,19 +9,16 @@
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::time::Duration;
 
 use andon_runtime::core::id::RunId;
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{Moved, RunInfo, Stored};
 use parking_lot::Mutex;
 
-use crate::transaction::Store;
-use crate::uses::HashMap;
-use crate::writer::{STALL, Writer};
+use super::HashMap;
 
 /// How many are written in one go: what comes meanwhile has to wait.
-const SOME: usize = 64;
+pub(super) const SOME: usize = 64;
 
 /// How many are written in one go if there are [too many](MANY).
 const MOST: usize = 1_024;
@@ -116,45 +113,4 @@ impl Pending {
         }
         moved
     }
-}
-
-impl Writer {
-    /// Writes what nobody waits for, although nothing else is to be written (invariant 2): instants, and when sessions were used.
-    /// What cannot be written now is tried again.
-    pub(crate) fn keep_the_rest(&self) {
-        if self.instants.is_empty() && self.uses.is_empty() {
-            return;
-        }
-        // Without patience: what comes next must not wait for it. Settings that cannot be changed stay as they are.
-        let _ = self.store.connection.busy_timeout(Duration::ZERO);
-        let _ = without_sync(&self.store, |store| {
-            // As long as nobody waits: there will be another rest.
-            while self.line.is_empty() && !self.instants.is_empty() {
-                self.keep_some(store)?;
-            }
-            while self.line.is_empty() && !self.uses.is_empty() {
-                self.keep_some_uses(store)?;
-            }
-            Ok(())
-        });
-        let _ = self.store.connection.busy_timeout(STALL);
-    }
-
-    fn keep_some(&self, store: &Store) -> rusqlite::Result<()> {
-        let instants = self.instants.first(SOME);
-        let transaction = store.connection.unchecked_transaction()?;
-        store.keep_settled(&instants)?;
-        transaction.commit()?;
-        self.instants.written(&instants);
-        Ok(())
-    }
-}
-
-/// In this kind of database a commit without a sync cannot damage the file: what a crash of the machine takes away is the commit.
-/// The next commit with a sync makes it durable, too.
-fn without_sync(store: &Store, work: impl FnOnce(&Store) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
-    store.sync_no_more()?;
-    let result = work(store);
-    store.sync_again()?;
-    result
 }

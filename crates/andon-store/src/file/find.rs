@@ -1,0 +1,74 @@
+//! Finding the file, and what is checked before SQLite sees it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::{OpenError, not_writable, shown};
+
+/// The file by its real name, in a folder that is there; it is made if there is none.
+pub(super) fn find_file(path: &Path) -> Result<PathBuf, OpenError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    check_kind(path)?;
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| not_writable(folder, &error))?;
+    if !path.exists() {
+        create_private(path).map_err(|error| not_writable(path, &error))?;
+    }
+    // The lock stands beside the real file, by whatever name it is reached.
+    path.canonicalize().map_err(|error| not_writable(path, &error))
+}
+
+/// What was said is nobody else's business: the file is its owner's alone. Only for a file that is not there: opening and
+/// closing one that a connection of this process has open takes the connection's locks away.
+pub(super) fn create_private(path: &Path) -> std::io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+/// Looks at what kind of file it is, without opening it.
+pub(super) fn check_kind(path: &Path) -> Result<(), OpenError> {
+    let refused = |why: &str| Err(OpenError::Other { path: shown(path), why: why.to_owned() });
+    let Ok(file) = fs::metadata(path) else {
+        return if path.file_name().is_some() { Ok(()) } else { refused("it names no file") };
+    };
+    if file.is_dir() {
+        return refused("it is a folder: name a file in it, such as andon.db");
+    }
+    if !file.is_file() {
+        return refused("it is no ordinary file");
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(&file) > 1 {
+        return refused("it has a second name (a hard link), by which another program could damage it: remove one");
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+pub(super) fn check_file_system(path: &Path) -> Result<(), OpenError> {
+    let Some(stat) = path.parent().and_then(|folder| rustix::fs::statfs(folder).ok()) else { return Ok(()) };
+    // From Linux's <linux/magic.h>.
+    let kind = match stat.f_type {
+        0x6969 => "NFS",
+        0x517b => "SMB",
+        0xff53_4d42 => "CIFS",
+        0xfe53_4d42 => "SMB2",
+        0x5346_414f => "AFS",
+        _ => return Ok(()),
+    };
+    Err(OpenError::Network { path: shown(path), kind })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn check_file_system(_path: &Path) -> Result<(), OpenError> {
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Appending a batch to a run.
+
+use andon_runtime::JournalError;
+use andon_runtime::core::event::{Changes, Epoch, Event, Record};
+use andon_runtime::core::id::{RunId, SessionKey};
+use rusqlite::{OptionalExtension, params};
+
+use super::encode::{Begins, Encoded, Ends, Row, Told};
+use super::state::Existing;
+use super::store::{Failed, Store};
+use super::uses::Effect;
+use crate::read::SessionRow;
+use crate::rows::int;
+
+/// A run's row.
+#[derive(Clone, Copy)]
+pub(super) struct RunRow {
+    pub(super) id: i64,
+    session: SessionRow,
+    /// Its state, as the row has it.
+    state: Option<i64>,
+}
+
+impl Store {
+    pub(crate) fn append(&mut self, batch: &Encoded) -> Result<(), Failed> {
+        if batch.rows.is_empty() {
+            return Ok(());
+        }
+        let id = self.put_batch(batch)?;
+        if batch.starts { self.bring(id, batch.begins.as_ref()) } else { Ok(()) }
+    }
+
+    /// A run starts: what came with it for its session's state is changed.
+    fn bring(&self, run: i64, begins: Option<&Begins>) -> Result<(), Failed> {
+        let bring = |session: &SessionKey, state: Option<&Changes>| -> Result<(), Failed> {
+            let mut state = state.into_iter().flatten();
+            state.try_for_each(|(name, value)| self.set(session, name, value, Existing::Replaced))
+        };
+        if let Some(begins) = begins {
+            return bring(&begins.session, begins.state.as_deref());
+        }
+        // It had to wait, and what came with it is with its first event.
+        let sql = "SELECT body FROM events WHERE run = ?1 AND seq = 1";
+        let first: String = self.connection.prepare_cached(sql)?.query_row([run], |row| row.get(0))?;
+        let first = Record::from_json(&first).map_err(|error| JournalError::Unreadable(error.to_string()))?;
+        match &first.event {
+            Event::RunAccepted { accepted } => bring(&accepted.session, accepted.state.as_deref()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn put_batch(&mut self, batch: &Encoded) -> Result<i64, Failed> {
+        let row = match &batch.begins {
+            Some(begins) => self.begin(batch, begins)?,
+            None => {
+                self.check_failed(batch)?;
+                self.go_on(batch)?
+            }
+        };
+        if !self.failed.is_empty() {
+            self.failed.remove(&batch.run);
+        }
+        self.insert(row.id, batch)?;
+        match &batch.ends {
+            Some(ends) => {
+                self.runs.remove(&batch.run);
+                self.effects.push(Effect::Used(row.session, ends.settled_at));
+            }
+            None => match self.runs.get_mut(&batch.run) {
+                Some(known) => *known = row,
+                None => drop(self.runs.insert(batch.run.clone(), row)),
+            },
+        }
+        Ok(row.id)
+    }
+
+    /// Refuses what comes behind a batch that failed.
+    fn check_failed(&self, batch: &Encoded) -> Result<(), Failed> {
+        match self.failed.get(&batch.run) {
+            Some(failed) if *failed >= batch.epoch && batch.takes_over.is_none() => {
+                let why = format!("a batch of run {} before this one failed", batch.run);
+                Err(JournalError::Storage(why).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A run's first batch.
+    fn begin(&mut self, batch: &Encoded, begins: &Begins) -> Result<RunRow, Failed> {
+        let (session, is_new) = self.session(&begins.session, begins.accepted_at)?;
+        let started = batch.starts.then(|| self.next_start());
+        let state = match batch.state {
+            Told::AsBefore => None,
+            Told::Is(state) => state,
+        };
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title,
+                               app_place, user_place, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (run) DO NOTHING",
+        )?;
+        let ends = batch.ends.as_ref();
+        let changed = insert.execute(params![
+            batch.run.as_str(),
+            session.id,
+            batch.epoch,
+            self.owner,
+            int(batch.last + 1),
+            started,
+            ends.is_some(),
+            begins.accepted_at,
+            ends.map(|ends| ends.settled_at),
+            ends.map(|ends| ends.ending.as_str()),
+            begins.title,
+            session.app_place,
+            session.user_place,
+            state,
+        ])?;
+        drop(insert);
+        if changed == 0 {
+            if is_new {
+                // A run that is refused begins no session.
+                self.remove_session(session)?;
+                self.sessions.remove(&begins.session);
+            }
+            return Err(JournalError::RunExists(batch.run.clone()).into());
+        }
+        if !is_new {
+            self.effects.push(Effect::Used(session, begins.accepted_at));
+        }
+        Ok(RunRow { id: self.connection.last_insert_rowid(), session, state })
+    }
+
+    /// A later batch: the run's own row is changed first, and only if epoch, seq and state are right.
+    fn go_on(&mut self, batch: &Encoded) -> Result<RunRow, Failed> {
+        let Some(mut row) = self.run(&batch.run)? else {
+            return Err(JournalError::Storage(format!("run {} is unknown", batch.run)).into());
+        };
+        // The run is ours, or older than we are; if we take it over, it is still whose it was.
+        let (oldest, newest) = match batch.takes_over {
+            Some(owner) => (owner, owner),
+            None => (0, batch.epoch),
+        };
+        let (last, after) = (int(batch.last + 1), int(batch.after + 1));
+        // Columns that an index has are written only when they change: the index would be written, too.
+        let changed = match &batch.ends {
+            None => {
+                let mut update = self.connection.prepare_cached(
+                    "UPDATE runs SET next_seq = ?1, epoch = ?2
+                     WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
+                )?;
+                update.execute(params![last, batch.epoch, row.id, after, oldest, newest])?
+            }
+            Some(Ends { settled_at, ending, .. }) => {
+                let mut update = self.connection.prepare_cached(
+                    "UPDATE runs SET next_seq = ?1, epoch = ?2, settled = 1, settled_at = ?7, ending = ?8
+                     WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
+                )?;
+                update.execute(params![last, batch.epoch, row.id, after, oldest, newest, settled_at, ending])?
+            }
+        };
+        if changed != 1 {
+            return Err(self.why_refused(row.id, batch)?.into());
+        }
+        if batch.starts {
+            let started = "UPDATE runs SET started = ?2 WHERE id = ?1 AND started IS NULL";
+            let place = self.next_start();
+            self.connection.prepare_cached(started)?.execute(params![row.id, place])?;
+        }
+        match batch.state {
+            Told::Is(state) if state != row.state && batch.ends.is_none() => {
+                self.connection
+                    .prepare_cached("UPDATE runs SET state = ?2 WHERE id = ?1")?
+                    .execute(params![row.id, state])?;
+                row.state = state;
+            }
+            Told::Is(_) | Told::AsBefore => {}
+        }
+        if batch.takes_over.is_some() {
+            let owned = "UPDATE runs SET owner = ?2 WHERE id = ?1";
+            self.connection.prepare_cached(owned)?.execute(params![row.id, self.owner])?;
+        }
+        Ok(row)
+    }
+
+    fn why_refused(&self, id: i64, batch: &Encoded) -> rusqlite::Result<JournalError> {
+        let mut query = self.connection.prepare_cached("SELECT epoch, settled, next_seq FROM runs WHERE id = ?1")?;
+        let (owner, settled, next): (Epoch, bool, i64) =
+            query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        if settled || owner > batch.epoch || batch.takes_over.is_some_and(|taken| taken != owner) {
+            return Ok(JournalError::Fenced { ours: batch.epoch, owner });
+        }
+        let (run, after) = (&batch.run, batch.after + 1);
+        Ok(JournalError::Storage(format!("run {run}: event {after} stands where {next} belongs")))
+    }
+
+    fn insert(&self, id: i64, batch: &Encoded) -> Result<(), Failed> {
+        let mut fact = self
+            .connection
+            .prepare_cached("INSERT INTO events (run, seq, epoch, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        for row in &batch.rows {
+            match row {
+                Row::Fact { seq, kind, body } => {
+                    fact.execute(params![id, int(*seq), batch.epoch, kind, body])?;
+                }
+                Row::Lump { after, body } => {
+                    let mut insert = self
+                        .connection
+                        .prepare_cached("INSERT INTO lumps (run, after, epoch, body) VALUES (?1, ?2, ?3, ?4)")?;
+                    insert.execute(params![id, int(*after), batch.epoch, body])?;
+                }
+            }
+        }
+        if let Some(said) = batch.ends.as_ref().and_then(|ends| ends.said.as_ref()) {
+            let insert = "INSERT INTO said (run, body) VALUES (?1, ?2)";
+            self.connection.prepare_cached(insert)?.execute(params![id, said])?;
+        }
+        Ok(())
+    }
+
+    /// A run's row.
+    pub(super) fn run(&self, run: &RunId) -> rusqlite::Result<Option<RunRow>> {
+        if let Some(row) = self.runs.get(run) {
+            return Ok(Some(*row));
+        }
+        let mut query = self
+            .connection
+            .prepare_cached("SELECT id, session, app_place, user_place, state FROM runs WHERE run = ?1")?;
+        let columns = |row: &rusqlite::Row<'_>| {
+            let session = SessionRow { id: row.get(1)?, app_place: row.get(2)?, user_place: row.get(3)? };
+            Ok(RunRow { id: row.get(0)?, session, state: row.get(4)? })
+        };
+        query.query_row([run.as_str()], columns).optional()
+    }
+}

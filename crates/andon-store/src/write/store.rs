@@ -1,0 +1,134 @@
+//! The writer's connection, and what it remembers. What is written within one transaction is in the files beside this one.
+//!
+//! Each of these either changes everything that it is to change, or is [`Refused`](Failed::Refused) and has changed
+//! nothing, or fails with the database: then the transaction is rolled back.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use andon_runtime::JournalError;
+use andon_runtime::core::event::Epoch;
+use andon_runtime::core::id::{RunId, SessionKey};
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+
+use super::HashMap;
+use super::append::RunRow;
+use super::uses::Effect;
+use crate::read::SessionRow;
+
+/// Why something was not done.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// It must not be done; nothing was changed.
+    Refused(JournalError),
+    /// The database failed; the transaction must be rolled back.
+    Database(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<JournalError> for Failed {
+    fn from(error: JournalError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// The writer's connection, and what it remembers so as not to ask again.
+pub(crate) struct Store {
+    pub(crate) connection: Connection,
+    /// This process, as the owner of the runs that it writes.
+    pub(super) owner: String,
+    /// The rows of runs that have not settled.
+    pub(super) runs: HashMap<RunId, RunRow>,
+    /// The rows of sessions that were used lately.
+    pub(super) sessions: HashMap<SessionKey, SessionRow>,
+    /// What this transaction has done to sessions.
+    pub(super) effects: Vec<Effect>,
+    /// Runs of which a batch failed, and in which epoch: what comes behind it would leave a gap.
+    pub(super) failed: HashMap<RunId, Epoch>,
+    /// The place of the next run that starts.
+    next_start: i64,
+    wal_pages: Arc<AtomicI32>,
+    /// Whether a commit waits for the disk. What must be durable is committed only if it does.
+    syncs: Cell<bool>,
+}
+
+impl Store {
+    pub(crate) fn new(mut connection: Connection) -> rusqlite::Result<Self> {
+        let query = "SELECT coalesce(max(started), 0) + 1 FROM runs";
+        let next_start = connection.query_row(query, [], |row| row.get(0))?;
+        let owner = uuid::Uuid::now_v7().to_string();
+        let wal_pages = Arc::new(AtomicI32::new(0));
+        let told = Arc::clone(&wal_pages);
+        connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            told.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let (runs, sessions, effects, failed) = Default::default();
+        Ok(Self { connection, owner, runs, sessions, effects, failed, next_start, wal_pages, syncs: Cell::new(true) })
+    }
+
+    /// Lets commits return before they are on the disk.
+    pub(crate) fn sync_no_more(&self) -> rusqlite::Result<()> {
+        self.syncs.set(false);
+        self.connection.pragma_update(None, "synchronous", "normal")
+    }
+
+    /// Has every commit wait for the disk, if it does not: while that cannot be set, nothing is committed.
+    pub(crate) fn sync_again(&self) -> rusqlite::Result<()> {
+        if !self.syncs.get() {
+            if !self.connection.is_autocommit() {
+                // In a transaction it cannot be set.
+                self.connection.execute_batch("ROLLBACK")?;
+            }
+            self.connection.pragma_update(None, "synchronous", "full")?;
+            self.syncs.set(true);
+        }
+        Ok(())
+    }
+
+    /// How large the database is.
+    pub(crate) fn bytes(&self) -> rusqlite::Result<i64> {
+        let number = |pragma| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        Ok(number("page_count")? * number("page_size")?)
+    }
+
+    /// How many pages stand in the file of what was written last, as the last commit told.
+    pub(crate) fn wal_pages(&self) -> i32 {
+        self.wal_pages.load(Ordering::Relaxed)
+    }
+
+    /// Forgets what it believes about rows: after a rollback they may not be there.
+    pub(crate) fn forget(&mut self) {
+        self.forget_rows();
+        self.effects.clear();
+    }
+
+    pub(super) fn forget_rows(&mut self) {
+        self.runs.clear();
+        self.sessions.clear();
+    }
+
+    /// What a transaction has done to sessions, once it is durable.
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// A batch of this run failed.
+    pub(crate) fn has_failed(&mut self, run: &RunId, epoch: Epoch) {
+        let failed = self.failed.entry(run.clone()).or_default();
+        *failed = epoch.max(*failed);
+    }
+
+    pub(super) fn next_start(&mut self) -> i64 {
+        let place = self.next_start;
+        self.next_start += 1;
+        place
+    }
+}
