@@ -2,7 +2,7 @@
 //!
 //! They carry what many replicas need, so that another database can take SQLite's place without another design: every row
 //! of a run belongs to a session of a user of an app of a tenant; every event has the epoch of who wrote it; a run has an
-//! owner and a lease. With SQLite the owner is one process and its lease is a lock on the file.
+//! owner. With SQLite the owner is one process, which holds a lock on the file.
 
 use rusqlite::Transaction;
 
@@ -10,14 +10,15 @@ use rusqlite::Transaction;
 pub(crate) const APPLICATION_ID: i32 = 0x416e_646e;
 
 /// The version of a file that this program writes.
-pub(crate) const VERSION: i32 = 5;
+pub(crate) const VERSION: i32 = 6;
 
 /// Makes a file of one version one of the next.
 type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// The first makes a version 1 of an empty file, the next a version 2 of that, and so on.
-pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth, fifth];
+pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth, fifth, sixth];
 
+/// The first version. Nothing uses `lease_until`, and `sixth` removes it.
 const TABLES: &str = "
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
@@ -37,7 +38,6 @@ CREATE TABLE runs (
     -- Who writes: an append with an older epoch is refused.
     epoch INTEGER NOT NULL,
     owner TEXT NOT NULL,
-    -- Until when the owner may write without asking again; nothing where a lock on the file says so.
     lease_until INTEGER,
     next_seq INTEGER NOT NULL,
     -- Its place in the order in which runs started; nothing if it has not.
@@ -151,6 +151,11 @@ fn fifth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
          -- has said too much.
          CREATE TABLE said (run INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
     )
+}
+
+/// No lease stands in the file: a lock on it says who may write.
+fn sixth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch("ALTER TABLE runs DROP COLUMN lease_until;")
 }
 
 /// A run belongs to a place of its app and to one of its user: small numbers, so that an index of them costs a run little. The
