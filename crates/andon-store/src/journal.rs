@@ -17,10 +17,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::file::{self, Lock, OpenError, Opened, Options, Owner, OwnerKey, Place, Reads, Trouble};
-use crate::line::Line;
+use crate::file::{self, Location, Lock, OpenError, Opened, Options, Owner, OwnerKey, Reads, Trouble};
+use crate::queue::Queue;
 use crate::read::{self, Gate, Readers, Use};
-use crate::write::{Encoded, Failed, Instants, Job, Pending, Store, Sweeper, Uses, Work, Writer};
+use crate::write::{Encoded, Instants, Job, Pending, Store, Sweeper, Uses, Work, WriteError, Writer};
 
 /// A journal in an SQLite database: embedded, durable, and one process's alone.
 ///
@@ -34,7 +34,7 @@ pub struct SqliteJournal {
 }
 
 struct Writing {
-    line: Arc<Line<Job>>,
+    queue: Arc<Queue<Job>>,
     instants: Arc<Instants>,
     uses: Arc<Uses>,
     trouble: Arc<Trouble>,
@@ -54,16 +54,16 @@ impl SqliteJournal {
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer).map_err(|error| failed(error.to_string()))?;
         let uses = Uses::left(&store.connection).map_err(|error| failed(error.to_string()))?;
-        let place = Place::new(&path).map_err(|error| failed(error.to_string()))?;
+        let location = Location::new(&path).map_err(|error| failed(error.to_string()))?;
         let gate = Gate::default();
         let sweeper = Sweeper::start(sweeper, &gate).map_err(|error| failed(error.to_string()))?;
-        let (line, instants) = (Arc::new(Line::new()), Arc::new(Instants::default()));
+        let (queue, instants) = (Arc::new(Queue::new()), Arc::new(Instants::default()));
         let (trouble, uses) = (Arc::new(Trouble::default()), Arc::new(uses));
         let writer = Writer {
             store,
-            place,
+            location,
             sweeper,
-            line: Arc::clone(&line),
+            queue: Arc::clone(&queue),
             instants: Arc::clone(&instants),
             uses: Arc::clone(&uses),
             rested: true,
@@ -75,7 +75,7 @@ impl SqliteJournal {
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers, &gate).map_err(|error| failed(error.to_string()))?;
-        let writing = Writing { line, instants, uses, trouble, thread, lock: Mutex::new(lock) };
+        let writing = Writing { queue, instants, uses, trouble, thread, lock: Mutex::new(lock) };
         Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
 
@@ -117,10 +117,10 @@ impl SqliteJournal {
         &self.path
     }
 
-    /// Puts a job in the writer's line.
+    /// Puts a job in the writer's queue.
     fn push(&self, job: Job) {
         let refused = match &self.writing {
-            Some(writing) => writing.line.push(job).err().map(|job| (job, JournalError::Closed)),
+            Some(writing) => writing.queue.push(job).err().map(|job| (job, JournalError::Closed)),
             None => Some((job, JournalError::Storage("the database was opened to read".to_owned()))),
         };
         if let Some((job, error)) = refused {
@@ -128,14 +128,23 @@ impl SqliteJournal {
         }
     }
 
-    /// Does something in the writer's line, and answers when it is durable.
+    /// Changes something in the writer's queue, and answers when that is durable.
     pub(crate) fn change<T: Send + 'static>(
         &self,
-        change: impl FnMut(&mut Store) -> Result<T, Failed> + Send + 'static,
-        erases: bool,
+        change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
     ) -> BoxFuture<Result<T, JournalError>> {
         let (answer, receiver) = oneshot::channel();
-        self.push(Job::Other(Box::new(Change { change, erases, result: None, answer })));
+        self.push(Job::Other(Box::new(Change { change, erases: false, result: None, answer })));
+        Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
+    }
+
+    /// As [`change`](Self::change), and what it removes is gone from the disk.
+    pub(crate) fn change_and_erase<T: Send + 'static>(
+        &self,
+        change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
+    ) -> BoxFuture<Result<T, JournalError>> {
+        let (answer, receiver) = oneshot::channel();
+        self.push(Job::Other(Box::new(Change { change, erases: true, result: None, answer })));
         Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
     }
 
@@ -159,7 +168,7 @@ impl Drop for SqliteJournal {
     fn drop(&mut self) {
         self.readers.close();
         if let Some(writing) = &mut self.writing {
-            writing.line.close();
+            writing.queue.close();
             // If it panicked, what it had not written was never acknowledged.
             let _ = writing.thread.take().map(JoinHandle::join);
         }
@@ -180,8 +189,8 @@ struct Change<T, F> {
     answer: oneshot::Sender<Result<T, JournalError>>,
 }
 
-impl<T: Send, F: FnMut(&mut Store) -> Result<T, Failed> + Send> Work for Change<T, F> {
-    fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
+impl<T: Send, F: FnMut(&mut Store) -> Result<T, WriteError> + Send> Work for Change<T, F> {
+    fn work(&mut self, store: &mut Store) -> Result<(), WriteError> {
         self.result = Some((self.change)(store)?);
         Ok(())
     }
@@ -203,8 +212,8 @@ struct Note<F> {
     done: AppendDone,
 }
 
-impl<F: FnMut(&mut Store) -> Result<(), Failed> + Send> Work for Note<F> {
-    fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
+impl<F: FnMut(&mut Store) -> Result<(), WriteError> + Send> Work for Note<F> {
+    fn work(&mut self, store: &mut Store) -> Result<(), WriteError> {
         (self.write)(store)
     }
 
@@ -214,7 +223,7 @@ impl<F: FnMut(&mut Store) -> Result<(), Failed> + Send> Work for Note<F> {
 }
 
 impl SqliteJournal {
-    fn note(&self, write: impl FnMut(&mut Store) -> Result<(), Failed> + Send + 'static) -> Append {
+    fn note(&self, write: impl FnMut(&mut Store) -> Result<(), WriteError> + Send + 'static) -> Append {
         let (append, done) = Append::pending();
         self.push(Job::Other(Box::new(Note { write, done })));
         append
@@ -234,7 +243,7 @@ impl Shelf for SqliteJournal {
 
     fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
         let kind = kind.to_owned();
-        self.readers.ask(move |connection| read::kept(connection, &kind))
+        self.readers.ask_quick(move |connection| read::kept(connection, &kind))
     }
 }
 
@@ -255,8 +264,8 @@ impl Journal for SqliteJournal {
 
     fn keep_settled(&self, run: &RunId, at: Stamp) {
         if let Some(writing) = &self.writing {
-            writing.instants.take(run, at);
-            writing.line.nudge();
+            writing.instants.add(run, at);
+            writing.queue.nudge();
         }
     }
 
@@ -265,9 +274,9 @@ impl Journal for SqliteJournal {
         if instants.is_empty() {
             return Box::pin(std::future::ready(()));
         }
-        let all = instants.first(usize::MAX);
+        let all = instants.oldest(usize::MAX);
         let given = all.clone();
-        let kept = self.change(move |store| Ok(store.keep_settled(&given)?), false);
+        let kept = self.change(move |store| Ok(store.write_settled(&given)?));
         Box::pin(async move {
             // What could not be written is not on record, and is told as that.
             if kept.await.is_ok() {
@@ -279,7 +288,7 @@ impl Journal for SqliteJournal {
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         let run = run.clone();
         let pending = self.writing.as_ref().map(|writing| writing.instants.pending_of(&run)).unwrap_or_default();
-        self.readers.ask(move |connection| {
+        self.readers.ask_quick(move |connection| {
             Ok(read::run(connection, &run)?.map(|mut stored| {
                 pending.add_to(&run, &mut stored);
                 stored
@@ -289,16 +298,16 @@ impl Journal for SqliteJournal {
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let session = session.clone();
-        self.readers.ask(move |connection| read::history(connection, &session))
+        self.readers.ask_quick(move |connection| read::history(connection, &session))
     }
 
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
         let run = run.clone();
-        self.readers.ask(move |connection| read::said_before(connection, &run, most))
+        self.readers.ask_quick(move |connection| read::said_before(connection, &run, most))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
-        self.readers.ask(read::unsettled)
+        self.readers.ask_quick(read::unsettled)
     }
 
     fn trouble(&self) -> Option<JournalError> {
@@ -307,12 +316,12 @@ impl Journal for SqliteJournal {
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let run = run.clone();
-        self.change(move |store| store.claim(&run, from), false)
+        self.change(move |store| store.claim(&run, from))
     }
 
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
         let run = run.clone();
-        self.change(move |store| store.request_cancel(&run, &request), false)
+        self.change(move |store| store.request_cancel(&run, &request))
     }
 
     fn sessions(&self) -> &dyn Sessions {

@@ -21,7 +21,7 @@
 
 mod file;
 mod journal;
-mod line;
+mod queue;
 mod read;
 mod rows;
 mod sessions;

@@ -23,8 +23,8 @@ pub(crate) enum LockError {
 pub(crate) struct Lock {
     /// Beside the database, locked, with who we are in it.
     file: File,
-    /// Where that file is.
-    place: PathBuf,
+    /// Its path.
+    path: PathBuf,
     owner: Owner,
     /// The database itself, locked as well, should the file beside it be removed. Nothing when it is let go.
     database: Option<File>,
@@ -118,7 +118,7 @@ impl Lock {
         }
         let since = Wall::from(SystemTime::now());
         let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None, key: None };
-        let mut lock = Self { file, place: path(database), owner, database: Some(database_file), held: Some(held) };
+        let mut lock = Self { file, path: path(database), owner, database: Some(database_file), held: Some(held) };
         lock.write().map_err(LockError::Io)?;
         Ok(lock)
     }
@@ -149,7 +149,7 @@ impl Lock {
     /// a new one, which takes the place of the old. Who waits for the lock on the old one finds the database locked.
     pub(crate) fn set_key(&mut self, key: Option<OwnerKey>) -> std::io::Result<()> {
         self.owner.key = key;
-        let mut new = self.place.clone().into_os_string();
+        let mut new = self.path.clone().into_os_string();
         new.push(".new");
         // What a process left there that was killed in between.
         if let Err(error) = std::fs::remove_file(&new)
@@ -165,7 +165,7 @@ impl Lock {
         file.try_lock().map_err(std::io::Error::from)?;
         let old = std::mem::replace(&mut self.file, file);
         self.write()?;
-        std::fs::rename(&new, &self.place)?;
+        std::fs::rename(&new, &self.path)?;
         // It said who we are; whoever has it open reads no more of us.
         old.set_len(0)
     }

@@ -2,22 +2,22 @@
 
 mod error;
 mod find;
+mod location;
 mod lock;
 mod open;
 mod owner;
-mod place;
 mod schema;
 mod settings;
 mod trouble;
 mod upgrade;
 
+pub(crate) use location::Location;
 pub(crate) use lock::{Lock, Reads};
 pub(crate) use open::{Connections, Opened, open, open_to_read};
 pub(crate) use owner::holder;
-pub(crate) use place::Place;
 #[cfg(test)]
 pub(crate) use schema::MIGRATIONS;
-pub(crate) use trouble::{Trouble, explain, is_busy, is_disks, is_full};
+pub(crate) use trouble::{Trouble, explain, is_busy, is_disk_failure, is_full};
 
 pub use error::OpenError;
 pub use open::{Options, default_path};

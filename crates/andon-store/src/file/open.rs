@@ -67,10 +67,10 @@ pub(crate) struct Opened {
     pub(crate) lock: Lock,
 }
 
-/// The connections of the two lines. If there are none for `wanted`, both lines share those for `needed`.
+/// The connections of the two queues. If there are none for `slow`, both queues share those for `quick`.
 pub(crate) struct Connections {
-    pub(crate) needed: Vec<Connection>,
-    pub(crate) wanted: Vec<Connection>,
+    pub(crate) quick: Vec<Connection>,
+    pub(crate) slow: Vec<Connection>,
 }
 
 /// How many reads of one kind go on together.
@@ -99,7 +99,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> 
     let sweeper = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
     settings::set_up_sweeper(&sweeper).map_err(|error| failed(&error))?;
     let open_some = || (0..READERS).map(|_| open_reader(&path)).collect::<Result<_, _>>();
-    let readers = Connections { needed: open_some()?, wanted: open_some()? };
+    let readers = Connections { quick: open_some()?, slow: open_some()? };
     Ok(Opened { path, writer, sweeper, readers, lock })
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connections, OpenError> {
         }
         Some(_) => {}
     }
-    Ok(Connections { needed: vec![reader], wanted: Vec::new() })
+    Ok(Connections { quick: vec![reader], slow: Vec::new() })
 }
 
 /// Whether all that was written is in the file itself.

@@ -23,7 +23,7 @@ impl Trouble {
 }
 
 /// Whether nobody could have written.
-pub(crate) fn is_disks(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_disk_failure(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     !matches!(code, None | Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig)) && !is_full(error)
 }

@@ -10,8 +10,8 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::file::{Connections, explain};
-use crate::line::Line;
-use crate::rows::Unread;
+use crate::queue::Queue;
+use crate::rows::ReadError;
 
 /// A question to the database.
 type Question = Box<dyn FnOnce(&Connection) + Send>;
@@ -21,23 +21,22 @@ type Question = Box<dyn FnOnce(&Connection) + Send>;
 pub(crate) type Gate = Arc<RwLock<()>>;
 
 pub(crate) struct Readers {
-    /// Reads that a run may be waiting for. Lists and searches have a line of their own, so that a run never queues behind one.
-    needed: Arc<Line<Question>>,
-    wanted: Arc<Line<Question>>,
+    /// Reads that a run may be waiting for. Lists and searches have a queue of their own, so that a run never queues behind one.
+    quick: Arc<Queue<Question>>,
+    slow: Arc<Queue<Question>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
     pub(crate) fn start(connections: Connections, gate: &Gate) -> std::io::Result<Self> {
-        let Connections { needed: for_needed, wanted: for_wanted } = connections;
-        let needed: Arc<Line<Question>> = Arc::new(Line::new());
-        let wanted = if for_wanted.is_empty() { Arc::clone(&needed) } else { Arc::new(Line::new()) };
-        let all =
-            for_needed.into_iter().map(|own| (own, &needed)).chain(for_wanted.into_iter().map(|own| (own, &wanted)));
-        let start = |(connection, line): (Connection, &Arc<Line<Question>>)| {
-            let (line, gate) = (Arc::clone(line), Arc::clone(gate));
+        let Connections { quick: for_quick, slow: for_slow } = connections;
+        let quick: Arc<Queue<Question>> = Arc::new(Queue::new());
+        let slow = if for_slow.is_empty() { Arc::clone(&quick) } else { Arc::new(Queue::new()) };
+        let all = for_quick.into_iter().map(|own| (own, &quick)).chain(for_slow.into_iter().map(|own| (own, &slow)));
+        let start = |(connection, queue): (Connection, &Arc<Queue<Question>>)| {
+            let (queue, gate) = (Arc::clone(queue), Arc::clone(gate));
             thread::Builder::new().name("andon-reader".to_owned()).spawn(move || {
-                while let Some(question) = line.next() {
+                while let Some(question) = queue.next() {
                     let _reading = gate.read();
                     // Whoever asked a question that panics is told that the journal is closed; the others are answered.
                     let _ = catch_unwind(AssertUnwindSafe(|| question(&connection)));
@@ -45,32 +44,32 @@ impl Readers {
             })
         };
         let threads = all.map(start).collect::<Result<_, _>>()?;
-        Ok(Self { needed, wanted, threads })
+        Ok(Self { quick, slow, threads })
     }
 
     /// Asks a question whose answer a run may wait for. What it sees is one moment of the database, and the answer is computed on a
     /// thread of its own.
-    pub(crate) fn ask<T: Send + 'static>(
+    pub(crate) fn ask_quick<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
+        question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> BoxFuture<Result<T, JournalError>> {
-        Self::ask_in(&self.needed, question)
+        Self::ask_in(&self.quick, question)
     }
 
     /// Asks a question that may take its time.
-    pub(crate) fn look<T: Send + 'static>(
+    pub(crate) fn ask_slow<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
+        question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> BoxFuture<Result<T, JournalError>> {
-        Self::ask_in(&self.wanted, question)
+        Self::ask_in(&self.slow, question)
     }
 
     fn ask_in<T: Send + 'static>(
-        line: &Line<Question>,
-        question: impl FnOnce(&Connection) -> Result<T, Unread> + Send + 'static,
+        queue: &Queue<Question>,
+        question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> BoxFuture<Result<T, JournalError>> {
         let (answer, receiver) = oneshot::channel();
-        let asked = line.push(Box::new(move |connection: &Connection| {
+        let asked = queue.push(Box::new(move |connection: &Connection| {
             // Skip a search whose caller has gone.
             if !answer.is_closed() {
                 let _ = answer.send(at_one_moment(connection, question));
@@ -86,8 +85,8 @@ impl Readers {
 
     /// Answers what was asked, and lets go of the file.
     pub(crate) fn close(&mut self) {
-        self.needed.close();
-        self.wanted.close();
+        self.quick.close();
+        self.slow.close();
         for thread in self.threads.drain(..) {
             // If it panicked, who asked was told that the journal is closed.
             let _ = thread.join();
@@ -97,7 +96,7 @@ impl Readers {
 
 fn at_one_moment<T>(
     connection: &Connection,
-    question: impl FnOnce(&Connection) -> Result<T, Unread>,
+    question: impl FnOnce(&Connection) -> Result<T, ReadError>,
 ) -> Result<T, JournalError> {
     let answer = || {
         let transaction = connection.unchecked_transaction()?;
@@ -106,7 +105,7 @@ fn at_one_moment<T>(
         Ok(answer)
     };
     answer().map_err(|error| match error {
-        Unread::Database(error) => explain(&error),
-        Unread::Journal(error) => error,
+        ReadError::Database(error) => explain(&error),
+        ReadError::Journal(error) => error,
     })
 }

@@ -10,7 +10,7 @@ use andon_runtime::core::progress::{Progress, State};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 
-use crate::rows::{Read, Unread, durable, parse, run_id, text, unreadable};
+use crate::rows::{Read, ReadError, durable, parse, run_id, text, unreadable};
 
 /// All that is stored of a run.
 pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> {
@@ -88,7 +88,7 @@ pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
 pub(crate) fn state_of(connection: &Connection, run: i64) -> Read<State> {
     match entries(connection, run) {
         Ok(entries) => Ok(Progress::fold(&entries).map_or(State::Running, |progress| progress.state())),
-        Err(Unread::Journal(_)) => Ok(State::Running),
+        Err(ReadError::Journal(_)) => Ok(State::Running),
         Err(error) => Err(error),
     }
 }

@@ -30,24 +30,24 @@ pub(crate) fn int(number: u64) -> i64 {
 
 /// Why a question was not answered.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub(crate) enum ReadError {
     Database(rusqlite::Error),
     Journal(JournalError),
 }
 
-impl From<rusqlite::Error> for Unread {
+impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<JournalError> for Unread {
+impl From<JournalError> for ReadError {
     fn from(error: JournalError) -> Self {
         Self::Journal(error)
     }
 }
 
-pub(crate) type Read<T> = Result<T, Unread>;
+pub(crate) type Read<T> = Result<T, ReadError>;
 
 pub(crate) fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Read<T> {
     serde_json::from_str(text(row, column)?).map_err(|error| unreadable(&error).into())

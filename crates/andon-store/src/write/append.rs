@@ -5,9 +5,9 @@ use andon_runtime::core::event::{Changes, Epoch, Event, Record};
 use andon_runtime::core::id::{RunId, SessionKey};
 use rusqlite::{OptionalExtension, params};
 
-use super::encode::{Begins, Encoded, Ends, Row, Told};
+use super::encode::{Begins, Encoded, Ends, NewState, Row};
 use super::state::Existing;
-use super::store::{Failed, Store};
+use super::store::{Store, WriteError};
 use super::uses::Effect;
 use crate::read::SessionRow;
 use crate::rows::int;
@@ -22,45 +22,45 @@ pub(super) struct RunRow {
 }
 
 impl Store {
-    pub(crate) fn append(&mut self, batch: &Encoded) -> Result<(), Failed> {
+    pub(crate) fn append(&mut self, batch: &Encoded) -> Result<(), WriteError> {
         if batch.rows.is_empty() {
             return Ok(());
         }
         let id = self.put_batch(batch)?;
-        if batch.starts { self.bring(id, batch.begins.as_ref()) } else { Ok(()) }
+        if batch.starts { self.apply_state(id, batch.begins.as_ref()) } else { Ok(()) }
     }
 
     /// A run starts: what came with it for its session's state is changed.
-    fn bring(&self, run: i64, begins: Option<&Begins>) -> Result<(), Failed> {
-        let bring = |session: &SessionKey, state: Option<&Changes>| -> Result<(), Failed> {
+    fn apply_state(&self, run: i64, begins: Option<&Begins>) -> Result<(), WriteError> {
+        let apply_state = |session: &SessionKey, state: Option<&Changes>| -> Result<(), WriteError> {
             let mut state = state.into_iter().flatten();
-            state.try_for_each(|(name, value)| self.set(session, name, value, Existing::Replaced))
+            state.try_for_each(|(name, value)| self.set_state(session, name, value, Existing::Replaced))
         };
         if let Some(begins) = begins {
-            return bring(&begins.session, begins.state.as_deref());
+            return apply_state(&begins.session, begins.state.as_deref());
         }
         // It had to wait, and what came with it is with its first event.
         let sql = "SELECT body FROM events WHERE run = ?1 AND seq = 1";
         let first: String = self.connection.prepare_cached(sql)?.query_row([run], |row| row.get(0))?;
         let first = Record::from_json(&first).map_err(|error| JournalError::Unreadable(error.to_string()))?;
         match &first.event {
-            Event::RunAccepted { accepted } => bring(&accepted.session, accepted.state.as_deref()),
+            Event::RunAccepted { accepted } => apply_state(&accepted.session, accepted.state.as_deref()),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn put_batch(&mut self, batch: &Encoded) -> Result<i64, Failed> {
+    pub(super) fn put_batch(&mut self, batch: &Encoded) -> Result<i64, WriteError> {
         let row = match &batch.begins {
-            Some(begins) => self.begin(batch, begins)?,
+            Some(begins) => self.begin_run(batch, begins)?,
             None => {
                 self.check_failed(batch)?;
-                self.go_on(batch)?
+                self.continue_run(batch)?
             }
         };
         if !self.failed.is_empty() {
             self.failed.remove(&batch.run);
         }
-        self.insert(row.id, batch)?;
+        self.insert_rows(row.id, batch)?;
         match &batch.ends {
             Some(ends) => {
                 self.runs.remove(&batch.run);
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Refuses what comes behind a batch that failed.
-    fn check_failed(&self, batch: &Encoded) -> Result<(), Failed> {
+    fn check_failed(&self, batch: &Encoded) -> Result<(), WriteError> {
         match self.failed.get(&batch.run) {
             Some(failed) if *failed >= batch.epoch && batch.takes_over.is_none() => {
                 let why = format!("a batch of run {} before this one failed", batch.run);
@@ -86,12 +86,12 @@ impl Store {
     }
 
     /// A run's first batch.
-    fn begin(&mut self, batch: &Encoded, begins: &Begins) -> Result<RunRow, Failed> {
-        let (session, is_new) = self.session(&begins.session, begins.accepted_at)?;
+    fn begin_run(&mut self, batch: &Encoded, begins: &Begins) -> Result<RunRow, WriteError> {
+        let (session, is_new) = self.session_row(&begins.session, begins.accepted_at)?;
         let started = batch.starts.then(|| self.next_start());
         let state = match batch.state {
-            Told::AsBefore => None,
-            Told::Is(state) => state,
+            NewState::Unchanged => None,
+            NewState::Is(state) => state,
         };
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO runs (run, session, epoch, owner, next_seq, started, settled, accepted_at, settled_at, ending, title,
@@ -131,8 +131,8 @@ impl Store {
     }
 
     /// A later batch: the run's own row is changed first, and only if epoch, seq and state are right.
-    fn go_on(&mut self, batch: &Encoded) -> Result<RunRow, Failed> {
-        let Some(mut row) = self.run(&batch.run)? else {
+    fn continue_run(&mut self, batch: &Encoded) -> Result<RunRow, WriteError> {
+        let Some(mut row) = self.run_row(&batch.run)? else {
             return Err(JournalError::Storage(format!("run {} is unknown", batch.run)).into());
         };
         // The run is ours, or older than we are; if we take it over, it is still whose it was.
@@ -167,13 +167,13 @@ impl Store {
             self.connection.prepare_cached(started)?.execute(params![row.id, place])?;
         }
         match batch.state {
-            Told::Is(state) if state != row.state && batch.ends.is_none() => {
+            NewState::Is(state) if state != row.state && batch.ends.is_none() => {
                 self.connection
                     .prepare_cached("UPDATE runs SET state = ?2 WHERE id = ?1")?
                     .execute(params![row.id, state])?;
                 row.state = state;
             }
-            Told::Is(_) | Told::AsBefore => {}
+            NewState::Is(_) | NewState::Unchanged => {}
         }
         if batch.takes_over.is_some() {
             let owned = "UPDATE runs SET owner = ?2 WHERE id = ?1";
@@ -193,7 +193,7 @@ impl Store {
         Ok(JournalError::Storage(format!("run {run}: event {after} stands where {next} belongs")))
     }
 
-    fn insert(&self, id: i64, batch: &Encoded) -> Result<(), Failed> {
+    fn insert_rows(&self, id: i64, batch: &Encoded) -> Result<(), WriteError> {
         let mut fact = self
             .connection
             .prepare_cached("INSERT INTO events (run, seq, epoch, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
@@ -218,7 +218,7 @@ impl Store {
     }
 
     /// A run's row.
-    pub(super) fn run(&self, run: &RunId) -> rusqlite::Result<Option<RunRow>> {
+    pub(super) fn run_row(&self, run: &RunId) -> rusqlite::Result<Option<RunRow>> {
         if let Some(row) = self.runs.get(run) {
             return Ok(Some(*row));
         }

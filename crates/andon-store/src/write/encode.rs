@@ -24,15 +24,15 @@ pub(crate) struct Encoded {
     pub(crate) starts: bool,
     pub(crate) ends: Option<Ends>,
     /// Where the run stands behind it.
-    pub(crate) state: Told,
+    pub(crate) state: NewState,
     pub(crate) rows: Vec<Row>,
 }
 
 /// What a batch says of the run's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum NewState {
     /// It has no facts, and changes nothing.
-    AsBefore,
+    Unchanged,
     /// Its number in the database; nothing if the writer did not say.
     Is(Option<i64>),
 }
@@ -74,7 +74,7 @@ impl Encoded {
             begins: None,
             starts: false,
             ends: None,
-            state: Told::AsBefore,
+            state: NewState::Unchanged,
             rows: Vec::with_capacity(entries.len()),
         };
         encoded.last = encoded.after;
@@ -82,7 +82,7 @@ impl Encoded {
             encoded.add(entry)?;
         }
         if entries.iter().any(|entry| entry.fact().is_some()) {
-            encoded.state = Told::Is(standing.as_ref().and_then(|standing| state_number(standing.state)));
+            encoded.state = NewState::Is(standing.as_ref().and_then(|standing| state_number(standing.state)));
         }
         if let Some(ends) = &mut encoded.ends {
             ends.said = standing.as_ref().and_then(|standing| said::write(standing.said.as_ref()?));

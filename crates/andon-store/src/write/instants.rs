@@ -38,7 +38,7 @@ struct Waiting {
 }
 
 impl Instants {
-    pub(crate) fn take(&self, run: &RunId, at: Stamp) {
+    pub(crate) fn add(&self, run: &RunId, at: Stamp) {
         let mut waiting = self.0.lock();
         if let Entry::Vacant(free) = waiting.by_run.entry(run.clone()) {
             free.insert(at);
@@ -64,14 +64,14 @@ impl Instants {
     pub(crate) fn beside(&self, is_full: bool) -> Vec<(RunId, Stamp)> {
         let are_many = self.0.lock().order.len() >= MANY;
         match is_full {
-            _ if are_many => self.first(MOST),
+            _ if are_many => self.oldest(MOST),
             true => Vec::new(),
-            false => self.first(SOME),
+            false => self.oldest(SOME),
         }
     }
 
     /// As many of them, the oldest first.
-    pub(crate) fn first(&self, most: usize) -> Vec<(RunId, Stamp)> {
+    pub(crate) fn oldest(&self, most: usize) -> Vec<(RunId, Stamp)> {
         self.0.lock().order.iter().take(most).cloned().collect()
     }
 

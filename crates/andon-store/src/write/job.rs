@@ -1,4 +1,4 @@
-//! What stands in the writer's line.
+//! What stands in the writer's queue.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use andon_runtime::core::id::RunId;
 use andon_runtime::{AppendDone, Batch, JournalError};
 
 use super::encode::Encoded;
-use super::store::{Failed, Store};
-use crate::line::Line;
+use super::store::{Store, WriteError};
+use crate::queue::Queue;
 
 /// Something to be done in a transaction.
 pub(crate) enum Job {
@@ -16,7 +16,7 @@ pub(crate) enum Job {
         batch: Encoded,
         done: AppendDone,
     },
-    /// A batch that makes no sense. It stands in line all the same: what comes behind it must be refused.
+    /// A batch that makes no sense. It stands in queue all the same: what comes behind it must be refused.
     Broken {
         batch: Batch,
         error: JournalError,
@@ -27,7 +27,7 @@ pub(crate) enum Job {
 
 /// Something else to be done in a transaction. It may be done again if the transaction is rolled back.
 pub(crate) trait Work: Send {
-    fn work(&mut self, store: &mut Store) -> Result<(), Failed>;
+    fn work(&mut self, store: &mut Store) -> Result<(), WriteError>;
 
     /// Tells whoever waits, when what was done is durable.
     fn done(self: Box<Self>, result: Result<(), JournalError>);
@@ -46,7 +46,7 @@ impl Job {
         }
     }
 
-    pub(super) fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
+    pub(super) fn work(&mut self, store: &mut Store) -> Result<(), WriteError> {
         match self {
             Self::Append { batch, .. } => store.append(batch),
             Self::Broken { error, .. } => Err(error.clone().into()),
@@ -83,9 +83,9 @@ impl Job {
 }
 
 /// Turns away whoever waits when the writer is gone, also if it panicked.
-pub(super) struct Guard(pub(super) Arc<Line<Job>>);
+pub(super) struct RefuseOnExit(pub(super) Arc<Queue<Job>>);
 
-impl Drop for Guard {
+impl Drop for RefuseOnExit {
     fn drop(&mut self) {
         self.0.close();
         while let Some(job) = self.0.next() {

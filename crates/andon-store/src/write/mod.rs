@@ -18,7 +18,7 @@ mod writer;
 pub(crate) use encode::Encoded;
 pub(crate) use instants::{Instants, Pending};
 pub(crate) use job::{Job, Work};
-pub(crate) use store::{Failed, Store};
+pub(crate) use store::{Store, WriteError};
 pub(crate) use sweeper::Sweeper;
 pub(crate) use uses::Uses;
 pub(crate) use writer::Writer;

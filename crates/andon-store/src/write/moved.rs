@@ -5,12 +5,12 @@ use rusqlite::params;
 
 use super::encode::Encoded;
 use super::state::Existing;
-use super::store::{Failed, Store};
+use super::store::{Store, WriteError};
 use crate::rows::{int, json};
 
 impl Store {
     /// Puts a session from another store in. What is refused in the middle takes back what was put before it.
-    pub(crate) fn put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), Failed> {
+    pub(crate) fn put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), WriteError> {
         self.connection.execute_batch("SAVEPOINT put")?;
         let effects = self.effects.clone();
         let result = self.try_put(moved, runs);
@@ -23,15 +23,15 @@ impl Store {
         result
     }
 
-    fn try_put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), Failed> {
+    fn try_put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), WriteError> {
         let key = &moved.session;
-        if self.known_session(key)?.is_some() {
+        if self.find_session(key)?.is_some() {
             return Err(JournalError::SessionExists(Box::new(key.clone())).into());
         }
-        let (row, _) = self.session(key, int(moved.created_at.0))?;
+        let (row, _) = self.session_row(key, int(moved.created_at.0))?;
         self.insert_kept(row.id, &moved.kept)?;
         for (name, value) in &moved.state {
-            self.set(key, name, value, Existing::Kept)?;
+            self.set_state(key, name, value, Existing::Kept)?;
         }
         for ((run, stored), encoded) in moved.runs.iter().zip(runs) {
             self.failed.remove(run);
@@ -41,7 +41,7 @@ impl Store {
             // What came with it is in the state that moves with the session.
             let id = self.put_batch(encoded)?;
             if let Some(at) = stored.settled_at {
-                self.keep_settled(&[(run.clone(), at)])?;
+                self.write_settled(&[(run.clone(), at)])?;
             }
             for addendum in &stored.addenda {
                 self.add_addendum(id, addendum)?;

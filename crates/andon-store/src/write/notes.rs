@@ -9,11 +9,11 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::Value;
 
 use super::append::RunRow;
-use super::store::{Failed, Store};
+use super::store::{Store, WriteError};
 use crate::rows::{int, json};
 
 impl Store {
-    pub(crate) fn claim(&mut self, run: &RunId, from: Epoch) -> Result<Option<Epoch>, Failed> {
+    pub(crate) fn claim(&mut self, run: &RunId, from: Epoch) -> Result<Option<Epoch>, WriteError> {
         let mut query = self.connection.prepare_cached("SELECT epoch FROM runs WHERE run = ?1")?;
         let Some(owner) = query.query_row([run.as_str()], |row| row.get(0)).optional()? else { return Ok(None) };
         if owner != from {
@@ -25,8 +25,8 @@ impl Store {
         Ok(Some(from.saturating_add(1)))
     }
 
-    pub(crate) fn request_cancel(&mut self, run: &RunId, request: &CancelRequest) -> Result<Requested, Failed> {
-        let Some(RunRow { id, .. }) = self.run(run)? else { return Ok(Requested::Unknown) };
+    pub(crate) fn request_cancel(&mut self, run: &RunId, request: &CancelRequest) -> Result<Requested, WriteError> {
+        let Some(RunRow { id, .. }) = self.run_row(run)? else { return Ok(Requested::Unknown) };
         let body = json(request)?;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO cancel_requests (run, number, body)
@@ -38,7 +38,7 @@ impl Store {
     }
 
     /// Writes when runs settled: once, and only of those that have.
-    pub(crate) fn keep_settled(&self, instants: &[(RunId, Stamp)]) -> rusqlite::Result<()> {
+    pub(crate) fn write_settled(&self, instants: &[(RunId, Stamp)]) -> rusqlite::Result<()> {
         for (run, at) in instants {
             let mut update = self.connection.prepare_cached(
                 "UPDATE runs SET durable_at = ?2, durable_mono_us = ?3
@@ -49,8 +49,8 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn append_addendum(&mut self, run: &RunId, at: Stamp, what: &Learnt) -> Result<(), Failed> {
-        let Some(RunRow { id, .. }) = self.run(run)? else {
+    pub(crate) fn append_addendum(&mut self, run: &RunId, at: Stamp, what: &Learnt) -> Result<(), WriteError> {
+        let Some(RunRow { id, .. }) = self.run_row(run)? else {
             return Err(JournalError::Storage(format!("run {run} is unknown")).into());
         };
         let next = "SELECT coalesce(max(number), 0) + 1 FROM addenda WHERE run = ?1";
@@ -59,14 +59,14 @@ impl Store {
         self.add_addendum(id, &addendum)
     }
 
-    pub(super) fn add_addendum(&self, id: i64, addendum: &Addendum) -> Result<(), Failed> {
+    pub(super) fn add_addendum(&self, id: i64, addendum: &Addendum) -> Result<(), WriteError> {
         let mut insert =
             self.connection.prepare_cached("INSERT INTO addenda (run, number, body) VALUES (?1, ?2, ?3)")?;
         insert.execute(params![id, addendum.number, json(addendum)?])?;
         Ok(())
     }
 
-    pub(crate) fn keep(&mut self, kind: &str, name: &str, value: &Value) -> Result<(), Failed> {
+    pub(crate) fn keep(&mut self, kind: &str, name: &str, value: &Value) -> Result<(), WriteError> {
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO shelf (kind, name, body) VALUES (?1, ?2, ?3)
              ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
@@ -75,7 +75,7 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn discard(&mut self, kind: &str, name: &str) -> Result<(), Failed> {
+    pub(crate) fn discard(&mut self, kind: &str, name: &str) -> Result<(), WriteError> {
         let mut delete = self.connection.prepare_cached("DELETE FROM shelf WHERE kind = ?1 AND name = ?2")?;
         delete.execute(params![kind, name])?;
         Ok(())

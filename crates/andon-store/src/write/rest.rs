@@ -9,7 +9,7 @@ use super::writer::{STALL, Writer};
 impl Writer {
     /// Writes what nobody waits for, although nothing else is to be written (invariant 2): instants, and when sessions were used.
     /// What cannot be written now is tried again.
-    pub(super) fn keep_the_rest(&self) {
+    pub(super) fn write_the_rest(&self) {
         if self.instants.is_empty() && self.uses.is_empty() {
             return;
         }
@@ -17,28 +17,28 @@ impl Writer {
         let _ = self.store.connection.busy_timeout(Duration::ZERO);
         let _ = without_sync(&self.store, |store| {
             // As long as nobody waits: there will be another rest.
-            while self.line.is_empty() && !self.instants.is_empty() {
-                self.keep_some_instants(store)?;
+            while self.queue.is_empty() && !self.instants.is_empty() {
+                self.write_some_instants(store)?;
             }
-            while self.line.is_empty() && !self.uses.is_empty() {
-                self.keep_some_uses(store)?;
+            while self.queue.is_empty() && !self.uses.is_empty() {
+                self.write_some_uses(store)?;
             }
             Ok(())
         });
         let _ = self.store.connection.busy_timeout(STALL);
     }
 
-    fn keep_some_instants(&self, store: &Store) -> rusqlite::Result<()> {
-        let instants = self.instants.first(SOME);
+    fn write_some_instants(&self, store: &Store) -> rusqlite::Result<()> {
+        let instants = self.instants.oldest(SOME);
         let transaction = store.connection.unchecked_transaction()?;
-        store.keep_settled(&instants)?;
+        store.write_settled(&instants)?;
         transaction.commit()?;
         self.instants.written(&instants);
         Ok(())
     }
 
     /// Writes some of them, when there is nothing else to do.
-    fn keep_some_uses(&self, store: &Store) -> rusqlite::Result<()> {
+    fn write_some_uses(&self, store: &Store) -> rusqlite::Result<()> {
         let (uses, are_all) = self.uses.some();
         let transaction = store.connection.unchecked_transaction()?;
         store.write_uses(&uses)?;
@@ -55,8 +55,8 @@ impl Writer {
 /// In this kind of database a commit without a sync cannot damage the file: what a crash of the machine takes away is the commit.
 /// The next commit with a sync makes it durable, too.
 fn without_sync(store: &Store, work: impl FnOnce(&Store) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
-    store.sync_no_more()?;
+    store.stop_syncing()?;
     let result = work(store);
-    store.sync_again()?;
+    store.resume_syncing()?;
     result
 }

@@ -35,7 +35,7 @@ impl Writer {
             self.checkpoint("PASSIVE");
         } else if pages - self.checkpointed >= self.most_pages() {
             self.checkpointed = pages;
-            self.sweeper.sweep(if pages >= LARGE { Sweep::All } else { Sweep::Some });
+            self.sweeper.sweep(if pages >= LARGE { Sweep::StartOver } else { Sweep::Copy });
         }
     }
 
@@ -44,7 +44,7 @@ impl Writer {
         if self.store.wal_pages() - self.checkpointed < FEW {
             return CHECKPOINT;
         }
-        let quarter = self.place.room() / 4 / PAGE;
+        let quarter = self.location.room() / 4 / PAGE;
         i32::try_from(quarter).unwrap_or(CHECKPOINT).clamp(FEW, CHECKPOINT)
     }
 

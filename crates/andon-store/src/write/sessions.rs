@@ -6,7 +6,7 @@ use andon_runtime::{JournalError, Kept, StateChange, StateMap};
 use rusqlite::{OptionalExtension, params};
 
 use super::state::Existing;
-use super::store::{Failed, Store};
+use super::store::{Store, WriteError};
 use super::uses::Effect;
 use crate::read::SessionRow;
 use crate::rows::{int, json};
@@ -16,11 +16,11 @@ const SESSIONS: usize = 10_000;
 
 impl Store {
     /// A session's row, and whether it was made because there was none.
-    pub(super) fn session(&mut self, key: &SessionKey, at: i64) -> rusqlite::Result<(SessionRow, bool)> {
+    pub(super) fn session_row(&mut self, key: &SessionKey, at: i64) -> rusqlite::Result<(SessionRow, bool)> {
         if let Some(row) = self.sessions.get(key) {
             return Ok((*row, false));
         }
-        let known = self.known_session(key)?;
+        let known = self.find_session(key)?;
         let row = match known {
             Some(row) => row,
             None => self.insert_session(key, at)?,
@@ -66,7 +66,7 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn known_session(&self, key: &SessionKey) -> rusqlite::Result<Option<SessionRow>> {
+    pub(super) fn find_session(&self, key: &SessionKey) -> rusqlite::Result<Option<SessionRow>> {
         let mut query = self.connection.prepare_cached(
             "SELECT id, app_place, user_place FROM sessions
              WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4",
@@ -78,13 +78,13 @@ impl Store {
         query.query_row(key, columns).optional()
     }
 
-    pub(crate) fn create(&mut self, key: &SessionKey, at: Wall, state: &StateMap) -> Result<bool, Failed> {
-        if self.known_session(key)?.is_some() {
+    pub(crate) fn create(&mut self, key: &SessionKey, at: Wall, state: &StateMap) -> Result<bool, WriteError> {
+        if self.find_session(key)?.is_some() {
             return Ok(false);
         }
-        self.session(key, int(at.0))?;
+        self.session_row(key, int(at.0))?;
         for (name, value) in state {
-            self.set(key, name, value, Existing::Replaced)?;
+            self.set_state(key, name, value, Existing::Replaced)?;
         }
         Ok(true)
     }
@@ -95,14 +95,14 @@ impl Store {
         at: Wall,
         things: &[Kept],
         change: &StateChange,
-    ) -> Result<bool, Failed> {
-        let Some(row) = self.known_session(key)? else { return Ok(false) };
+    ) -> Result<bool, WriteError> {
+        let Some(row) = self.find_session(key)? else { return Ok(false) };
         self.change_state(key, at, change)?;
         self.insert_kept(row.id, things)?;
         Ok(true)
     }
 
-    pub(super) fn insert_kept(&self, session: i64, things: &[Kept]) -> Result<(), Failed> {
+    pub(super) fn insert_kept(&self, session: i64, things: &[Kept]) -> Result<(), WriteError> {
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO kept (session, kind, name, at, body) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO UPDATE SET at = excluded.at, body = excluded.body",
@@ -113,15 +113,15 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn discard_with(&mut self, key: &SessionKey, kind: &str, name: &str) -> Result<bool, Failed> {
-        let Some(row) = self.known_session(key)? else { return Ok(false) };
+    pub(crate) fn discard_with(&mut self, key: &SessionKey, kind: &str, name: &str) -> Result<bool, WriteError> {
+        let Some(row) = self.find_session(key)? else { return Ok(false) };
         let sql = "DELETE FROM kept WHERE session = ?1 AND kind = ?2 AND name = ?3";
         Ok(self.connection.prepare_cached(sql)?.execute(params![row.id, kind, name])? > 0)
     }
 
     /// Removes a session with all that is its own.
-    pub(crate) fn delete(&mut self, key: &SessionKey) -> Result<bool, Failed> {
-        let Some(row) = self.known_session(key)? else { return Ok(false) };
+    pub(crate) fn delete(&mut self, key: &SessionKey) -> Result<bool, WriteError> {
+        let Some(row) = self.find_session(key)? else { return Ok(false) };
         let id = row.id;
         let unsettled = "SELECT run FROM runs WHERE session = ?1 AND settled = 0 LIMIT 1";
         let unsettled: Option<String> = self.connection.query_row(unsettled, [id], |row| row.get(0)).optional()?;

@@ -6,7 +6,7 @@ use andon_runtime::{Scope, StateChange};
 use rusqlite::params;
 use serde_json::Value;
 
-use super::store::{Failed, Store};
+use super::store::{Store, WriteError};
 use crate::rows::{int, json};
 
 /// What becomes of a value that is there already.
@@ -17,12 +17,12 @@ pub(super) enum Existing {
 }
 
 impl Store {
-    pub(crate) fn change_state(&mut self, key: &SessionKey, at: Wall, change: &StateChange) -> Result<(), Failed> {
-        let (row, _) = self.session(key, int(at.0))?;
+    pub(crate) fn change_state(&mut self, key: &SessionKey, at: Wall, change: &StateChange) -> Result<(), WriteError> {
+        let (row, _) = self.session_row(key, int(at.0))?;
         for (name, value) in change {
             match value {
-                Some(value) => self.set(key, name, value, Existing::Replaced)?,
-                None => self.remove(key, name)?,
+                Some(value) => self.set_state(key, name, value, Existing::Replaced)?,
+                None => self.remove_state(key, name)?,
             }
         }
         let touched = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1";
@@ -30,8 +30,14 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn set(&self, key: &SessionKey, name: &str, value: &Value, existing: Existing) -> Result<(), Failed> {
-        let Some((user, session)) = reach(key, name) else { return Ok(()) };
+    pub(super) fn set_state(
+        &self,
+        key: &SessionKey,
+        name: &str,
+        value: &Value,
+        existing: Existing,
+    ) -> Result<(), WriteError> {
+        let Some((user, session)) = user_and_session(key, name) else { return Ok(()) };
         let sql = match existing {
             Existing::Replaced => {
                 "INSERT INTO state (tenant, app, user, session, key, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -47,8 +53,8 @@ impl Store {
         Ok(())
     }
 
-    fn remove(&self, key: &SessionKey, name: &str) -> Result<(), Failed> {
-        let Some((user, session)) = reach(key, name) else { return Ok(()) };
+    fn remove_state(&self, key: &SessionKey, name: &str) -> Result<(), WriteError> {
+        let Some((user, session)) = user_and_session(key, name) else { return Ok(()) };
         let sql = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4 AND key = ?5";
         self.connection.prepare_cached(sql)?.execute(params![key.tenant, key.app, user, session, name])?;
         Ok(())
@@ -56,7 +62,7 @@ impl Store {
 }
 
 /// The user and the session of a key's row, both empty as far as it is shared; nothing for what is never stored.
-fn reach<'a>(key: &'a SessionKey, name: &str) -> Option<(&'a str, &'a str)> {
+fn user_and_session<'a>(key: &'a SessionKey, name: &str) -> Option<(&'a str, &'a str)> {
     match Scope::of(name) {
         Scope::Temp => None,
         Scope::App => Some(("", "")),

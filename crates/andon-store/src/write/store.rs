@@ -1,6 +1,6 @@
 //! The writer's connection, and what it remembers. What is written within one transaction is in the files beside this one.
 //!
-//! Each of these either changes everything that it is to change, or is [`Refused`](Failed::Refused) and has changed
+//! Each of these either changes everything that it is to change, or is [`Refused`](WriteError::Refused) and has changed
 //! nothing, or fails with the database: then the transaction is rolled back.
 
 use std::cell::Cell;
@@ -20,20 +20,20 @@ use crate::read::SessionRow;
 
 /// Why something was not done.
 #[derive(Debug)]
-pub(crate) enum Failed {
+pub(crate) enum WriteError {
     /// It must not be done; nothing was changed.
     Refused(JournalError),
     /// The database failed; the transaction must be rolled back.
     Database(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Failed {
+impl From<rusqlite::Error> for WriteError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<JournalError> for Failed {
+impl From<JournalError> for WriteError {
     fn from(error: JournalError) -> Self {
         Self::Refused(error)
     }
@@ -75,13 +75,13 @@ impl Store {
     }
 
     /// Lets commits return before they are on the disk.
-    pub(crate) fn sync_no_more(&self) -> rusqlite::Result<()> {
+    pub(crate) fn stop_syncing(&self) -> rusqlite::Result<()> {
         self.syncs.set(false);
         self.connection.pragma_update(None, "synchronous", "normal")
     }
 
     /// Has every commit wait for the disk, if it does not: while that cannot be set, nothing is committed.
-    pub(crate) fn sync_again(&self) -> rusqlite::Result<()> {
+    pub(crate) fn resume_syncing(&self) -> rusqlite::Result<()> {
         if !self.syncs.get() {
             if !self.connection.is_autocommit() {
                 // In a transaction it cannot be set.
@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// A batch of this run failed.
-    pub(crate) fn has_failed(&mut self, run: &RunId, epoch: Epoch) {
+    pub(crate) fn note_failure(&mut self, run: &RunId, epoch: Epoch) {
         let failed = self.failed.entry(run.clone()).or_default();
         *failed = epoch.max(*failed);
     }

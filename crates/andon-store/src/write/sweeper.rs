@@ -19,9 +19,9 @@ use crate::read::Gate;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sweep {
     /// Bring in what can be brought in beside readers.
-    Some,
+    Copy,
     /// Have the log start over.
-    All,
+    StartOver,
 }
 
 pub(crate) struct Sweeper {
@@ -41,7 +41,7 @@ impl Sweeper {
             let checkpoint = |how| drop(connection.query_row(how, [], |_| Ok(())));
             for sweep in asked {
                 checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
-                if sweep == Sweep::All {
+                if sweep == Sweep::StartOver {
                     let _alone = gate.write();
                     checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
                     // This one blocks the writer, but has little left to copy.
@@ -112,7 +112,7 @@ SELECT count(*) FROM counted";
                 scope.spawn(|| {
                     let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     let read =
-                        || journal.readers().look(|connection| Ok(connection.query_row(SLOW, [], |_| Ok(()))?));
+                        || journal.readers().ask_slow(|connection| Ok(connection.query_row(SLOW, [], |_| Ok(()))?));
                     while !is_over.load(Ordering::Relaxed) {
                         executor.block_on(read()).unwrap();
                     }

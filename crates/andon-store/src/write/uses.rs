@@ -79,7 +79,7 @@ impl Uses {
     }
 
     /// Those that a commit has to take along.
-    fn too_many(&self) -> Vec<Use> {
+    fn excess(&self) -> Vec<Use> {
         let uses = self.0.lock();
         let over = uses.len().checked_sub(MANY).map_or(0, |over| over + ROOM);
         uses.values().take(over).copied().collect()
@@ -102,8 +102,8 @@ impl Uses {
 
 impl Store {
     /// Writes those that are too many, within a transaction.
-    pub(crate) fn keep_too_many(&self, uses: &Uses) -> rusqlite::Result<Vec<Use>> {
-        let some = uses.too_many();
+    pub(crate) fn write_excess_uses(&self, uses: &Uses) -> rusqlite::Result<Vec<Use>> {
+        let some = uses.excess();
         self.write_uses(&some)?;
         Ok(some)
     }
@@ -224,9 +224,9 @@ mod tests {
         let row = |id| SessionRow { id, app_place: 1, user_place: 2 };
         let all = i64::try_from(MANY).unwrap();
         uses.apply((0..all).map(|id| Effect::Used(row(id), id)).collect());
-        assert_eq!(uses.too_many().len(), ROOM);
+        assert_eq!(uses.excess().len(), ROOM);
         uses.apply((0..64).map(Effect::Gone).collect());
-        assert!(store.keep_too_many(&uses).unwrap().is_empty());
+        assert!(store.write_excess_uses(&uses).unwrap().is_empty());
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::time::Duration;
 use andon_runtime::{JournalError, Probe};
 
 use super::instants::Instants;
-use super::job::{Guard, Job};
+use super::job::{Job, RefuseOnExit};
 use super::room::ERASE;
-use super::store::{Failed, Store};
+use super::store::{Store, WriteError};
 use super::sweeper::Sweeper;
 use super::uses::Uses;
-use crate::file::{Place, Trouble, explain, is_busy, is_disks, is_full};
-use crate::line::{Line, Taken};
+use crate::file::{Location, Trouble, explain, is_busy, is_disk_failure, is_full};
+use crate::queue::{Queue, Taken};
 
 /// How many facts one commit carries at most: more would make the first of them wait for the last.
 const MOST: usize = 256;
@@ -30,13 +30,13 @@ const AGAIN: Duration = Duration::from_millis(250);
 pub(super) const STALL: Duration = Duration::from_secs(1);
 
 /// How often it is tried whether the disk takes writes again, if nobody wants to write.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 pub(crate) struct Writer {
     pub(crate) store: Store,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) sweeper: Sweeper,
-    pub(crate) line: Arc<Line<Job>>,
+    pub(crate) queue: Arc<Queue<Job>>,
     pub(crate) instants: Arc<Instants>,
     pub(crate) uses: Arc<Uses>,
     /// There was nothing to do for a while.
@@ -50,14 +50,14 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Writes until the line is closed and empty.
+    /// Writes until the queue is closed and empty.
     pub(crate) fn run(mut self) {
-        let _guard = Guard(Arc::clone(&self.line));
+        let _guard = RefuseOnExit(Arc::clone(&self.queue));
         // A patience that cannot be set is the one before it.
         let _ = self.store.connection.busy_timeout(STALL);
         loop {
             let in_trouble = self.trouble.get().is_some();
-            match self.line.take(MOST, Job::weight, || self.patience()) {
+            match self.queue.take(MOST, Job::weight, || self.patience()) {
                 Taken::Jobs(jobs) => {
                     // A disk in trouble is asked for nothing that nobody waits for.
                     self.commit(jobs, !in_trouble);
@@ -66,7 +66,7 @@ impl Writer {
                 }
                 Taken::Nothing => {
                     self.rested = true;
-                    if in_trouble { self.look_again() } else { self.keep_the_rest() }
+                    if in_trouble { self.try_the_disk() } else { self.write_the_rest() }
                 }
                 Taken::Closed => break,
             }
@@ -74,14 +74,14 @@ impl Writer {
                 self.erase(Duration::ZERO);
             }
         }
-        self.keep_the_rest();
+        self.write_the_rest();
         self.sweeper.close();
         self.checkpoint("TRUNCATE");
     }
 
     /// How long to wait for jobs: behind a commit the instants of the runs that it has settled are about to come.
     fn patience(&self) -> Option<Duration> {
-        let in_trouble = self.trouble.get().map(|_| LOOK_AGAIN);
+        let in_trouble = self.trouble.get().map(|_| TRY_AGAIN);
         let is_left = self.erasing || !self.instants.is_empty() || !self.uses.is_empty();
         match self.rested {
             false if in_trouble.is_none() => Some(REST),
@@ -92,7 +92,7 @@ impl Writer {
     /// All jobs in one transaction, perhaps with instants. If one of them breaks a rule of the database, or there is no room
     /// for all, each is tried in a transaction of its own, so that one that fails does not fail the others.
     fn commit(&mut self, mut jobs: Vec<Job>, with_instants: bool) {
-        if let Err(error) = self.place.check() {
+        if let Err(error) = self.location.check() {
             return self.fail(jobs, &error);
         }
         match self.commit_when_free(&mut jobs, with_instants) {
@@ -107,8 +107,8 @@ impl Writer {
                 }
                 self.hit("store: acknowledged");
             }
-            Err(error) if is_disks(&error) || (jobs.len() == 1 && !with_instants) => {
-                if is_disks(&error) || is_full(&error) {
+            Err(error) if is_disk_failure(&error) || (jobs.len() == 1 && !with_instants) => {
+                if is_disk_failure(&error) || is_full(&error) {
                     self.trouble.set(explain(&error));
                 }
                 self.refuse(jobs, &explain(&error));
@@ -130,7 +130,7 @@ impl Writer {
     fn refuse(&mut self, jobs: Vec<Job>, error: &JournalError) {
         for job in jobs {
             if let Some((run, epoch)) = job.goes_on_with() {
-                self.store.has_failed(run, epoch);
+                self.store.note_failure(run, epoch);
             }
             job.done(Err(error.clone()));
         }
@@ -145,18 +145,18 @@ impl Writer {
     ) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
         loop {
             match self.try_commit(jobs, with_instants) {
-                Err(error) if is_busy(&error) && !self.line.is_closed() => self.trouble.set(explain(&error)),
+                Err(error) if is_busy(&error) && !self.queue.is_closed() => self.trouble.set(explain(&error)),
                 done => return done,
             }
         }
     }
 
     /// Writes something that changes nothing, to see whether the disk takes it, and would take more than that.
-    fn look_again(&self) {
-        if let Err(error) = self.place.check() {
+    fn try_the_disk(&self) {
+        if let Err(error) = self.location.check() {
             return self.trouble.set(error);
         }
-        if self.place.room() < ENOUGH {
+        if self.location.room() < ENOUGH {
             return;
         }
         let version = |row: &rusqlite::Row<'_>| row.get::<_, i32>(0);
@@ -183,24 +183,24 @@ impl Writer {
     }
 
     fn transact(&mut self, jobs: &mut [Job], with_instants: bool) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
-        self.store.sync_again()?;
+        self.store.resume_syncing()?;
         self.execute("BEGIN IMMEDIATE")?;
         let is_full = jobs.iter().map(Job::weight).sum::<usize>() >= MOST / 2;
         let instants = if with_instants { self.instants.beside(is_full) } else { Vec::new() };
-        self.store.keep_settled(&instants)?;
+        self.store.write_settled(&instants)?;
         // On a disk that has hardly any room left this waits, too.
-        let uses = if with_instants { self.store.keep_too_many(&self.uses)? } else { Vec::new() };
+        let uses = if with_instants { self.store.write_excess_uses(&self.uses)? } else { Vec::new() };
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {
             match job.work(&mut self.store) {
                 Ok(()) => results.push(Ok(())),
-                Err(Failed::Refused(error)) => {
+                Err(WriteError::Refused(error)) => {
                     if let (Some((run, epoch)), JournalError::Storage(_)) = (job.goes_on_with(), &error) {
-                        self.store.has_failed(run, epoch);
+                        self.store.note_failure(run, epoch);
                     }
                     results.push(Err(error));
                 }
-                Err(Failed::Database(error)) => return Err(error),
+                Err(WriteError::Database(error)) => return Err(error),
             }
         }
         self.hit("store: before commit");

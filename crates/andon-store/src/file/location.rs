@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use andon_runtime::JournalError;
 
-pub(crate) struct Place {
+pub(crate) struct Location {
     path: PathBuf,
     /// The device and inode of the file that was opened.
     file: (u64, u64),
 }
 
-impl Place {
+impl Location {
     pub(crate) fn new(path: &Path) -> std::io::Result<Self> {
         Ok(Self { path: path.to_path_buf(), file: identity(path)? })
     }

@@ -1,13 +1,13 @@
-//! A line of jobs in front of a thread.
+//! A queue of jobs in front of a thread.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// A line of jobs. Closing it lets the thread finish what stands in it.
+/// A queue of jobs. Closing it lets the thread finish what stands in it.
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct Queue<T> {
     state: Mutex<State<T>>,
     news: Condvar,
 }
@@ -21,18 +21,18 @@ struct State<T> {
     nudged: bool,
 }
 
-/// What was taken from a line.
+/// What was taken from a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken<T> {
     /// These jobs.
     Jobs(Vec<T>),
     /// Nothing came in time, or the thread was nudged.
     Nothing,
-    /// Nothing, and nothing will come: the line is closed and empty.
+    /// Nothing, and nothing will come: the queue is closed and empty.
     Closed,
 }
 
-impl<T> Line<T> {
+impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State { jobs: VecDeque::new(), closed: false, asleep: false, nudged: false }),
@@ -40,7 +40,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// Puts a job at the end; gives it back if the line is closed.
+    /// Puts a job at the end; gives it back if the queue is closed.
     pub(crate) fn push(&self, job: T) -> Result<(), T> {
         let mut state = self.state.lock();
         if state.closed {
@@ -52,7 +52,7 @@ impl<T> Line<T> {
         Ok(())
     }
 
-    /// Waits for a job; nothing when the line is closed and empty.
+    /// Waits for a job; nothing when the queue is closed and empty.
     pub(crate) fn next(&self) -> Option<T> {
         let mut state = self.state.lock();
         loop {
@@ -134,32 +134,32 @@ mod tests {
 
     #[test]
     fn a_load_is_as_much_as_fits_and_one_job_at_least() {
-        let line = Line::new();
+        let queue = Queue::new();
         for job in [3, 3, 3, 9, 1] {
-            line.push(job).unwrap();
+            queue.push(job).unwrap();
         }
-        let take = || line.take(7, |job| *job, || Some(Duration::ZERO));
+        let take = || queue.take(7, |job| *job, || Some(Duration::ZERO));
         assert_eq!(take(), Taken::Jobs(vec![3, 3]));
         assert_eq!(take(), Taken::Jobs(vec![3]));
         assert_eq!(take(), Taken::Jobs(vec![9]), "more than fits, and alone");
-        line.close();
-        assert_eq!(line.push(1), Err(1));
+        queue.close();
+        assert_eq!(queue.push(1), Err(1));
         assert_eq!(take(), Taken::Jobs(vec![1]), "what stood in it is done");
         assert_eq!(take(), Taken::Closed);
     }
 
     #[test]
     fn a_thread_that_sleeps_is_nudged_once_and_one_that_is_awake_is_not() {
-        let line: std::sync::Arc<Line<u8>> = std::sync::Arc::new(Line::new());
-        line.nudge();
-        let other = std::sync::Arc::clone(&line);
+        let queue: std::sync::Arc<Queue<u8>> = std::sync::Arc::new(Queue::new());
+        queue.nudge();
+        let other = std::sync::Arc::clone(&queue);
         let thread = std::thread::spawn(move || other.take(1, |_| 1, || None));
-        while !line.state.lock().asleep {
+        while !queue.state.lock().asleep {
             std::thread::yield_now();
         }
-        line.nudge();
+        queue.nudge();
         assert_eq!(thread.join().unwrap(), Taken::Nothing);
-        line.push(1).unwrap();
-        assert_eq!(line.take(1, |_| 1, || None), Taken::Jobs(vec![1]));
+        queue.push(1).unwrap();
+        assert_eq!(queue.take(1, |_| 1, || None), Taken::Jobs(vec![1]));
     }
 }
