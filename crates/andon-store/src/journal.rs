@@ -22,14 +22,14 @@ use crate::queue::Queue;
 use crate::read::{self, Gate, Readers, Use};
 use crate::write::{Encoded, Instants, Job, Pending, Store, Sweeper, Uses, Work, WriteError, Writer};
 
-/// A journal in an SQLite database: embedded, durable, and one process's alone.
+/// A journal in an SQLite database: embedded, durable, and owned by one process.
 ///
-/// Dropping it waits until what was taken is written.
+/// Dropping it waits until everything it has accepted is written.
 pub struct SqliteJournal {
     path: PathBuf,
     readers: Readers,
     writing: Option<Writing>,
-    /// It is only read, which another journal of this process must know.
+    /// Tells other journals of this process that the database is open for reading.
     _reads: Option<Reads>,
 }
 
@@ -43,12 +43,12 @@ struct Writing {
 }
 
 impl SqliteJournal {
-    /// Opens a database; makes one if there is none.
+    /// Opens a database, and creates it if there is none.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path, &Options::new())
     }
 
-    /// As [`open`](Self::open), saying how.
+    /// Like [`open`](Self::open), with options.
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
         let Opened { path, writer, sweeper, readers, lock } = file::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
@@ -79,36 +79,36 @@ impl SqliteJournal {
         Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
 
-    /// Opens a database that is there, to look and nothing else. It may be in use by another process.
+    /// Opens an existing database for reading only. Another process may be using it.
     pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
-        // Before it is opened: another journal that is closed meanwhile is to know.
+        // Before opening it, so that another journal that is being closed knows about it.
         let reads = Reads::new(&path).ok();
         let readers =
             Readers::start(file::open_to_read(&path)?, &Gate::default()).map_err(|error| failed(error.to_string()))?;
         Ok(Self { path, readers, writing: None, _reads: reads })
     }
 
-    /// The process that holds a database now; nothing if none does.
+    /// The process that holds a database, if any.
     pub fn owner(path: impl AsRef<Path>) -> Option<Owner> {
         let path = path.as_ref();
         file::holder(&path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
     }
 
-    /// Says, beside the file, where this process can be reached.
+    /// Writes beside the file where this process can be reached.
     pub fn set_address(&self, address: Option<String>) -> std::io::Result<()> {
         match &self.writing {
             Some(writing) => writing.lock.lock().set_address(address),
-            None => Err(std::io::Error::other("the database was opened to read")),
+            None => Err(std::io::Error::other("the database was opened for reading only")),
         }
     }
 
-    /// Says, beside the file, what opens this process to whoever may read that.
+    /// Writes the key to this process beside the file, for whoever may read that.
     pub fn set_key(&self, key: Option<OwnerKey>) -> std::io::Result<()> {
         match &self.writing {
             Some(writing) => writing.lock.lock().set_key(key),
-            None => Err(std::io::Error::other("the database was opened to read")),
+            None => Err(std::io::Error::other("the database was opened for reading only")),
         }
     }
 
@@ -117,18 +117,18 @@ impl SqliteJournal {
         &self.path
     }
 
-    /// Puts a job in the writer's queue.
+    /// Adds a job to the writer's queue.
     fn push(&self, job: Job) {
         let refused = match &self.writing {
             Some(writing) => writing.queue.push(job).err().map(|job| (job, JournalError::Closed)),
-            None => Some((job, JournalError::Storage("the database was opened to read".to_owned()))),
+            None => Some((job, JournalError::Storage("the database was opened for reading only".to_owned()))),
         };
         if let Some((job, error)) = refused {
             job.refuse(error);
         }
     }
 
-    /// Changes something in the writer's queue, and answers when that is durable.
+    /// Queues a change for the writer, and answers when it is durable.
     pub(crate) fn change<T: Send + 'static>(
         &self,
         change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
@@ -138,7 +138,7 @@ impl SqliteJournal {
         Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
     }
 
-    /// As [`change`](Self::change), and what it removes is gone from the disk.
+    /// Like [`change`](Self::change), for a change whose removed data must be gone from the disk.
     pub(crate) fn change_and_erase<T: Send + 'static>(
         &self,
         change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
@@ -152,13 +152,13 @@ impl SqliteJournal {
         &self.readers
     }
 
-    /// Which sessions were used later than the file says: asked for before the file is read. Who only reads the file finds
-    /// that there.
+    /// The sessions that were used later than the file says. Must be called before the file is read. `None` for a journal that
+    /// only reads: it looks at the runs in the file instead.
     pub(crate) fn pending_uses(&self) -> Option<Vec<Use>> {
         self.writing.as_ref().map(|writing| writing.uses.pending())
     }
 
-    /// When runs settled, as far as that is not in the file: asked for before the file is read.
+    /// When runs settled, as far as that is not in the file yet. Must be called before the file is read.
     pub(crate) fn pending(&self) -> Pending {
         self.writing.as_ref().map(|writing| writing.instants.pending()).unwrap_or_default()
     }
@@ -169,7 +169,7 @@ impl Drop for SqliteJournal {
         self.readers.close();
         if let Some(writing) = &mut self.writing {
             writing.queue.close();
-            // If it panicked, what it had not written was never acknowledged.
+            // If it panicked, whatever it had not written was never acknowledged.
             let _ = writing.thread.take().map(JoinHandle::join);
         }
     }
@@ -181,7 +181,7 @@ impl fmt::Debug for SqliteJournal {
     }
 }
 
-/// A change with an answer.
+/// A change that returns an answer.
 struct Change<T, F> {
     change: F,
     erases: bool,
@@ -197,7 +197,7 @@ impl<T: Send, F: FnMut(&mut Store) -> Result<T, WriteError> + Send> Work for Cha
 
     fn done(self: Box<Self>, result: Result<(), JournalError>) {
         let Self { result: found, answer, .. } = *self;
-        // Who asked may be gone.
+        // The caller may be gone.
         let _ = answer.send(result.and_then(|()| found.ok_or(JournalError::Closed)));
     }
 
@@ -206,7 +206,7 @@ impl<T: Send, F: FnMut(&mut Store) -> Result<T, WriteError> + Send> Work for Cha
     }
 }
 
-/// Something small that is written, which answers like an append.
+/// A small write that is acknowledged like an append.
 struct Note<F> {
     write: F,
     done: AppendDone,
@@ -278,7 +278,7 @@ impl Journal for SqliteJournal {
         let given = all.clone();
         let kept = self.change(move |store| Ok(store.write_settled(&given)?));
         Box::pin(async move {
-            // What could not be written is not on record, and is told as that.
+            // An instant that could not be written is not on record, and is reported as unknown.
             if kept.await.is_ok() {
                 instants.written(&all);
             }

@@ -1,4 +1,4 @@
-//! What an SQLite database keeps of sessions.
+//! Sessions in an SQLite database.
 
 use andon_runtime::core::id::SessionKey;
 use andon_runtime::core::progress::Progress;
@@ -65,7 +65,7 @@ impl Sessions for SqliteJournal {
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
         let (pending, is_one) = (self.pending(), which.run.is_some());
         let question = move |connection: &_| Ok(pending.add_to_list(read::runs(connection, &which)?));
-        // One that is named is there at once; a search may take its time.
+        // A lookup by id is quick; a search may take a while.
         if is_one { self.readers().ask_quick(question) } else { self.readers().ask_slow(question) }
     }
 
@@ -91,7 +91,7 @@ impl Sessions for SqliteJournal {
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
         let encoded = moved.runs.iter().map(|(run, stored)| {
             let batch = Batch::new(run.clone(), stored.epoch, stored.entries.clone());
-            // One that makes no sense is taken as it is, and nobody says where it stands.
+            // A run whose record does not fold is stored as it is, with no state.
             let standing = Progress::fold(&stored.entries).ok().as_ref().map(Standing::of);
             Encoded::new(&Batch { standing, ..batch })
         });

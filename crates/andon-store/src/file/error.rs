@@ -12,16 +12,16 @@ use super::schema::VERSION;
 /// Why a database cannot be used, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process writes it.
+    /// Another process is using it.
     #[error("{path} is in use by {}: stop that first, or choose another file", holder(.owner.as_deref()))]
     InUse {
         /// The file.
         path: String,
-        /// Who has it, as far as it says so.
+        /// The process that has it open, if known.
         owner: Option<Box<Owner>>,
     },
-    /// Another program holds a lock on it.
-    #[error("{path} is locked by another program, and was for {} s: close that program, or choose another file", PATIENCE.as_secs())]
+    /// Another program has locked it.
+    #[error("{path} has been locked by another program for {} s: close that program, or choose another file", PATIENCE.as_secs())]
     Locked {
         /// The file.
         path: String,
@@ -31,45 +31,45 @@ pub enum OpenError {
     NotWritable {
         /// The file or folder.
         path: String,
-        /// What the system says.
+        /// The operating system's message.
         why: String,
     },
     /// There is no such file.
-    #[error("there is no database at {path}: nothing was recorded there yet")]
+    #[error("there is no database at {path}: nothing has been recorded there yet")]
     Missing {
         /// The file.
         path: String,
     },
-    /// The file is no database of ours.
-    #[error("{path} is no database of Andon's: {why}; nothing was changed, choose another file")]
+    /// The file is not an Andon database.
+    #[error("{path} is not an Andon database: {why}; it was not changed, choose another file")]
     NotOurs {
         /// The file.
         path: String,
-        /// What it is.
+        /// What it is instead.
         why: String,
     },
-    /// A newer program has written it.
+    /// A newer version of Andon has written it.
     #[error(
-        "{path} was written by a newer version of Andon (format {found}, this one knows {VERSION}): use that version"
+        "{path} was written by a newer version of Andon (format {found}, and this version knows {VERSION}): use that version"
     )]
     Newer {
         /// The file.
         path: String,
-        /// Its version.
+        /// Its format.
         found: i32,
     },
-    /// The file is on another machine.
+    /// The file is on a network file system.
     #[error(
         "{path} is on a network file system ({kind}), where locks cannot be relied on: choose a file on a local disk"
     )]
     Network {
         /// The file.
         path: String,
-        /// Which.
+        /// Which kind.
         kind: &'static str,
     },
     /// The disk is full.
-    #[error("there is no room for {path}: make some, or choose a file on another disk")]
+    #[error("the disk has no room for {path}: free some space, or choose a file on another disk")]
     Full {
         /// The file.
         path: String,
@@ -79,7 +79,7 @@ pub enum OpenError {
     Other {
         /// The file.
         path: String,
-        /// What the database says.
+        /// SQLite's message.
         why: String,
     },
 }
@@ -89,10 +89,10 @@ fn holder(owner: Option<&Owner>) -> String {
 }
 
 pub(super) fn no_database(path: &Path) -> OpenError {
-    OpenError::NotOurs { path: shown(path), why: "it is no SQLite database".to_owned() }
+    OpenError::NotOurs { path: shown(path), why: "it is not an SQLite database".to_owned() }
 }
 
-/// Says what an error means for whoever wants to open the file.
+/// What an SQLite error means when opening the file.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = shown(path);
     let why = error.to_string();

@@ -1,11 +1,11 @@
-//! Finding the file, and what is checked before SQLite sees it.
+//! Finding the file, and the checks before SQLite opens it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::{OpenError, not_writable, shown};
 
-/// The file by its real name, in a folder that is there; it is made if there is none.
+/// The file's real path. The file and its folder are created if they do not exist.
 pub(super) fn find_file(path: &Path) -> Result<PathBuf, OpenError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -20,12 +20,12 @@ pub(super) fn find_file(path: &Path) -> Result<PathBuf, OpenError> {
     if !path.exists() {
         create_private(path).map_err(|error| not_writable(path, &error))?;
     }
-    // The lock stands beside the real file, by whatever name it is reached.
+    // The lock is beside the real file, whatever name it was opened by.
     path.canonicalize().map_err(|error| not_writable(path, &error))
 }
 
-/// What was said is nobody else's business: the file is its owner's alone. Only for a file that is not there: opening and
-/// closing one that a connection of this process has open takes the connection's locks away.
+/// Creates a file that only its owner can read: it holds conversations. Only for a file that does not exist: opening and closing
+/// one that a connection of this process has open would drop the connection's POSIX locks.
 pub(super) fn create_private(path: &Path) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -34,21 +34,23 @@ pub(super) fn create_private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Looks at what kind of file it is, without opening it.
+/// Checks what kind of file it is, without opening it.
 pub(super) fn check_kind(path: &Path) -> Result<(), OpenError> {
     let refused = |why: &str| Err(OpenError::Other { path: shown(path), why: why.to_owned() });
     let Ok(file) = fs::metadata(path) else {
-        return if path.file_name().is_some() { Ok(()) } else { refused("it names no file") };
+        return if path.file_name().is_some() { Ok(()) } else { refused("the path does not name a file") };
     };
     if file.is_dir() {
         return refused("it is a folder: name a file in it, such as andon.db");
     }
     if !file.is_file() {
-        return refused("it is no ordinary file");
+        return refused("it is not a regular file");
     }
     #[cfg(unix)]
     if std::os::unix::fs::MetadataExt::nlink(&file) > 1 {
-        return refused("it has a second name (a hard link), by which another program could damage it: remove one");
+        return refused(
+            "it has a second name (a hard link), under which another program could damage it: remove one of them",
+        );
     }
     Ok(())
 }

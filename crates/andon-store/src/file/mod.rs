@@ -1,4 +1,4 @@
-//! The file: finding, locking, checking and upgrading it, its tables, and what can be wrong with it.
+//! The database file: finding, locking, checking and upgrading it, its tables, and what can go wrong with it.
 
 mod error;
 mod find;

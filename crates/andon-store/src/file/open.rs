@@ -1,4 +1,4 @@
-//! Opening a database: finding it, locking it, and making sure that it is one of ours.
+//! Opening a database: finding it, locking it, and making sure that it is ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use super::schema::{MIGRATIONS, VERSION};
 use super::settings;
 use super::upgrade::{bring_up_to_date, version};
 
-/// How long to wait for a database that another program has locked.
+/// How long to wait while another program has the database locked.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The file in the user's data folder that is used when none is named.
+/// The default file, in the user's data folder.
 pub fn default_path() -> Option<PathBuf> {
     Some(dirs::data_dir()?.join("andon").join("andon.db"))
 }
 
-/// How a database is opened.
+/// Options for opening a database.
 #[derive(Clone, Default)]
 pub struct Options {
     pub(crate) program: Option<String>,
@@ -37,20 +37,20 @@ impl std::fmt::Debug for Options {
 }
 
 impl Options {
-    /// The usual.
+    /// The defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What this process calls itself, for another one that finds the database in use.
+    /// The name of this program, shown to another process that finds the database in use.
     #[must_use]
     pub fn program(mut self, program: impl Into<String>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// Is told each time the writer passes a seam: before and after each commit, and after its acknowledgements. For test
-    /// kits. It is called on the writer's own thread, and blocking it is what a disk that stalls does.
+    /// Called each time the writer passes a seam: before and after each commit, and after its acknowledgements. For test
+    /// kits. It is called on the writer's thread, so blocking in it looks like a disk that stalls.
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
@@ -58,7 +58,7 @@ impl Options {
     }
 }
 
-/// A database that is ours to write, with its lock.
+/// A database that is open for writing, with its lock.
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
     pub(crate) writer: Connection,
@@ -67,16 +67,16 @@ pub(crate) struct Opened {
     pub(crate) lock: Lock,
 }
 
-/// The connections of the two queues. If there are none for `slow`, both queues share those for `quick`.
+/// The readers' connections, for quick and for slow questions. If there are none for `slow`, those for `quick` serve both.
 pub(crate) struct Connections {
     pub(crate) quick: Vec<Connection>,
     pub(crate) slow: Vec<Connection>,
 }
 
-/// How many reads of one kind go on together.
+/// How many reads of each kind run at the same time.
 const READERS: usize = 2;
 
-/// Opens a database to write it; makes one if there is none.
+/// Opens a database for writing, and creates it if there is none.
 pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> {
     let path = find_file(path)?;
     let failed = |error: &rusqlite::Error| explain(&path, error);
@@ -94,7 +94,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> 
     let mut writer = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
     writer.busy_timeout(PATIENCE).map_err(|error| failed(&error))?;
     bring_up_to_date(&path, &mut writer, &MIGRATIONS)?;
-    // What was deleted just before the last process was killed may still stand there; a reader may be in the way.
+    // Data deleted just before the last process was killed may still be in the log. A reader may be in the way.
     let _ = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     let sweeper = Connection::open_with_flags(&path, flags).map_err(|error| failed(&error))?;
     settings::set_up_sweeper(&sweeper).map_err(|error| failed(&error))?;
@@ -103,14 +103,14 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, OpenError> 
     Ok(Opened { path, writer, sweeper, readers, lock })
 }
 
-/// Opens connections that only read a database that is there.
+/// Opens connections that only read an existing database.
 pub(crate) fn open_to_read(path: &Path) -> Result<Connections, OpenError> {
     if !path.exists() {
         return Err(OpenError::Missing { path: shown(path) });
     }
     check_kind(path)?;
     let reader = match open_reader(path).and_then(|reader| version(path, &reader).map(|_| reader)) {
-        // On a disk that cannot be written, what nobody writes can still be read.
+        // On a read-only disk, a database that nobody writes can still be read.
         Err(OpenError::NotWritable { .. }) if nothing_is_pending(path) => open_unchanging(path)?,
         other => other?,
     };
@@ -120,7 +120,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connections, OpenError> {
         Some(found) if found > VERSION => return Err(OpenError::Newer { path: shown(path), found }),
         Some(found) if found < VERSION => {
             let why = format!(
-                "its format {found} is older than {VERSION}: whatever writes it, such as `andon chat`, brings it up to date first"
+                "its format {found} is older than {VERSION}, and only a program that writes can upgrade it: run one, such as `andon chat`, and try again"
             );
             return Err(OpenError::Other { path: shown(path), why });
         }
@@ -129,14 +129,14 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connections, OpenError> {
     Ok(Connections { quick: vec![reader], slow: Vec::new() })
 }
 
-/// Whether all that was written is in the file itself.
+/// Whether the write-ahead log is empty.
 fn nothing_is_pending(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     fs::metadata(log).map_or(true, |log| log.len() == 0)
 }
 
-/// Opens a file that nobody can change, without the files that a database has beside it.
+/// Opens a file that cannot change, without the log and the shared memory beside it.
 fn open_unchanging(path: &Path) -> Result<Connection, OpenError> {
     let name: String = shown(path).chars().fold(String::new(), |name, letter| match letter {
         '%' => name + "%25",

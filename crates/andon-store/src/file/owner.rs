@@ -1,4 +1,4 @@
-//! Who writes a database, and where to reach them: what stands in the file beside it.
+//! Who has a database open for writing, and where to reach them: the contents of the `.owner` file beside it.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom};
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 pub struct Owner {
     /// Its process id.
     pub pid: u32,
-    /// What it is, in its own words.
+    /// The name that it gave itself.
     pub program: String,
-    /// Since when.
+    /// Since when it has held the database.
     pub since: Wall,
-    /// Where it can be reached, if it can.
+    /// Where it can be reached, if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// What opens it to whoever may read the database, if it asks for keys.
+    /// A key to it, for whoever may read the database, if it requires keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<OwnerKey>,
 }
 
-/// A key that is not shown by accident.
+/// A key that `Debug` does not print.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OwnerKey(String);
@@ -52,11 +52,11 @@ impl std::fmt::Display for Owner {
         let since = self.since.to_string();
         let seconds = since.split('.').next().unwrap_or_default().replace('T', " ");
         write!(f, "process {} ({}, since {seconds} UTC)", self.pid, self.program)?;
-        self.address.as_ref().map_or(Ok(()), |address| write!(f, ", which is at {address}"))
+        self.address.as_ref().map_or(Ok(()), |address| write!(f, ", at {address}"))
     }
 }
 
-/// Who holds a database now; nothing if nobody does.
+/// The process that holds a database, if any.
 pub(crate) fn holder(database: &Path) -> Option<Owner> {
     let file = File::open(path(database)).ok()?;
     match file.try_lock_shared() {

@@ -1,4 +1,4 @@
-//! An empty file, or one of an older version, becomes one of today.
+//! Upgrading an empty file, or one of an older version, to the current version.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::find::create_private;
 use super::schema::APPLICATION_ID;
 use super::settings;
 
-/// The file's version; nothing if nothing was written yet.
+/// The file's version; `None` if nothing has been written to it yet.
 pub(super) fn version(path: &Path, connection: &Connection) -> Result<Option<i32>, OpenError> {
     let failed = |error: rusqlite::Error| explain(path, &error);
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0)).map_err(failed);
@@ -20,11 +20,11 @@ pub(super) fn version(path: &Path, connection: &Connection) -> Result<Option<i32
     match (id, tables) {
         (APPLICATION_ID, _) => Ok(Some(version)),
         (0, 0) => Ok(None),
-        _ => Err(OpenError::NotOurs { path: shown(path), why: "it is the database of another program".to_owned() }),
+        _ => Err(OpenError::NotOurs { path: shown(path), why: "it is another program's database".to_owned() }),
     }
 }
 
-/// Makes an empty file, or one of an older version, one of today. An older file is copied first.
+/// Upgrades an empty file, or one of an older version, to the newest version. An older file is copied first.
 pub(super) fn bring_up_to_date(
     path: &Path,
     connection: &mut Connection,
@@ -57,7 +57,7 @@ pub(super) fn bring_up_to_date(
     change().map_err(failed)
 }
 
-/// Copies an older file before it is changed. A copy that is there already is kept: it is of an earlier try.
+/// Copies an older file before it is changed. An existing copy is kept: it is from an earlier attempt.
 fn copy_aside(path: &Path, connection: &Connection, version: i32) -> Result<(), OpenError> {
     let mut copy = path.as_os_str().to_owned();
     copy.push(format!(".v{version}.backup"));
@@ -67,7 +67,7 @@ fn copy_aside(path: &Path, connection: &Connection, version: i32) -> Result<(), 
     }
     let part = copy.with_extension("part");
     let copied = || {
-        // Left over from a try that was cut short.
+        // Left over from an attempt that was interrupted.
         if part.exists() {
             fs::remove_file(&part)?;
         }
@@ -79,7 +79,7 @@ fn copy_aside(path: &Path, connection: &Connection, version: i32) -> Result<(), 
     };
     copied().map_err(|error| OpenError::Other {
         path: shown(path),
-        why: format!("it is of an older format, and could not be copied before it is changed: {error}"),
+        why: format!("it has an older format, and the backup that an upgrade needs could not be made: {error}"),
     })
 }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_first_version_gets_a_shelf_and_keeps_its_runs() {
+    fn an_upgrade_of_a_version_1_file_adds_a_shelf_and_keeps_its_runs() {
         let folder = tempfile::tempdir().unwrap();
         let (path, mut connection) = database(folder.path());
         bring_up_to_date(&path, &mut connection, &MIGRATIONS[..1]).unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_an_older_file_does_not_say_when_it_was_durable() {
+    fn a_run_from_an_older_file_has_no_time_at_which_it_was_durable() {
         let folder = tempfile::tempdir().unwrap();
         let (path, mut connection) = database(folder.path());
         bring_up_to_date(&path, &mut connection, &MIGRATIONS[..3]).unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_fails_leaves_the_older_file_as_it_was_and_can_be_tried_again() {
+    fn an_upgrade_that_fails_leaves_the_file_unchanged_and_can_be_repeated() {
         let folder = tempfile::tempdir().unwrap();
         let (path, mut connection) = database(folder.path());
         bring_up_to_date(&path, &mut connection, &MIGRATIONS[..1]).unwrap();

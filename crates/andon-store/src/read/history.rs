@@ -1,4 +1,4 @@
-//! What was said in sessions.
+//! What was said in a session.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::run::facts;
 use super::session::session_id;
 use crate::rows::{Read, run_id, said, text, unreadable};
 
-/// What was said in a session, by its runs that started and have settled.
+/// What was said in a session: the messages of its runs that started and have settled.
 pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec<Arc<Message>>> {
     let Some(id) = session_id(connection, session)? else { return Ok(Vec::new()) };
-    // A run that has a row of what it has said has settled: its own row is not looked at.
+    // A run with a row in `said` has settled, so its row in `runs` is not read.
     let mut query = connection.prepare_cached(
         "SELECT said.body, CASE WHEN said.body IS NULL THEN runs.settled END, runs.id
          FROM runs INDEXED BY runs_of_session LEFT JOIN said ON said.run = runs.id
@@ -28,7 +28,7 @@ pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec
         match (row.get_ref(0)?, row.get(1)?) {
             (_, Some(false)) => {}
             (_, Some(true)) => messages.extend(folded(connection, row.get(2)?)?),
-            // Its events are the truth, and this only a copy: one that cannot be read is no loss.
+            // The events are the truth and this is a copy, so a row that cannot be read is no loss.
             (_, None) => match said::read(text(row, 0)?) {
                 Ok(said) => messages.extend(said),
                 Err(_) => messages.extend(folded(connection, row.get(2)?)?),
@@ -38,7 +38,7 @@ pub(crate) fn history(connection: &Connection, session: &SessionKey) -> Read<Vec
     Ok(messages)
 }
 
-/// What was said in a run's session before it, by runs that started and have settled, and which have not.
+/// What was said in a run's session before it, by runs that started and have settled; and the earlier runs that have not.
 pub(crate) fn said_before(connection: &Connection, run: &RunId, most: usize) -> Read<Option<Earlier>> {
     let mut query = connection.prepare_cached("SELECT id, session, started FROM runs WHERE run = ?1")?;
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -69,14 +69,14 @@ pub(crate) fn said_before(connection: &Connection, run: &RunId, most: usize) -> 
     Ok(Some(gathering.done()))
 }
 
-/// The bytes in which a run's facts are stored. They are not read for it.
+/// How many bytes a run's facts take, found without reading them.
 fn size(connection: &Connection, run: i64) -> Read<usize> {
     let mut query = connection.prepare_cached("SELECT sum(octet_length(body)) FROM events WHERE run = ?1")?;
     let bytes: Option<i64> = query.query_row([run], |row| row.get(0))?;
     Ok(usize::try_from(bytes.unwrap_or_default()).unwrap_or(usize::MAX))
 }
 
-/// What a run that has settled has said.
+/// The messages of a settled run.
 fn said(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
     let mut query = connection.prepare_cached("SELECT body FROM said WHERE run = ?1")?;
     let mut rows = query.query([run])?;
@@ -86,7 +86,7 @@ fn said(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
     }
 }
 
-/// What a run has said, folded from its events.
+/// The messages of a run, folded from its events.
 fn folded(connection: &Connection, run: i64) -> Read<Vec<Arc<Message>>> {
     let entries: Vec<Entry> = facts(connection, run)?.into_iter().map(Entry::Fact).collect();
     let progress = Progress::fold(&entries).map_err(|error| unreadable(&error))?;

@@ -1,4 +1,4 @@
-//! Reading: the threads that read, and what they read.
+//! Reading: the threads that read, and the queries.
 
 mod history;
 mod lists;

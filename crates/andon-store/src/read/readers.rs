@@ -1,4 +1,4 @@
-//! Threads that read, each with a connection of its own. None holds a transaction longer than one question takes.
+//! Threads that read, each with its own connection. A transaction lasts no longer than one question.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::rows::ReadError;
 /// A question to the database.
 type Question = Box<dyn FnOnce(&Connection) + Send>;
 
-/// Every read holds it shared. The sweeper takes it exclusively when the write-ahead log must start over, which SQLite does only while
-/// nobody reads.
+/// Every read holds it shared. The sweeper takes it exclusively when the write-ahead log must start over, which SQLite does only
+/// while nobody reads.
 pub(crate) type Gate = Arc<RwLock<()>>;
 
 pub(crate) struct Readers {
-    /// Reads that a run may be waiting for. Lists and searches have a queue of their own, so that a run never queues behind one.
+    /// Questions that a run may be waiting for. Lists and searches have their own queue, so that a run never waits behind one.
     quick: Arc<Queue<Question>>,
     slow: Arc<Queue<Question>>,
     threads: Vec<JoinHandle<()>>,
@@ -38,7 +38,7 @@ impl Readers {
             thread::Builder::new().name("andon-reader".to_owned()).spawn(move || {
                 while let Some(question) = queue.next() {
                     let _reading = gate.read();
-                    // Whoever asked a question that panics is told that the journal is closed; the others are answered.
+                    // If a question panics, its caller is told that the journal is closed; other questions are still answered.
                     let _ = catch_unwind(AssertUnwindSafe(|| question(&connection)));
                 }
             })
@@ -47,8 +47,7 @@ impl Readers {
         Ok(Self { quick, slow, threads })
     }
 
-    /// Asks a question whose answer a run may wait for. What it sees is one moment of the database, and the answer is computed on a
-    /// thread of its own.
+    /// Asks a question that a run may be waiting for. It sees one snapshot of the database, and is answered on a reader's thread.
     pub(crate) fn ask_quick<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
@@ -56,7 +55,7 @@ impl Readers {
         Self::ask_in(&self.quick, question)
     }
 
-    /// Asks a question that may take its time.
+    /// Asks a question that may take a while.
     pub(crate) fn ask_slow<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
@@ -70,9 +69,9 @@ impl Readers {
     ) -> BoxFuture<Result<T, JournalError>> {
         let (answer, receiver) = oneshot::channel();
         let asked = queue.push(Box::new(move |connection: &Connection| {
-            // Skip a search whose caller has gone.
+            // Skip a search whose caller is gone.
             if !answer.is_closed() {
-                let _ = answer.send(at_one_moment(connection, question));
+                let _ = answer.send(in_one_snapshot(connection, question));
             }
         }));
         Box::pin(async move {
@@ -83,18 +82,18 @@ impl Readers {
         })
     }
 
-    /// Answers what was asked, and lets go of the file.
+    /// Answers the questions in the queues, and closes the file.
     pub(crate) fn close(&mut self) {
         self.quick.close();
         self.slow.close();
         for thread in self.threads.drain(..) {
-            // If it panicked, who asked was told that the journal is closed.
+            // If it panicked, its caller was told that the journal is closed.
             let _ = thread.join();
         }
     }
 }
 
-fn at_one_moment<T>(
+fn in_one_snapshot<T>(
     connection: &Connection,
     question: impl FnOnce(&Connection) -> Result<T, ReadError>,
 ) -> Result<T, JournalError> {

@@ -1,4 +1,4 @@
-//! All that is stored of a run.
+//! Everything that is stored about a run.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::rows::{Read, ReadError, durable, parse, run_id, text, unreadable};
 
-/// All that is stored of a run.
+/// Everything that is stored about a run.
 pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> {
     let sql = "SELECT id, epoch, durable_at, durable_mono_us FROM runs WHERE run = ?1";
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, durable(row, 2)?));
@@ -25,7 +25,7 @@ pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> 
     Ok(Some(stored))
 }
 
-/// A run's facts and, behind the fact that each follows, the text that streamed.
+/// A run's facts, each followed by the text that streamed after it.
 fn entries(connection: &Connection, run: i64) -> Read<Vec<Entry>> {
     let facts = facts(connection, run)?;
     let lumps: Vec<Arc<Lump>> = bodies(connection, "SELECT body FROM lumps WHERE run = ?1 ORDER BY id", run)?;
@@ -59,7 +59,7 @@ fn record(row: &Row<'_>, column: usize) -> Read<Arc<Record>> {
     Ok(Arc::new(record))
 }
 
-/// The bodies of rows, read as what they are.
+/// The bodies of rows, decoded.
 fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> Read<Vec<T>> {
     let mut query = connection.prepare_cached(sql)?;
     let mut rows = query.query([id])?;
@@ -72,7 +72,7 @@ fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> R
 
 pub(crate) const UNSETTLED: &str = "SELECT run FROM runs INDEXED BY open_runs WHERE settled = 0 ORDER BY id";
 
-/// The runs that have no outcome, in the order in which they came.
+/// The runs that have not settled, in the order in which they were accepted.
 pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
     let mut query = connection.prepare_cached(UNSETTLED)?;
     let mut rows = query.query([])?;
@@ -83,8 +83,8 @@ pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
     Ok(runs)
 }
 
-/// The state of a run that has not settled, as its record tells it. One whose record makes no sense hides no other: all
-/// that is known of it is that it has not settled.
+/// The state of a run that has not settled, folded from its record. If the record does not fold, all that is known is that the run
+/// has not settled; that must not fail the list it is in.
 pub(crate) fn state_of(connection: &Connection, run: i64) -> Read<State> {
     match entries(connection, run) {
         Ok(entries) => Ok(Progress::fold(&entries).map_or(State::Running, |progress| progress.state())),

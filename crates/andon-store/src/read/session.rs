@@ -1,4 +1,4 @@
-//! What is stored of a session, and what belongs to none.
+//! Everything that is stored about a session, and the shelf.
 
 use andon_runtime::core::id::SessionKey;
 use andon_runtime::{Kept, Moved, StateMap};
@@ -15,7 +15,7 @@ pub(super) fn session_id(connection: &Connection, key: &SessionKey) -> Read<Opti
     Ok(query.query_row(key, |row| row.get(0)).optional()?)
 }
 
-/// A session's state, with what it shares.
+/// A session's state, with the keys that it shares.
 pub(crate) fn state(connection: &Connection, key: &SessionKey) -> Read<Option<StateMap>> {
     if session_id(connection, key)?.is_none() {
         return Ok(None);
@@ -32,13 +32,13 @@ pub(crate) fn state(connection: &Connection, key: &SessionKey) -> Read<Option<St
     Ok(Some(state))
 }
 
-/// All that is kept of a kind, by name.
+/// All values of a kind on the shelf, by name.
 pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Value)>> {
     let mut query = connection.prepare_cached("SELECT name, body FROM shelf WHERE kind = ?1 ORDER BY name")?;
     let mut rows = query.query([kind])?;
     let mut kept = Vec::new();
     while let Some(row) = rows.next()? {
-        // One that cannot be read hides no other.
+        // A value that cannot be decoded does not hide the others.
         if let Ok(value) = parse(row, 1) {
             kept.push((row.get(0)?, value));
         }
@@ -46,7 +46,7 @@ pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Val
     Ok(kept)
 }
 
-/// What is kept with a session, of one kind or of all.
+/// What is kept with a session, of one kind or of all kinds.
 pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Vec<Kept>> {
     let Some(id) = session_id(connection, key)? else { return Ok(Vec::new()) };
     let mut query = connection.prepare_cached(
@@ -60,7 +60,7 @@ pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<
     Ok(kept)
 }
 
-/// All of a session; of what is kept with it, the things of one kind or all.
+/// A whole session, with the things of one kind that are kept with it, or all of them.
 pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Option<Moved>> {
     let (Some(id), Some(state)) = (session_id(connection, key)?, state(connection, key)?) else { return Ok(None) };
     let created_at = connection.query_row("SELECT created_at FROM sessions WHERE id = ?1", [id], |row| wall(row, 0))?;

@@ -1,4 +1,4 @@
-//! What stands in rows: values as columns hold them, and what a run has said as one text.
+//! How values are stored in columns, and the messages of a run as one text.
 
 pub(crate) mod said;
 mod values;

@@ -1,4 +1,4 @@
-//! Values as columns hold them.
+//! Values as they are stored in columns.
 
 use andon_runtime::core::id::{RunId, SessionId, SessionKey};
 use andon_runtime::core::time::{Stamp, Wall};
@@ -7,7 +7,7 @@ use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A state as the database holds it. One that has settled is known by its end.
+/// The number that the database stores for a state. A settled run is recognised by its end instead.
 pub(crate) fn state_number(state: State) -> Option<i64> {
     match state {
         State::Queued => Some(0),
@@ -20,15 +20,15 @@ pub(crate) fn state_number(state: State) -> Option<i64> {
 
 pub(crate) fn json(value: &impl Serialize) -> Result<String, JournalError> {
     serde_json::to_string(value)
-        .map_err(|error| JournalError::Storage(format!("it cannot be written as JSON: {error}")))
+        .map_err(|error| JournalError::Storage(format!("it cannot be encoded as JSON: {error}")))
 }
 
-/// A number as SQLite takes it.
+/// A number as SQLite stores it.
 pub(crate) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Why a question was not answered.
+/// Why something could not be read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     Database(rusqlite::Error),
@@ -66,7 +66,7 @@ pub(crate) fn run_id(row: &Row<'_>, column: usize) -> Read<RunId> {
     RunId::new(text).map_err(|error| unreadable(&error).into())
 }
 
-/// A session's key in four columns.
+/// A session's key, from four columns.
 pub(crate) fn session_key(row: &Row<'_>, first: usize) -> Read<SessionKey> {
     let text = |column: usize| row.get::<_, String>(first + column);
     let session = SessionId::new(text(3)?).map_err(|error| unreadable(&error))?;
@@ -77,7 +77,7 @@ pub(crate) fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {
     Ok(Wall(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default()))
 }
 
-/// When a run's outcome was durable, in two columns.
+/// When a run's outcome was durable, from two columns.
 pub(crate) fn durable(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Stamp>> {
     let at: Option<(i64, i64)> = row.get::<_, Option<i64>>(first)?.zip(row.get(first + 1)?);
     Ok(at.map(|(wall, mono)| Stamp { wall: Wall(wall.unsigned_abs()), mono_us: mono.unsigned_abs() }))

@@ -17,7 +17,7 @@ use crate::rows::int;
 pub(super) struct RunRow {
     pub(super) id: i64,
     session: SessionRow,
-    /// Its state, as the row has it.
+    /// The state that is in the row.
     state: Option<i64>,
 }
 
@@ -30,7 +30,7 @@ impl Store {
         if batch.starts { self.apply_state(id, batch.begins.as_ref()) } else { Ok(()) }
     }
 
-    /// A run starts: what came with it for its session's state is changed.
+    /// Applies the changes of the session's state that came with a run that starts.
     fn apply_state(&self, run: i64, begins: Option<&Begins>) -> Result<(), WriteError> {
         let apply_state = |session: &SessionKey, state: Option<&Changes>| -> Result<(), WriteError> {
             let mut state = state.into_iter().flatten();
@@ -39,7 +39,7 @@ impl Store {
         if let Some(begins) = begins {
             return apply_state(&begins.session, begins.state.as_deref());
         }
-        // It had to wait, and what came with it is with its first event.
+        // It was queued, so its changes are in its first event.
         let sql = "SELECT body FROM events WHERE run = ?1 AND seq = 1";
         let first: String = self.connection.prepare_cached(sql)?.query_row([run], |row| row.get(0))?;
         let first = Record::from_json(&first).map_err(|error| JournalError::Unreadable(error.to_string()))?;
@@ -74,7 +74,7 @@ impl Store {
         Ok(row.id)
     }
 
-    /// Refuses what comes behind a batch that failed.
+    /// Refuses a batch that follows one that failed.
     fn check_failed(&self, batch: &Encoded) -> Result<(), WriteError> {
         match self.failed.get(&batch.run) {
             Some(failed) if *failed >= batch.epoch && batch.takes_over.is_none() => {
@@ -85,7 +85,7 @@ impl Store {
         }
     }
 
-    /// A run's first batch.
+    /// Inserts the row of a new run.
     fn begin_run(&mut self, batch: &Encoded, begins: &Begins) -> Result<RunRow, WriteError> {
         let (session, is_new) = self.session_row(&begins.session, begins.accepted_at)?;
         let started = batch.starts.then(|| self.next_start());
@@ -118,7 +118,7 @@ impl Store {
         drop(insert);
         if changed == 0 {
             if is_new {
-                // A run that is refused begins no session.
+                // A run that is refused does not create a session.
                 self.remove_session(session)?;
                 self.sessions.remove(&begins.session);
             }
@@ -130,18 +130,18 @@ impl Store {
         Ok(RunRow { id: self.connection.last_insert_rowid(), session, state })
     }
 
-    /// A later batch: the run's own row is changed first, and only if epoch, seq and state are right.
+    /// Updates the row of an existing run, if epoch, seq and state allow it. Nothing else is written before that.
     fn continue_run(&mut self, batch: &Encoded) -> Result<RunRow, WriteError> {
         let Some(mut row) = self.run_row(&batch.run)? else {
             return Err(JournalError::Storage(format!("run {} is unknown", batch.run)).into());
         };
-        // The run is ours, or older than we are; if we take it over, it is still whose it was.
+        // The run's epoch is ours or older; if we take it over, it must still be the owner's that we know.
         let (oldest, newest) = match batch.takes_over {
             Some(owner) => (owner, owner),
             None => (0, batch.epoch),
         };
         let (last, after) = (int(batch.last + 1), int(batch.after + 1));
-        // Columns that an index has are written only when they change: the index would be written, too.
+        // Indexed columns are written only when they change, because the index would be written as well.
         let changed = match &batch.ends {
             None => {
                 let mut update = self.connection.prepare_cached(
@@ -190,7 +190,7 @@ impl Store {
             return Ok(JournalError::Fenced { ours: batch.epoch, owner });
         }
         let (run, after) = (&batch.run, batch.after + 1);
-        Ok(JournalError::Storage(format!("run {run}: event {after} stands where {next} belongs")))
+        Ok(JournalError::Storage(format!("run {run}: event {after} was given where {next} was expected")))
     }
 
     fn insert_rows(&self, id: i64, batch: &Encoded) -> Result<(), WriteError> {

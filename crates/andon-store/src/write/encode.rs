@@ -1,4 +1,4 @@
-//! A batch as rows, made where it comes from: the writer only writes.
+//! A batch as rows. Encoded by the caller's thread, so that the writer only writes.
 
 use andon_runtime::core::event::{Changes, Entry, Epoch, Event, Seq};
 use andon_runtime::core::id::{RunId, SessionKey};
@@ -6,7 +6,7 @@ use andon_runtime::{Batch, JournalError, title};
 
 use crate::rows::{int, json, said, state_number};
 
-/// The kind of the last event.
+/// The kind of a run's last event.
 const RUN_SETTLED: &str = "run_settled";
 
 /// A batch as rows.
@@ -14,45 +14,45 @@ const RUN_SETTLED: &str = "run_settled";
 pub(crate) struct Encoded {
     pub(crate) run: RunId,
     pub(crate) epoch: Epoch,
-    /// Whose the run was, if it is taken over.
+    /// The previous owner's epoch, if the run is taken over.
     pub(crate) takes_over: Option<Epoch>,
-    /// The seq that the batch goes on from.
+    /// The seq before the batch.
     pub(crate) after: Seq,
-    /// The seq that it comes to.
+    /// The seq of its last event.
     pub(crate) last: Seq,
     pub(crate) begins: Option<Begins>,
     pub(crate) starts: bool,
     pub(crate) ends: Option<Ends>,
-    /// Where the run stands behind it.
+    /// The run's state after it.
     pub(crate) state: NewState,
     pub(crate) rows: Vec<Row>,
 }
 
-/// What a batch says of the run's state.
+/// What a batch does to the state in the run's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NewState {
-    /// It has no facts, and changes nothing.
+    /// It has no facts, so it changes nothing.
     Unchanged,
-    /// Its number in the database; nothing if the writer did not say.
+    /// The state's number in the database; `None` if the writer did not give it.
     Is(Option<i64>),
 }
 
-/// A run that is new.
+/// What a new run's row is made from.
 #[derive(Debug)]
 pub(crate) struct Begins {
     pub(crate) session: SessionKey,
     pub(crate) accepted_at: i64,
     pub(crate) title: String,
-    /// What comes with it for the session's state.
+    /// Changes of the session's state that come with it.
     pub(crate) state: Option<Box<Changes>>,
 }
 
-/// A run that settles.
+/// What a settled run's row is made from.
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) settled_at: i64,
     pub(crate) ending: String,
-    /// All that it has said, if its writer said so and it is not too much.
+    /// Its messages, if the writer gave them and they are not too long.
     pub(crate) said: Option<String>,
 }
 
@@ -92,19 +92,19 @@ impl Encoded {
 
     fn add(&mut self, entry: &Entry) -> Result<(), JournalError> {
         let is_end = |entry: &Entry| entry.fact().is_some_and(|record| record.event.kind() == RUN_SETTLED);
-        // A second end is not refused here but by the database, which nobody gets past.
+        // A second end is refused by the database instead, which nothing gets past.
         if self.ends.is_some() && !is_end(entry) {
-            return Err(JournalError::Storage(format!("run {}: something stands behind its end", self.run)));
+            return Err(JournalError::Storage(format!("run {}: an entry follows its end", self.run)));
         }
         match entry {
             Entry::Lump(lump) => {
-                self.check("text behind event", lump.span.after, self.last)?;
+                self.check("text after event", lump.span.after, self.last)?;
                 self.rows.push(Row::Lump { after: lump.span.after, body: json(lump)? });
             }
             Entry::Fact(record) => {
                 self.check("event", record.seq, self.last + 1)?;
                 if (record.seq == 1) != matches!(record.event, Event::RunAccepted { .. }) {
-                    let why = format!("run {}: a run begins with run_accepted, and only there", self.run);
+                    let why = format!("run {}: run_accepted must be the first event, and only that", self.run);
                     return Err(JournalError::Storage(why));
                 }
                 self.last = record.seq;
@@ -134,7 +134,7 @@ impl Encoded {
         if is == belongs {
             return Ok(());
         }
-        Err(JournalError::Storage(format!("run {}: {what} {is} stands where {belongs} belongs", self.run)))
+        Err(JournalError::Storage(format!("run {}: {what} {is} was given where {belongs} was expected", self.run)))
     }
 
     /// How many facts and lumps it has.
@@ -143,7 +143,7 @@ impl Encoded {
     }
 }
 
-/// The seq that a batch goes on from, as its first entry says.
+/// The seq before a batch, according to its first entry.
 fn first_after(entries: &[Entry]) -> Seq {
     match entries.first() {
         Some(Entry::Fact(record)) => record.seq.saturating_sub(1),

@@ -1,11 +1,11 @@
-//! When runs settled: on its way into the file without a sync of its own.
+//! When runs settled: written to the file without a sync of its own.
 //!
 //! # Invariants
 //!
-//! 1. What was taken is told by every read: from here until it stands in the file, and from then on by the file.
-//! 2. It is written with the next commit that has room for it, whoever that is for. If none comes, it is written alone, and
-//!    nobody waits for the disk.
-//! 3. It stands before whatever else is in its transaction: a run that is deleted takes its instant with it.
+//! 1. Every read sees an instant that was added: from here until it is in the file, and then from the file.
+//! 2. An instant is written with the next commit that has room for it. If none comes, it is written alone, without waiting for
+//!    the disk.
+//! 3. It is written before anything else in its transaction, so that deleting a run deletes its instant.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
@@ -17,23 +17,23 @@ use parking_lot::Mutex;
 
 use super::HashMap;
 
-/// How many are written in one go: what comes meanwhile has to wait.
+/// How many are written in one transaction: what arrives meanwhile has to wait.
 pub(super) const SOME: usize = 64;
 
-/// How many are written in one go if there are [too many](MANY).
+/// How many are written in one transaction if there are [too many](MANY).
 const MOST: usize = 1_024;
 
 /// How many may wait for a commit that has room for them.
 const MANY: usize = 16_384;
 
-/// Instants that do not stand in the file yet.
+/// Instants that are not in the file yet.
 #[derive(Debug, Default)]
 pub(crate) struct Instants(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     by_run: HashMap<RunId, Stamp>,
-    /// In the order in which they came: runs that settle together stand together in the file.
+    /// In the order in which they came, because runs that settle together are close together in the file.
     order: VecDeque<(RunId, Stamp)>,
 }
 
@@ -50,17 +50,18 @@ impl Instants {
         self.0.lock().by_run.is_empty()
     }
 
-    /// What is not in the file. A read asks before it looks there, so that nothing falls between (invariant 1).
+    /// The instants that are not in the file. A reader must ask for them before it reads the file, so that it misses none
+    /// (invariant 1).
     pub(crate) fn pending(&self) -> Pending {
         Pending(self.0.lock().by_run.clone())
     }
 
-    /// As [`pending`](Self::pending), of one run.
+    /// Like [`pending`](Self::pending), for one run.
     pub(crate) fn pending_of(&self, run: &RunId) -> Pending {
         Pending(self.0.lock().by_run.get(run).map(|at| (run.clone(), *at)).into_iter().collect())
     }
 
-    /// Those that are written with a commit. One that is full carries none: whoever waits for it did not ask for them.
+    /// Those to write with a commit. A full commit carries none, because its callers would wait for them.
     pub(crate) fn beside(&self, is_full: bool) -> Vec<(RunId, Stamp)> {
         let are_many = self.0.lock().order.len() >= MANY;
         match is_full {
@@ -70,12 +71,12 @@ impl Instants {
         }
     }
 
-    /// As many of them, the oldest first.
+    /// Up to `most` of them, the oldest first.
     pub(crate) fn oldest(&self, most: usize) -> Vec<(RunId, Stamp)> {
         self.0.lock().order.iter().take(most).cloned().collect()
     }
 
-    /// These stand in the file.
+    /// Removes those that are in the file now.
     pub(crate) fn written(&self, instants: &[(RunId, Stamp)]) {
         if instants.is_empty() {
             return;
@@ -84,12 +85,12 @@ impl Instants {
         for (run, _) in instants {
             by_run.remove(run);
         }
-        // Those that were taken were the first.
+        // Those that were written were at the front.
         while order.pop_front_if(|(run, _)| !by_run.contains_key(run)).is_some() {}
     }
 }
 
-/// What was not in the file when it was looked at.
+/// The instants that were not in the file when it was read.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(HashMap<RunId, Stamp>);
 

@@ -1,4 +1,4 @@
-//! What stands in the writer's queue.
+//! The jobs in the writer's queue.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::encode::Encoded;
 use super::store::{Store, WriteError};
 use crate::queue::Queue;
 
-/// Something to be done in a transaction.
+/// Something to do in a transaction.
 pub(crate) enum Job {
     Append {
         batch: Encoded,
         done: AppendDone,
     },
-    /// A batch that makes no sense. It stands in queue all the same: what comes behind it must be refused.
+    /// A batch that cannot be encoded. It is queued all the same, because the run's later batches must be refused.
     Broken {
         batch: Batch,
         error: JournalError,
@@ -25,14 +25,14 @@ pub(crate) enum Job {
     Other(Box<dyn Work>),
 }
 
-/// Something else to be done in a transaction. It may be done again if the transaction is rolled back.
+/// Any other work in a transaction. It is done again if the transaction is rolled back and retried.
 pub(crate) trait Work: Send {
     fn work(&mut self, store: &mut Store) -> Result<(), WriteError>;
 
-    /// Tells whoever waits, when what was done is durable.
+    /// Answers the caller, once the result is durable.
     fn done(self: Box<Self>, result: Result<(), JournalError>);
 
-    /// Whether what it removes must be gone from the disk at once.
+    /// Whether the data that it removes must be gone from the disk at once.
     fn erases(&self) -> bool {
         false
     }
@@ -54,9 +54,9 @@ impl Job {
         }
     }
 
-    /// The run and epoch that it goes on with. Nothing if it begins a run, which then is not there if it fails, or takes one
-    /// over, which then is as it was.
-    pub(super) fn goes_on_with(&self) -> Option<(&RunId, Epoch)> {
+    /// The run and epoch that it continues. `None` if it begins a run, which does not exist if this fails, or takes one over,
+    /// which is unchanged if this fails.
+    pub(super) fn continues(&self) -> Option<(&RunId, Epoch)> {
         let (run, epoch, goes_on) = match self {
             Self::Append { batch, .. } => {
                 (&batch.run, batch.epoch, batch.begins.is_none() && batch.takes_over.is_none())
@@ -76,13 +76,13 @@ impl Job {
         }
     }
 
-    /// Tells whoever waits that it will not be done.
+    /// Answers the caller that it will not be done.
     pub(crate) fn refuse(self, error: JournalError) {
         self.done(Err(error));
     }
 }
 
-/// Turns away whoever waits when the writer is gone, also if it panicked.
+/// Refuses all queued jobs when the writer exits, even by a panic.
 pub(super) struct RefuseOnExit(pub(super) Arc<Queue<Job>>);
 
 impl Drop for RefuseOnExit {

@@ -1,4 +1,4 @@
-//! Writing: the thread that writes, and what it does within one transaction.
+//! Writing: the thread that writes, and what it does within a transaction.
 
 mod append;
 mod encode;
@@ -23,5 +23,5 @@ pub(crate) use sweeper::Sweeper;
 pub(crate) use uses::Uses;
 pub(crate) use writer::Writer;
 
-/// A table with a quick hash. Nothing depends on its order.
+/// A map with a fast hash. Nothing depends on its order.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;

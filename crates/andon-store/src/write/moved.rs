@@ -1,4 +1,4 @@
-//! A session from another store.
+//! Importing a session from another store.
 
 use andon_runtime::{JournalError, Moved};
 use rusqlite::params;
@@ -9,7 +9,7 @@ use super::store::{Store, WriteError};
 use crate::rows::{int, json};
 
 impl Store {
-    /// Puts a session from another store in. What is refused in the middle takes back what was put before it.
+    /// Puts in a session from another store. If any part is refused, the rest is rolled back.
     pub(crate) fn put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), WriteError> {
         self.connection.execute_batch("SAVEPOINT put")?;
         let effects = self.effects.clone();
@@ -38,7 +38,7 @@ impl Store {
             if encoded.rows.is_empty() {
                 continue;
             }
-            // What came with it is in the state that moves with the session.
+            // Its changes are already in the state that moves with the session.
             let id = self.put_batch(encoded)?;
             if let Some(at) = stored.settled_at {
                 self.write_settled(&[(run.clone(), at)])?;

@@ -1,4 +1,4 @@
-//! What is written about a run apart from its batches; and the shelf.
+//! What is written about a run besides its batches: claims, cancel requests, when it settled, addenda. And the shelf.
 
 use andon_runtime::core::cancel::CancelRequest;
 use andon_runtime::core::event::{Addendum, Epoch, Learnt};
@@ -37,7 +37,7 @@ impl Store {
         Ok(if changed == 1 { Requested::Recorded } else { Requested::TooLate })
     }
 
-    /// Writes when runs settled: once, and only of those that have.
+    /// Writes when runs settled, once for each, and only for those that have settled.
     pub(crate) fn write_settled(&self, instants: &[(RunId, Stamp)]) -> rusqlite::Result<()> {
         for (run, at) in instants {
             let mut update = self.connection.prepare_cached(

@@ -1,4 +1,4 @@
-//! What nobody waits for, written while there is nothing else to write.
+//! What nobody waits for: written while there is nothing else to write.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use super::store::Store;
 use super::writer::{STALL, Writer};
 
 impl Writer {
-    /// Writes what nobody waits for, although nothing else is to be written (invariant 2): instants, and when sessions were used.
-    /// What cannot be written now is tried again.
+    /// Writes the instants at which runs settled and sessions were used, when no commit came to carry them (invariant 2 of
+    /// [`instants`](super::instants)). Whatever cannot be written is tried again later.
     pub(super) fn write_the_rest(&self) {
         if self.instants.is_empty() && self.uses.is_empty() {
             return;
         }
-        // Without patience: what comes next must not wait for it. Settings that cannot be changed stay as they are.
+        // Without waiting for locks: the next job must not wait for this. If the timeout cannot be set, the previous one stays.
         let _ = self.store.connection.busy_timeout(Duration::ZERO);
         let _ = without_sync(&self.store, |store| {
-            // As long as nobody waits: there will be another rest.
+            // Only while nobody waits: there will be another opportunity.
             while self.queue.is_empty() && !self.instants.is_empty() {
                 self.write_some_instants(store)?;
             }
@@ -37,13 +37,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes some of them, when there is nothing else to do.
     fn write_some_uses(&self, store: &Store) -> rusqlite::Result<()> {
         let (uses, are_all) = self.uses.some();
         let transaction = store.connection.unchecked_transaction()?;
         store.write_uses(&uses)?;
         if are_all {
-            // Only this thread adds any.
+            // Only this thread adds uses, so there are none that it does not know.
             store.caught_up()?;
         }
         transaction.commit()?;
@@ -52,8 +51,8 @@ impl Writer {
     }
 }
 
-/// In this kind of database a commit without a sync cannot damage the file: what a crash of the machine takes away is the commit.
-/// The next commit with a sync makes it durable, too.
+/// In WAL mode a commit without a sync cannot damage the file: if the machine crashes, only the commit is lost. The next commit with
+/// a sync makes it durable as well.
 fn without_sync(store: &Store, work: impl FnOnce(&Store) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     store.stop_syncing()?;
     let result = work(store);

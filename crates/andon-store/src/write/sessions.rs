@@ -1,4 +1,4 @@
-//! Sessions: their rows, what is kept with them, and their end.
+//! Sessions: their rows, what is kept with them, and deleting them.
 
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::time::Wall;
@@ -11,11 +11,11 @@ use super::uses::Effect;
 use crate::read::SessionRow;
 use crate::rows::{int, json};
 
-/// How many sessions are remembered.
+/// How many sessions' rows are cached.
 const SESSIONS: usize = 10_000;
 
 impl Store {
-    /// A session's row, and whether it was made because there was none.
+    /// A session's row, and whether it was created.
     pub(super) fn session_row(&mut self, key: &SessionKey, at: i64) -> rusqlite::Result<(SessionRow, bool)> {
         if let Some(row) = self.sessions.get(key) {
             return Ok((*row, false));
@@ -42,7 +42,7 @@ impl Store {
         Ok(SessionRow { id: insert.insert(row)?, app_place, user_place })
     }
 
-    /// The place of a user or, without one, of an app. It is made if there is none.
+    /// The place of a user or, for an empty user, of an app. Created if there is none.
     fn place(&self, key: &SessionKey, user: &str) -> rusqlite::Result<i64> {
         let query = "SELECT id FROM places WHERE tenant = ?1 AND app = ?2 AND user = ?3";
         let place = params![key.tenant, key.app, user];
@@ -55,7 +55,7 @@ impl Store {
         }
     }
 
-    /// Removes a session's row, and its places if no other is there: of a name nothing remains.
+    /// Removes a session's row, and its places if no other session is there, so that no name remains.
     pub(super) fn remove_session(&self, row: SessionRow) -> rusqlite::Result<()> {
         self.connection.execute("DELETE FROM sessions WHERE id = ?1", [row.id])?;
         for (place, column) in [(row.user_place, "user_place"), (row.app_place, "app_place")] {
@@ -119,7 +119,7 @@ impl Store {
         Ok(self.connection.prepare_cached(sql)?.execute(params![row.id, kind, name])? > 0)
     }
 
-    /// Removes a session with all that is its own.
+    /// Removes a session and everything that belongs to it alone.
     pub(crate) fn delete(&mut self, key: &SessionKey) -> Result<bool, WriteError> {
         let Some(row) = self.find_session(key)? else { return Ok(false) };
         let id = row.id;
@@ -136,7 +136,7 @@ impl Store {
         self.connection.execute("DELETE FROM runs WHERE session = ?1", [id])?;
         self.connection.execute("DELETE FROM kept WHERE session = ?1", [id])?;
         self.remove_session(row)?;
-        // The rows that are free now may be a later run's, which nobody has counted.
+        // A later run may get one of the freed ids, and its use must not count as written.
         let last = "SELECT coalesce(max(id), 0) + 1 FROM runs";
         self.connection.execute(&format!("UPDATE caught_up SET before_run = min(before_run, ({last}))"), [])?;
         let own = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4";

@@ -1,4 +1,4 @@
-//! The state of sessions.
+//! Session state.
 
 use andon_runtime::core::id::SessionKey;
 use andon_runtime::core::time::Wall;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::store::{Store, WriteError};
 use crate::rows::{int, json};
 
-/// What becomes of a value that is there already.
+/// What happens to an existing value.
 #[derive(Clone, Copy)]
 pub(super) enum Existing {
     Replaced,
@@ -61,7 +61,7 @@ impl Store {
     }
 }
 
-/// The user and the session of a key's row, both empty as far as it is shared; nothing for what is never stored.
+/// The user and session columns for a key: empty where it is shared. `None` for a key that is never stored.
 fn user_and_session<'a>(key: &'a SessionKey, name: &str) -> Option<(&'a str, &'a str)> {
     match Scope::of(name) {
         Scope::Temp => None,

@@ -1,7 +1,7 @@
-//! The writer's connection, and what it remembers. What is written within one transaction is in the files beside this one.
+//! The writer's connection, and its caches. The files beside this one add what it can do within a transaction.
 //!
-//! Each of these either changes everything that it is to change, or is [`Refused`](WriteError::Refused) and has changed
-//! nothing, or fails with the database: then the transaction is rolled back.
+//! Each operation either makes its whole change, or is [`Refused`](WriteError::Refused) and changes nothing, or fails with the
+//! database: then the transaction is rolled back.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::append::RunRow;
 use super::uses::Effect;
 use crate::read::SessionRow;
 
-/// Why something was not done.
+/// Why something was not written.
 #[derive(Debug)]
 pub(crate) enum WriteError {
-    /// It must not be done; nothing was changed.
+    /// It is not allowed; nothing was changed.
     Refused(JournalError),
     /// The database failed; the transaction must be rolled back.
     Database(rusqlite::Error),
@@ -39,23 +39,23 @@ impl From<JournalError> for WriteError {
     }
 }
 
-/// The writer's connection, and what it remembers so as not to ask again.
+/// The writer's connection, and what it remembers to save queries.
 pub(crate) struct Store {
     pub(crate) connection: Connection,
-    /// This process, as the owner of the runs that it writes.
+    /// The id of this process as the owner of runs.
     pub(super) owner: String,
     /// The rows of runs that have not settled.
     pub(super) runs: HashMap<RunId, RunRow>,
-    /// The rows of sessions that were used lately.
+    /// The rows of recently used sessions.
     pub(super) sessions: HashMap<SessionKey, SessionRow>,
     /// What this transaction has done to sessions.
     pub(super) effects: Vec<Effect>,
-    /// Runs of which a batch failed, and in which epoch: what comes behind it would leave a gap.
+    /// Runs with a batch that failed, and its epoch: a later batch would leave a gap.
     pub(super) failed: HashMap<RunId, Epoch>,
-    /// The place of the next run that starts.
+    /// The position of the next run to start.
     next_start: i64,
     wal_pages: Arc<AtomicI32>,
-    /// Whether a commit waits for the disk. What must be durable is committed only if it does.
+    /// Whether commits wait for the disk. Nothing that must be durable is committed while they do not.
     syncs: Cell<bool>,
 }
 
@@ -74,17 +74,17 @@ impl Store {
         Ok(Self { connection, owner, runs, sessions, effects, failed, next_start, wal_pages, syncs: Cell::new(true) })
     }
 
-    /// Lets commits return before they are on the disk.
+    /// Lets commits return before they are on disk.
     pub(crate) fn stop_syncing(&self) -> rusqlite::Result<()> {
         self.syncs.set(false);
         self.connection.pragma_update(None, "synchronous", "normal")
     }
 
-    /// Has every commit wait for the disk, if it does not: while that cannot be set, nothing is committed.
+    /// Makes commits wait for the disk again. If that cannot be set, nothing may be committed.
     pub(crate) fn resume_syncing(&self) -> rusqlite::Result<()> {
         if !self.syncs.get() {
             if !self.connection.is_autocommit() {
-                // In a transaction it cannot be set.
+                // It cannot be set within a transaction.
                 self.connection.execute_batch("ROLLBACK")?;
             }
             self.connection.pragma_update(None, "synchronous", "full")?;
@@ -93,18 +93,18 @@ impl Store {
         Ok(())
     }
 
-    /// How large the database is.
+    /// The size of the database in bytes.
     pub(crate) fn bytes(&self) -> rusqlite::Result<i64> {
         let number = |pragma| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
         Ok(number("page_count")? * number("page_size")?)
     }
 
-    /// How many pages stand in the file of what was written last, as the last commit told.
+    /// How many pages the write-ahead log had after the last commit.
     pub(crate) fn wal_pages(&self) -> i32 {
         self.wal_pages.load(Ordering::Relaxed)
     }
 
-    /// Forgets what it believes about rows: after a rollback they may not be there.
+    /// Forgets cached rows: after a rollback they may not exist.
     pub(crate) fn forget(&mut self) {
         self.forget_rows();
         self.effects.clear();
@@ -115,12 +115,12 @@ impl Store {
         self.sessions.clear();
     }
 
-    /// What a transaction has done to sessions, once it is durable.
+    /// What a transaction has done to sessions. To be taken once it is durable.
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// A batch of this run failed.
+    /// Remembers that a batch of this run failed.
     pub(crate) fn note_failure(&mut self, run: &RunId, epoch: Epoch) {
         let failed = self.failed.entry(run.clone()).or_default();
         *failed = epoch.max(*failed);

@@ -1,4 +1,4 @@
-//! The one thread that writes: whatever waits when a commit ends is the next commit.
+//! The one thread that writes: whatever is queued when a commit ends goes into the next commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use super::uses::Uses;
 use crate::file::{Location, Trouble, explain, is_busy, is_disk_failure, is_full};
 use crate::queue::{Queue, Taken};
 
-/// How many facts one commit carries at most: more would make the first of them wait for the last.
+/// The most facts in one commit: with more, the first of them would wait too long for the last.
 const MOST: usize = 256;
 
-/// How much room there must be before a disk that was full is taken for well again: a little would be gone with the next run.
+/// How much room a disk that was full must have before it counts as well again: less would be used up by the next run.
 const ENOUGH: u64 = 256 << 10;
 
-/// How long an instant waits for a commit that it can be written with.
+/// How long an instant waits for a commit to be written with.
 const REST: Duration = Duration::from_millis(50);
 
-/// When to try again.
+/// How long to wait before trying again.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// How long another program may hold the database before that is told as trouble. The commit is tried again all the same.
+/// How long another program may lock the database before that is reported as trouble. The commit is still retried.
 pub(super) const STALL: Duration = Duration::from_secs(1);
 
-/// How often it is tried whether the disk takes writes again, if nobody wants to write.
+/// How often to test whether the disk accepts writes again, while there is nothing to write.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 pub(crate) struct Writer {
@@ -39,13 +39,13 @@ pub(crate) struct Writer {
     pub(crate) queue: Arc<Queue<Job>>,
     pub(crate) instants: Arc<Instants>,
     pub(crate) uses: Arc<Uses>,
-    /// There was nothing to do for a while.
+    /// Whether there was nothing to do for a while.
     pub(crate) rested: bool,
     pub(crate) trouble: Arc<Trouble>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
-    /// How many pages the file of what was written last had when room was last asked for.
+    /// How many pages the write-ahead log had when the sweeper was last called.
     pub(crate) checkpointed: i32,
-    /// Something was deleted, and may still be in the file of what was written last.
+    /// Whether deleted data may still be in the write-ahead log.
     pub(crate) erasing: bool,
 }
 
@@ -53,13 +53,13 @@ impl Writer {
     /// Writes until the queue is closed and empty.
     pub(crate) fn run(mut self) {
         let _guard = RefuseOnExit(Arc::clone(&self.queue));
-        // A patience that cannot be set is the one before it.
+        // If the timeout cannot be set, the previous one stays.
         let _ = self.store.connection.busy_timeout(STALL);
         loop {
             let in_trouble = self.trouble.get().is_some();
             match self.queue.take(MOST, Job::weight, || self.patience()) {
                 Taken::Jobs(jobs) => {
-                    // A disk in trouble is asked for nothing that nobody waits for.
+                    // A disk in trouble gets no writes that nobody waits for.
                     self.commit(jobs, !in_trouble);
                     self.make_room();
                     self.rested = false;
@@ -79,7 +79,7 @@ impl Writer {
         self.checkpoint("TRUNCATE");
     }
 
-    /// How long to wait for jobs: behind a commit the instants of the runs that it has settled are about to come.
+    /// How long to wait for jobs. After a commit, the instants of the runs that it settled are about to arrive.
     fn patience(&self) -> Option<Duration> {
         let in_trouble = self.trouble.get().map(|_| TRY_AGAIN);
         let is_left = self.erasing || !self.instants.is_empty() || !self.uses.is_empty();
@@ -89,8 +89,8 @@ impl Writer {
         }
     }
 
-    /// All jobs in one transaction, perhaps with instants. If one of them breaks a rule of the database, or there is no room
-    /// for all, each is tried in a transaction of its own, so that one that fails does not fail the others.
+    /// Commits all jobs in one transaction, perhaps with instants. If one violates a constraint, or there is no room for all, each
+    /// is tried in its own transaction, so that one failure does not fail the others.
     fn commit(&mut self, mut jobs: Vec<Job>, with_instants: bool) {
         if let Err(error) = self.location.check() {
             return self.fail(jobs, &error);
@@ -99,7 +99,7 @@ impl Writer {
             Ok(results) => {
                 self.trouble.clear();
                 if jobs.iter().any(|job| matches!(job, Job::Other(work) if work.erases())) {
-                    // What is said to be gone is gone from the disk, unless a reader is in the way: then it is tried again.
+                    // Deleted data must be gone from the disk when the caller is told. If a reader is in the way, it is retried later.
                     self.erase(ERASE);
                 }
                 for (job, result) in jobs.into_iter().zip(results) {
@@ -121,7 +121,7 @@ impl Writer {
         }
     }
 
-    /// Nothing can be written.
+    /// Refuses jobs because nothing can be written.
     fn fail(&mut self, jobs: Vec<Job>, error: &JournalError) {
         self.trouble.set(error.clone());
         self.refuse(jobs, error);
@@ -129,14 +129,14 @@ impl Writer {
 
     fn refuse(&mut self, jobs: Vec<Job>, error: &JournalError) {
         for job in jobs {
-            if let Some((run, epoch)) = job.goes_on_with() {
+            if let Some((run, epoch)) = job.continues() {
                 self.store.note_failure(run, epoch);
             }
             job.done(Err(error.clone()));
         }
     }
 
-    /// While another program holds the database the jobs wait: that is a stall and no failure. Only a journal that is being
+    /// While another program has the database locked, the jobs wait: that is a stall, not a failure. Only a journal that is being
     /// closed does not wait.
     fn commit_when_free(
         &mut self,
@@ -151,7 +151,7 @@ impl Writer {
         }
     }
 
-    /// Writes something that changes nothing, to see whether the disk takes it, and would take more than that.
+    /// Tests whether the disk accepts a write and has room for more, with a write that changes nothing.
     fn try_the_disk(&self) {
         if let Err(error) = self.location.check() {
             return self.trouble.set(error);
@@ -175,7 +175,7 @@ impl Writer {
         if done.is_err() {
             self.store.forget();
             if !self.store.connection.is_autocommit() {
-                // If this fails as well, the next transaction says so.
+                // If this fails as well, the next transaction reports it.
                 let _ = self.store.connection.execute_batch("ROLLBACK");
             }
         }
@@ -188,14 +188,14 @@ impl Writer {
         let is_full = jobs.iter().map(Job::weight).sum::<usize>() >= MOST / 2;
         let instants = if with_instants { self.instants.beside(is_full) } else { Vec::new() };
         self.store.write_settled(&instants)?;
-        // On a disk that has hardly any room left this waits, too.
+        // On a disk that has hardly any room left, this waits as well.
         let uses = if with_instants { self.store.write_excess_uses(&self.uses)? } else { Vec::new() };
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {
             match job.work(&mut self.store) {
                 Ok(()) => results.push(Ok(())),
                 Err(WriteError::Refused(error)) => {
-                    if let (Some((run, epoch)), JournalError::Storage(_)) = (job.goes_on_with(), &error) {
+                    if let (Some((run, epoch)), JournalError::Storage(_)) = (job.continues(), &error) {
                         self.store.note_failure(run, epoch);
                     }
                     results.push(Err(error));

@@ -1,10 +1,10 @@
-//! The lists that people look through.
+//! Lists of sessions and runs.
 //!
 //! # Invariants
 //!
-//! 1. A list is read in its own order and no further than it goes, however much is on record: each place has an index in that
+//! 1. A list is read in its own order and no further than its limit, however much is on record: each place has an index in that
 //!    order, and a list of several places is merged from those.
-//! 2. Where several sessions were used at the same time, all of them are looked at before some are left out.
+//! 2. Where several sessions were last used at the same time, all of them are compared before some are left out.
 
 mod runs;
 #[cfg(test)]
@@ -19,17 +19,17 @@ use rusqlite::{Connection, params};
 use super::uses::Use;
 use crate::rows::Read;
 
-/// Where to look for what a list shows.
+/// The places whose rows a list shows.
 #[derive(Debug, PartialEq, Eq)]
 enum Places {
-    /// Of these users.
+    /// Those of users.
     Users(Vec<i64>),
-    /// Of these apps.
+    /// Those of apps.
     Apps(Vec<i64>),
 }
 
 impl Places {
-    /// The places that a filter names, all of them if it names none.
+    /// The places that a filter selects; those of all apps if it names none.
     fn named(
         connection: &Connection,
         tenant: Option<&String>,

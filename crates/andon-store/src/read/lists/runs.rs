@@ -13,12 +13,12 @@ use super::Places;
 use crate::read::run::state_of;
 use crate::rows::{Read, durable, int, parse, run_id, session_key, state_number, text, wall};
 
-/// One of the orders in which runs can be read, the newest first: from which table, and which of it.
+/// A part of a list of runs that an index yields in order, the newest first.
 #[derive(Debug)]
 struct Stream {
     from: &'static str,
     condition: String,
-    /// The value of the first parameter of the condition, if it has one.
+    /// The value of the condition's first parameter, if it has one.
     of: Option<i64>,
 }
 
@@ -27,7 +27,7 @@ impl Stream {
         Self { from, condition: condition.into(), of: None }
     }
 
-    /// One whose condition asks for this number: many have the same words, and are prepared once.
+    /// One whose condition has this number as its parameter, so that many share one prepared statement.
     fn of(from: &'static str, condition: impl Into<String>, number: i64) -> Self {
         Self { of: Some(number), ..Self::new(from, condition) }
     }
@@ -37,7 +37,7 @@ const ALL: &str = "runs AS r NOT INDEXED";
 const OPEN: &str = "runs AS r INDEXED BY open_runs";
 const OF_APP: &str = "runs AS r INDEXED BY runs_of_app";
 const OF_USER: &str = "runs AS r INDEXED BY runs_of_user";
-/// Each run that has settled has one last event, and those have an index.
+/// Each settled run has one last event, and those have an index.
 const SETTLED: &str = "events AS e CROSS JOIN runs AS r ON r.id = e.run";
 
 /// Runs, the newest first.
@@ -48,7 +48,7 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
         return Ok(Vec::new());
     }
     for stream in streams(connection, which)? {
-        // What is older than all that were found is not looked at.
+        // Once there are enough, anything older than all of them is not read.
         let floor = found.get(most - 1).map_or(0, |(id, _)| *id);
         let mut some = runs_of(connection, which, &stream, floor)?;
         found.append(&mut some);
@@ -58,7 +58,7 @@ pub(crate) fn runs(connection: &Connection, which: &RunFilter) -> Read<Vec<RunIn
     Ok(found.into_iter().map(|(_, info)| info).collect())
 }
 
-/// From where the runs that are asked for are read: each run is in one of them at most.
+/// The streams that together hold the runs that the filter selects; no run is in two of them.
 fn streams(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> {
     if which.run.is_some() {
         return Ok(vec![Stream::new("runs AS r", "TRUE")]);
@@ -82,7 +82,7 @@ fn streams(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> {
     Ok(places.all().iter().map(of).collect())
 }
 
-/// The runs that have not settled, by their state. What is not known of a state is looked at as well.
+/// The runs that have not settled, by state. Those whose state is not in their row are always included.
 fn open(which: &RunFilter, places: Option<&Places>) -> Vec<Stream> {
     if places.is_some_and(|places| places.all().is_empty()) {
         return Vec::new();
@@ -109,20 +109,20 @@ fn of_sessions(connection: &Connection, which: &RunFilter) -> Read<Vec<Stream>> 
     )?;
     let whose = params![which.session, which.tenant, which.app, which.user];
     let sessions: Vec<i64> = query.query_map(whose, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    // A session's runs stand in the order in which they started, so those that came last are looked for there first.
+    // The index has a session's runs in the order in which they started, so the newest ids are sorted from it.
     let condition = "r.id IN (SELECT id FROM runs INDEXED BY runs_of_session WHERE session = ?)";
     Ok(sessions.iter().map(|id| Stream::of(ALL, condition, *id)).collect())
 }
 
-/// The runs of a stream that are asked for, down to a row.
+/// The runs of a stream that the filter selects, with ids above `floor`.
 fn runs_of(connection: &Connection, which: &RunFilter, stream: &Stream, floor: i64) -> Read<Vec<(i64, RunInfo)>> {
-    let (sql, values) = runs_asked_for(which, stream, floor);
+    let (sql, values) = query_for(which, stream, floor);
     let mut query = connection.prepare_cached(&sql)?;
     let mut rows = query.query(params_from_iter(values))?;
     let most = which.limit.unwrap_or(usize::MAX);
     let mut runs = Vec::new();
     while let Some(row) = if runs.len() < most { rows.next()? } else { None } {
-        // SQLite knows capitals of English alone: it is asked here, before anything else is made of the row.
+        // SQLite ignores case for ASCII only, so text is matched here, before the row is decoded further.
         if !which.finds([text(row, 9)?, text(row, 5)?, text(row, 2)?, text(row, 3)?]) {
             continue;
         }
@@ -157,8 +157,8 @@ fn run_info(connection: &Connection, row: &Row<'_>) -> Read<RunInfo> {
     })
 }
 
-/// The question for the runs of a stream, the newest first, and its values.
-fn runs_asked_for(which: &RunFilter, stream: &Stream, floor: i64) -> (String, Vec<Bound>) {
+/// The SQL for the runs of a stream, the newest first, and its parameters.
+fn query_for(which: &RunFilter, stream: &Stream, floor: i64) -> (String, Vec<Bound>) {
     let columns =
         "SELECT s.tenant, s.app, s.user, s.session, r.id, r.run, r.accepted_at, r.settled_at, r.ending, r.title,
                 r.durable_at, r.durable_mono_us, r.state";
@@ -191,7 +191,7 @@ fn runs_asked_for(which: &RunFilter, stream: &Stream, floor: i64) -> (String, Ve
     }
     let newest = if *from == SETTLED { " ORDER BY e.run DESC" } else { " ORDER BY r.id DESC" };
     sql.push_str(newest);
-    // Where words are looked for, or states that have to be folded, how many rows that takes is not known before.
+    // With a text or a state that may have to be folded, it is not known in advance how many rows must be read.
     if which.text.is_none() && which.state.is_none() {
         sql.push_str(" LIMIT ");
         sql.push_str(&which.limit.map_or(-1, |limit| int(limit as u64)).to_string());
@@ -208,7 +208,7 @@ mod tests {
     use crate::read::{run, uses};
 
     #[test]
-    fn a_list_of_runs_is_read_in_its_order_and_no_further_than_it_goes() {
+    fn a_list_of_runs_is_read_from_an_index_in_its_order_and_no_further_than_its_limit() {
         let connection = migrated(4, OF_FORMAT_4);
         let all = RunFilter { limit: Some(20), ..RunFilter::default() };
         let run = RunId::new("b").unwrap();
@@ -238,16 +238,16 @@ mod tests {
         }
         for (which, expected) in filters {
             for stream in streams(&connection, &which).unwrap_or_else(|error| panic!("{error:?}")) {
-                let (sql, values) = runs_asked_for(&which, &stream, 0);
+                let (sql, values) = query_for(&which, &stream, 0);
                 let plan = plan(&connection, &sql, &values);
                 assert!(plan.contains(expected), "{which:?}: {plan}");
-                assert!(!plan.contains("FOR ORDER BY"), "all of them are sorted: {which:?}: {plan}");
+                assert!(!plan.contains("FOR ORDER BY"), "it sorts all of them: {which:?}: {plan}");
             }
         }
     }
 
     #[test]
-    fn what_recovery_and_a_restart_look_for_is_not_looked_for_among_all_runs() {
+    fn recovery_and_a_restart_do_not_scan_all_runs() {
         let connection = migrated(4, OF_FORMAT_4);
         let unsettled = plan(&connection, run::UNSETTLED, &[]);
         assert!(unsettled.starts_with("SCAN runs USING INDEX open_runs"), "{unsettled}");
@@ -256,10 +256,10 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_list_join_on_whether_the_state_of_a_run_is_known_or_not() {
+    fn pages_of_a_list_fit_together_whether_or_not_the_states_of_runs_are_known() {
         let connection = migrated(4, OF_FORMAT_4);
         for id in 10..40 {
-            // Every third is as an older version has left it: its state has to be folded, and it has no events.
+            // Every third is as an older version left it: its state must be folded, and it has no events.
             let state = if id % 3 == 0 { "NULL".to_owned() } else { (id % 4).to_string() };
             let run = format!(
                 "INSERT INTO runs (id, run, session, epoch, owner, next_seq, settled, accepted_at, title, state, app_place, user_place)

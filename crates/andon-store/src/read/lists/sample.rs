@@ -4,7 +4,7 @@ use rusqlite::{Connection, params_from_iter, types::Value as Bound};
 
 use crate::file::MIGRATIONS;
 
-/// How the database would answer a question.
+/// SQLite's plan for a query.
 pub(super) fn plan(connection: &Connection, sql: &str, values: &[Bound]) -> String {
     let mut query = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let steps = query.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
@@ -22,7 +22,7 @@ pub(super) fn migrated(older: usize, rows: &str) -> Connection {
     connection
 }
 
-/// Two users of one app, one of whom has two sessions; a run that waits and one that has settled.
+/// Two users of one app, one of them with two sessions; a run that has not started and one that has settled.
 pub(super) const OF_FORMAT_4: &str = "
     INSERT INTO sessions VALUES (1, 't', 'shop', 'ada', 's', 10, 10), (2, 't', 'shop', 'ada', 'empty', 11, 12),
                                 (3, 't', 'shop', 'bob', 's', 11, 11);

@@ -1,4 +1,4 @@
-//! Lists of sessions, and their states.
+//! Lists of sessions, with or without their state.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,7 +13,8 @@ use super::Places;
 use crate::read::uses::{self, Use};
 use crate::rows::{Read, parse, session_key, wall};
 
-/// Sessions, the one that was used last first. What the file does not say of their use is given, unless it is only read.
+/// Sessions, the most recently used first. `pending` are the uses that are not in the file yet; without them they are found from
+/// the runs in the file.
 pub(crate) fn sessions(
     connection: &Connection,
     which: &SessionFilter,
@@ -37,7 +38,7 @@ pub(crate) fn sessions(
     keep_latest(&mut used, most);
     let mut listed = Vec::with_capacity(used.len());
     for (id, at) in used {
-        // What waits to be written was asked for before the file was read: its row may be another's by now.
+        // `pending` was taken before the file was read, so its row may belong to another session by now.
         listed.extend(session_info(connection, id, at)?.filter(|info| is_asked_for(which, &info.key)));
     }
     listed.sort_by(|one, other| other.updated_at.cmp(&one.updated_at).then_with(|| one.key.cmp(&other.key)));
@@ -50,7 +51,7 @@ fn is_asked_for(which: &SessionFilter, key: &SessionKey) -> bool {
     is(&which.tenant, &key.tenant) && is(&which.app, &key.app) && is(&which.user, &key.user)
 }
 
-/// The sessions of these places that were used last, as the file says, and when.
+/// The most recently used sessions of these places according to the file, and when they were used.
 fn latest(connection: &Connection, places: &Places, most: usize) -> Read<Vec<(i64, i64)>> {
     let mut query = connection.prepare_cached(&latest_in(places.column()))?;
     let (mut latest, mut floor) = (Vec::new(), i64::MIN);
@@ -60,7 +61,7 @@ fn latest(connection: &Connection, places: &Places, most: usize) -> Read<Vec<(i6
         let mut last = i64::MIN;
         while let Some(row) = rows.next()? {
             let (id, at): (i64, i64) = (row.get(0)?, row.get(1)?);
-            // One more than are wanted is taken only if it was used at the same time (invariant 2).
+            // Beyond the limit, only those used at the same time as the last one are taken (invariant 2).
             if count >= most && at < last {
                 break;
             }
@@ -78,8 +79,8 @@ fn latest_in(column: &str) -> String {
     format!("SELECT id, updated_at FROM sessions WHERE {column} = ?1 AND updated_at >= ?2 ORDER BY updated_at DESC")
 }
 
-/// Keeps those that were used last, and all that were used at the same time as the last of them. Says when that was, if there
-/// are as many as are wanted.
+/// Keeps the most recently used, and all that were used at the same time as the last of those. Returns that time if the limit was
+/// reached.
 fn keep_latest(used: &mut Vec<(i64, i64)>, most: usize) -> Option<i64> {
     used.sort_unstable_by_key(|(_, at)| Reverse(*at));
     let (_, floor) = *used.get(most.checked_sub(1)?)?;
@@ -109,7 +110,7 @@ fn session_info(connection: &Connection, id: i64, used_at: i64) -> Read<Option<S
     }))
 }
 
-/// Sessions, each with its state. What sessions share is read once.
+/// Sessions, each with its state. Shared state is read once.
 pub(crate) fn with_state(connection: &Connection, listed: Vec<SessionInfo>) -> Read<Vec<(SessionInfo, StateMap)>> {
     type Owner = (Arc<str>, Arc<str>, Arc<str>);
     let mut shared: HashMap<Owner, StateMap> = HashMap::new();
@@ -153,7 +154,7 @@ mod tests {
     use crate::read::uses::SessionRow;
 
     #[test]
-    fn what_lists_look_for_is_made_up_for_a_file_of_an_older_version() {
+    fn an_upgrade_fills_in_what_lists_need() {
         let connection = migrated(4, OF_FORMAT_4);
         let listed = sessions(&connection, &SessionFilter::default(), None).unwrap_or_else(|error| panic!("{error:?}"));
         let seen: Vec<_> = listed.iter().map(|info| (info.updated_at.0, info.runs, info.title.as_deref())).collect();
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_sessions_is_read_in_its_order() {
+    fn a_list_of_sessions_is_read_from_an_index_in_its_order() {
         let connection = migrated(0, "");
         for (column, index) in [("app_place", "sessions_of_app"), ("user_place", "sessions_of_user")] {
             let plan = plan(&connection, &latest_in(column), &[Bound::Integer(1), Bound::Integer(0)]);
@@ -181,9 +182,9 @@ mod tests {
         assert!(!plan.contains("SCAN") && !plan.contains("B-TREE"), "{plan}");
     }
 
-    /// Checks P10: nobody is shown the session of another.
+    /// Checks P11: nobody is shown another user's session.
     #[test]
-    fn a_use_that_waits_is_not_told_of_whoever_has_its_row_by_now() {
+    fn a_pending_use_does_not_list_the_session_that_has_its_row_by_now() {
         let connection = migrated(4, OF_FORMAT_4);
         let of_ada = SessionFilter { user: some("ada"), ..SessionFilter::default() };
         let place = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
@@ -191,7 +192,7 @@ mod tests {
             place("SELECT app_place FROM sessions WHERE id = 1"),
             place("SELECT user_place FROM sessions WHERE id = 1"),
         );
-        // A session of hers was deleted, and its row is another user's.
+        // One of her sessions was deleted, and another user's session has its row.
         let stale = Use { row: SessionRow { id: 3, app_place, user_place }, at: 99 };
         let listed = sessions(&connection, &of_ada, Some(vec![stale])).unwrap_or_else(|error| panic!("{error:?}"));
         assert!(listed.iter().all(|info| &*info.key.user == "ada"), "{listed:?}");
