@@ -17,33 +17,24 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::encode::Encoded;
-use crate::instants::{Instants, Pending};
-use crate::line::Line;
-use crate::open::{self, OpenError, Opened, Options};
-use crate::owner::{self, Lock, Owner, OwnerKey, Reads};
-use crate::place::Place;
-use crate::reader::{Gate, Readers};
-use crate::rows;
-use crate::sweeper::Sweeper;
-use crate::transaction::{Failed, Store};
-use crate::trouble::Trouble;
-use crate::uses::{Use, Uses};
-use crate::writer::{Job, Work, Writer};
+use crate::file::{self, Location, Lock, OpenError, Opened, Options, Owner, OwnerKey, Reads, Trouble};
+use crate::queue::Queue;
+use crate::read::{self, Gate, Readers, Use};
+use crate::write::{Encoded, Instants, Job, Pending, Store, Sweeper, Uses, Work, WriteError, Writer};
 
-/// A journal in an SQLite database: embedded, durable, and one process's alone.
+/// A journal in an SQLite database: embedded, durable, and owned by one process.
 ///
-/// Dropping it waits until what was taken is written.
+/// Dropping it waits until everything it has accepted is written.
 pub struct SqliteJournal {
     path: PathBuf,
     readers: Readers,
     writing: Option<Writing>,
-    /// It is only read, which another journal of this process must know.
+    /// Tells other journals of this process that the database is open for reading.
     _reads: Option<Reads>,
 }
 
 struct Writing {
-    line: Arc<Line<Job>>,
+    queue: Arc<Queue<Job>>,
     instants: Arc<Instants>,
     uses: Arc<Uses>,
     trouble: Arc<Trouble>,
@@ -52,27 +43,27 @@ struct Writing {
 }
 
 impl SqliteJournal {
-    /// Opens a database; makes one if there is none.
+    /// Opens a database, and creates it if there is none.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path, &Options::new())
     }
 
-    /// As [`open`](Self::open), saying how.
+    /// Like [`open`](Self::open), with options.
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
-        let Opened { path, writer, sweeper, readers, lock } = open::open(path.as_ref(), options)?;
+        let Opened { path, writer, sweeper, readers, lock } = file::open(path.as_ref(), options)?;
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
         let store = Store::new(writer).map_err(|error| failed(error.to_string()))?;
         let uses = Uses::left(&store.connection).map_err(|error| failed(error.to_string()))?;
-        let place = Place::new(&path).map_err(|error| failed(error.to_string()))?;
+        let location = Location::new(&path).map_err(|error| failed(error.to_string()))?;
         let gate = Gate::default();
         let sweeper = Sweeper::start(sweeper, &gate).map_err(|error| failed(error.to_string()))?;
-        let (line, instants) = (Arc::new(Line::new()), Arc::new(Instants::default()));
+        let (queue, instants) = (Arc::new(Queue::new()), Arc::new(Instants::default()));
         let (trouble, uses) = (Arc::new(Trouble::default()), Arc::new(uses));
         let writer = Writer {
             store,
-            place,
+            location,
             sweeper,
-            line: Arc::clone(&line),
+            queue: Arc::clone(&queue),
             instants: Arc::clone(&instants),
             uses: Arc::clone(&uses),
             rested: true,
@@ -84,40 +75,40 @@ impl SqliteJournal {
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || writer.run());
         let thread = Some(thread.map_err(|error| failed(error.to_string()))?);
         let readers = Readers::start(readers, &gate).map_err(|error| failed(error.to_string()))?;
-        let writing = Writing { line, instants, uses, trouble, thread, lock: Mutex::new(lock) };
+        let writing = Writing { queue, instants, uses, trouble, thread, lock: Mutex::new(lock) };
         Ok(Self { path, readers, writing: Some(writing), _reads: None })
     }
 
-    /// Opens a database that is there, to look and nothing else. It may be in use by another process.
+    /// Opens an existing database for reading only. Another process may be using it.
     pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
         let failed = |why: String| OpenError::Other { path: path.display().to_string(), why };
-        // Before it is opened: another journal that is closed meanwhile is to know.
+        // Before opening it, so that another journal that is being closed knows about it.
         let reads = Reads::new(&path).ok();
         let readers =
-            Readers::start(open::open_to_read(&path)?, &Gate::default()).map_err(|error| failed(error.to_string()))?;
+            Readers::start(file::open_to_read(&path)?, &Gate::default()).map_err(|error| failed(error.to_string()))?;
         Ok(Self { path, readers, writing: None, _reads: reads })
     }
 
-    /// The process that holds a database now; nothing if none does.
+    /// The process that holds a database, if any.
     pub fn owner(path: impl AsRef<Path>) -> Option<Owner> {
         let path = path.as_ref();
-        owner::holder(&path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
+        file::holder(&path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
     }
 
-    /// Says, beside the file, where this process can be reached.
+    /// Writes beside the file where this process can be reached.
     pub fn set_address(&self, address: Option<String>) -> std::io::Result<()> {
         match &self.writing {
             Some(writing) => writing.lock.lock().set_address(address),
-            None => Err(std::io::Error::other("the database was opened to read")),
+            None => Err(std::io::Error::other("the database was opened for reading only")),
         }
     }
 
-    /// Says, beside the file, what opens this process to whoever may read that.
+    /// Writes the key to this process beside the file, for whoever may read that.
     pub fn set_key(&self, key: Option<OwnerKey>) -> std::io::Result<()> {
         match &self.writing {
             Some(writing) => writing.lock.lock().set_key(key),
-            None => Err(std::io::Error::other("the database was opened to read")),
+            None => Err(std::io::Error::other("the database was opened for reading only")),
         }
     }
 
@@ -126,25 +117,34 @@ impl SqliteJournal {
         &self.path
     }
 
-    /// Puts a job in the writer's line.
+    /// Adds a job to the writer's queue.
     fn push(&self, job: Job) {
         let refused = match &self.writing {
-            Some(writing) => writing.line.push(job).err().map(|job| (job, JournalError::Closed)),
-            None => Some((job, JournalError::Storage("the database was opened to read".to_owned()))),
+            Some(writing) => writing.queue.push(job).err().map(|job| (job, JournalError::Closed)),
+            None => Some((job, JournalError::Storage("the database was opened for reading only".to_owned()))),
         };
         if let Some((job, error)) = refused {
             job.refuse(error);
         }
     }
 
-    /// Does something in the writer's line, and answers when it is durable.
+    /// Queues a change for the writer, and answers when it is durable.
     pub(crate) fn change<T: Send + 'static>(
         &self,
-        change: impl FnMut(&mut Store) -> Result<T, Failed> + Send + 'static,
-        erases: bool,
+        change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
     ) -> BoxFuture<Result<T, JournalError>> {
         let (answer, receiver) = oneshot::channel();
-        self.push(Job::Other(Box::new(Change { change, erases, result: None, answer })));
+        self.push(Job::Other(Box::new(Change { change, erases: false, result: None, answer })));
+        Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
+    }
+
+    /// Like [`change`](Self::change), for a change whose removed data must be gone from the disk.
+    pub(crate) fn change_and_erase<T: Send + 'static>(
+        &self,
+        change: impl FnMut(&mut Store) -> Result<T, WriteError> + Send + 'static,
+    ) -> BoxFuture<Result<T, JournalError>> {
+        let (answer, receiver) = oneshot::channel();
+        self.push(Job::Other(Box::new(Change { change, erases: true, result: None, answer })));
         Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
     }
 
@@ -152,13 +152,13 @@ impl SqliteJournal {
         &self.readers
     }
 
-    /// Which sessions were used later than the file says: asked for before the file is read. Who only reads the file finds
-    /// that there.
+    /// The sessions that were used later than the file says. Must be called before the file is read. `None` for a journal that
+    /// only reads: it looks at the runs in the file instead.
     pub(crate) fn pending_uses(&self) -> Option<Vec<Use>> {
         self.writing.as_ref().map(|writing| writing.uses.pending())
     }
 
-    /// When runs settled, as far as that is not in the file: asked for before the file is read.
+    /// When runs settled, as far as that is not in the file yet. Must be called before the file is read.
     pub(crate) fn pending(&self) -> Pending {
         self.writing.as_ref().map(|writing| writing.instants.pending()).unwrap_or_default()
     }
@@ -168,8 +168,8 @@ impl Drop for SqliteJournal {
     fn drop(&mut self) {
         self.readers.close();
         if let Some(writing) = &mut self.writing {
-            writing.line.close();
-            // If it panicked, what it had not written was never acknowledged.
+            writing.queue.close();
+            // If it panicked, whatever it had not written was never acknowledged.
             let _ = writing.thread.take().map(JoinHandle::join);
         }
     }
@@ -181,7 +181,7 @@ impl fmt::Debug for SqliteJournal {
     }
 }
 
-/// A change with an answer.
+/// A change that returns an answer.
 struct Change<T, F> {
     change: F,
     erases: bool,
@@ -189,15 +189,15 @@ struct Change<T, F> {
     answer: oneshot::Sender<Result<T, JournalError>>,
 }
 
-impl<T: Send, F: FnMut(&mut Store) -> Result<T, Failed> + Send> Work for Change<T, F> {
-    fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
+impl<T: Send, F: FnMut(&mut Store) -> Result<T, WriteError> + Send> Work for Change<T, F> {
+    fn work(&mut self, store: &mut Store) -> Result<(), WriteError> {
         self.result = Some((self.change)(store)?);
         Ok(())
     }
 
     fn done(self: Box<Self>, result: Result<(), JournalError>) {
         let Self { result: found, answer, .. } = *self;
-        // Who asked may be gone.
+        // The caller may be gone.
         let _ = answer.send(result.and_then(|()| found.ok_or(JournalError::Closed)));
     }
 
@@ -206,14 +206,14 @@ impl<T: Send, F: FnMut(&mut Store) -> Result<T, Failed> + Send> Work for Change<
     }
 }
 
-/// Something small that is written, which answers like an append.
+/// A small write that is acknowledged like an append.
 struct Note<F> {
     write: F,
     done: AppendDone,
 }
 
-impl<F: FnMut(&mut Store) -> Result<(), Failed> + Send> Work for Note<F> {
-    fn work(&mut self, store: &mut Store) -> Result<(), Failed> {
+impl<F: FnMut(&mut Store) -> Result<(), WriteError> + Send> Work for Note<F> {
+    fn work(&mut self, store: &mut Store) -> Result<(), WriteError> {
         (self.write)(store)
     }
 
@@ -223,7 +223,7 @@ impl<F: FnMut(&mut Store) -> Result<(), Failed> + Send> Work for Note<F> {
 }
 
 impl SqliteJournal {
-    fn note(&self, write: impl FnMut(&mut Store) -> Result<(), Failed> + Send + 'static) -> Append {
+    fn note(&self, write: impl FnMut(&mut Store) -> Result<(), WriteError> + Send + 'static) -> Append {
         let (append, done) = Append::pending();
         self.push(Job::Other(Box::new(Note { write, done })));
         append
@@ -243,7 +243,7 @@ impl Shelf for SqliteJournal {
 
     fn kept(&self, kind: &str) -> BoxFuture<Result<Vec<(String, Value)>, JournalError>> {
         let kind = kind.to_owned();
-        self.readers.ask(move |connection| rows::kept(connection, &kind))
+        self.readers.ask_quick(move |connection| read::kept(connection, &kind))
     }
 }
 
@@ -264,8 +264,8 @@ impl Journal for SqliteJournal {
 
     fn keep_settled(&self, run: &RunId, at: Stamp) {
         if let Some(writing) = &self.writing {
-            writing.instants.take(run, at);
-            writing.line.nudge();
+            writing.instants.add(run, at);
+            writing.queue.nudge();
         }
     }
 
@@ -274,11 +274,11 @@ impl Journal for SqliteJournal {
         if instants.is_empty() {
             return Box::pin(std::future::ready(()));
         }
-        let all = instants.first(usize::MAX);
+        let all = instants.oldest(usize::MAX);
         let given = all.clone();
-        let kept = self.change(move |store| Ok(store.keep_settled(&given)?), false);
+        let kept = self.change(move |store| Ok(store.write_settled(&given)?));
         Box::pin(async move {
-            // What could not be written is not on record, and is told as that.
+            // An instant that could not be written is not on record, and is reported as unknown.
             if kept.await.is_ok() {
                 instants.written(&all);
             }
@@ -288,8 +288,8 @@ impl Journal for SqliteJournal {
     fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
         let run = run.clone();
         let pending = self.writing.as_ref().map(|writing| writing.instants.pending_of(&run)).unwrap_or_default();
-        self.readers.ask(move |connection| {
-            Ok(rows::run(connection, &run)?.map(|mut stored| {
+        self.readers.ask_quick(move |connection| {
+            Ok(read::run(connection, &run)?.map(|mut stored| {
                 pending.add_to(&run, &mut stored);
                 stored
             }))
@@ -298,16 +298,16 @@ impl Journal for SqliteJournal {
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let session = session.clone();
-        self.readers.ask(move |connection| rows::history(connection, &session))
+        self.readers.ask_quick(move |connection| read::history(connection, &session))
     }
 
     fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
         let run = run.clone();
-        self.readers.ask(move |connection| rows::said_before(connection, &run, most))
+        self.readers.ask_quick(move |connection| read::said_before(connection, &run, most))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
-        self.readers.ask(rows::unsettled)
+        self.readers.ask_quick(read::unsettled)
     }
 
     fn trouble(&self) -> Option<JournalError> {
@@ -316,12 +316,12 @@ impl Journal for SqliteJournal {
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let run = run.clone();
-        self.change(move |store| store.claim(&run, from), false)
+        self.change(move |store| store.claim(&run, from))
     }
 
     fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
         let run = run.clone();
-        self.change(move |store| store.request_cancel(&run, &request), false)
+        self.change(move |store| store.request_cancel(&run, &request))
     }
 
     fn sessions(&self) -> &dyn Sessions {

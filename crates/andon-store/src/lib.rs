@@ -1,43 +1,35 @@
 //! Andon's journals on disk: a run's truth survives the process.
 //!
 //! [`SqliteJournal`] is embedded and needs no set-up. What it promises is `andon`'s [`Journal`](andon_runtime::Journal): appends
-//! are taken at once and in order, are durable when they are acknowledged, and are refused from a writer that does not own
-//! the run any more.
+//! are accepted at once and in order, are durable once acknowledged, and are refused from a writer that no longer owns
+//! the run.
 //!
 //! # Theory of operation
 //!
-//! One thread writes. It takes whatever waits, up to 256 facts, and makes it durable with one commit; what comes meanwhile
-//! is the next commit. So a lone run pays one disk write for each append, and a thousand runs share it. No future is
+//! One thread writes. It takes whatever is queued, up to 256 facts, and makes it durable with one commit; what arrives meanwhile
+//! goes into the next commit. So a lone run pays one disk write per append, and a thousand runs share it. No future is
 //! involved: dropping one undoes nothing and stops nothing.
 //!
-//! Readers have connections and threads of their own, see the last commit, and are never in the writer's way.
+//! Readers have their own connections and threads, see the last commit, and never block the writer.
 //!
 //! # Invariants
 //!
-//! 1. An append is acknowledged after its commit, and a commit is on disk (`synchronous=FULL`).
+//! 1. An append is acknowledged after its commit, and a commit is on disk when it returns (`synchronous=FULL`).
 //! 2. Each append checks, in the database, the owner's epoch, the next seq, and that the run has not settled.
-//! 3. At most one event of a run is `run_settled`: an index refuses a second.
-//! 4. One process writes: it holds a lock beside the file.
+//! 3. A run has at most one `run_settled` event: a unique index refuses a second.
+//! 4. Only one process writes: it holds a lock on the file.
+//!
+//! # Rooms
+//!
+//! Dependencies point one way: `file` and `rows` ◄ `read` ◄ `write` ◄ `journal` and `sessions`, which implement the traits.
 
-mod encode;
-mod instants;
+mod file;
 mod journal;
-mod line;
-mod lists;
-mod open;
-mod owner;
-mod place;
-mod reader;
+mod queue;
+mod read;
 mod rows;
-mod said;
-mod schema;
 mod sessions;
-mod sweeper;
-mod transaction;
-mod trouble;
-mod uses;
-mod writer;
+mod write;
 
+pub use file::{OpenError, Options, Owner, OwnerKey, default_path};
 pub use journal::SqliteJournal;
-pub use open::{OpenError, Options, default_path};
-pub use owner::{Owner, OwnerKey};

@@ -1,4 +1,4 @@
-//! What an SQLite database keeps of sessions.
+//! Sessions in an SQLite database.
 
 use andon_runtime::core::id::SessionKey;
 use andon_runtime::core::progress::Progress;
@@ -8,24 +8,24 @@ use andon_runtime::{
     StateChange, StateMap,
 };
 
-use crate::encode::Encoded;
 use crate::journal::SqliteJournal;
-use crate::{lists, rows};
+use crate::read;
+use crate::write::Encoded;
 
 impl Sessions for SqliteJournal {
     fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>> {
         let session = session.clone();
-        self.change(move |store| store.create(&session, at, &state), false)
+        self.change(move |store| store.create(&session, at, &state))
     }
 
     fn state(&self, session: &SessionKey) -> BoxFuture<Result<Option<StateMap>, JournalError>> {
         let session = session.clone();
-        self.readers().ask(move |connection| rows::state(connection, &session))
+        self.readers().ask_quick(move |connection| read::state(connection, &session))
     }
 
     fn change_state(&self, session: &SessionKey, at: Wall, change: StateChange) -> BoxFuture<Result<(), JournalError>> {
         let session = session.clone();
-        self.change(move |store| store.change_state(&session, at, &change), false)
+        self.change(move |store| store.change_state(&session, at, &change))
     }
 
     fn keep_with(
@@ -36,67 +36,67 @@ impl Sessions for SqliteJournal {
         change: StateChange,
     ) -> BoxFuture<Result<bool, JournalError>> {
         let session = session.clone();
-        self.change(move |store| store.keep_with(&session, at, &things, &change), false)
+        self.change(move |store| store.keep_with(&session, at, &things, &change))
     }
 
     fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>> {
         let (session, kind) = (session.clone(), kind.to_owned());
-        self.readers().ask(move |connection| rows::kept_with(connection, &session, Some(&kind)))
+        self.readers().ask_quick(move |connection| read::kept_with(connection, &session, Some(&kind)))
     }
 
     fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
         let (session, kind, name) = (session.clone(), kind.to_owned(), name.to_owned());
-        self.change(move |store| store.discard_with(&session, &kind, &name), true)
+        self.change_and_erase(move |store| store.discard_with(&session, &kind, &name))
     }
 
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
         let pending = self.pending_uses();
-        self.readers().look(move |connection| lists::sessions(connection, &which, pending))
+        self.readers().ask_slow(move |connection| read::sessions(connection, &which, pending))
     }
 
     fn list_with_state(&self, which: SessionFilter) -> BoxFuture<Result<Vec<(SessionInfo, StateMap)>, JournalError>> {
         let pending = self.pending_uses();
-        self.readers().look(move |connection| {
-            let listed = lists::sessions(connection, &which, pending)?;
-            lists::with_state(connection, listed)
+        self.readers().ask_slow(move |connection| {
+            let listed = read::sessions(connection, &which, pending)?;
+            read::with_state(connection, listed)
         })
     }
 
     fn runs(&self, which: RunFilter) -> BoxFuture<Result<Vec<RunInfo>, JournalError>> {
         let (pending, is_one) = (self.pending(), which.run.is_some());
-        let question = move |connection: &_| Ok(pending.add_to_list(lists::runs(connection, &which)?));
-        // One that is named is there at once; a search may take its time.
-        if is_one { self.readers().ask(question) } else { self.readers().look(question) }
+        let question = move |connection: &_| Ok(pending.add_to_list(read::runs(connection, &which)?));
+        // A lookup by id is quick; a search may take a while.
+        if is_one { self.readers().ask_quick(question) } else { self.readers().ask_slow(question) }
     }
 
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>> {
         let session = session.clone();
-        self.change(move |store| store.delete(&session), true)
+        self.change_and_erase(move |store| store.delete(&session))
     }
 
     fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let (session, pending) = (session.clone(), self.pending());
-        self.readers().look(move |connection| {
-            Ok(rows::take_copy(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
+        self.readers().ask_slow(move |connection| {
+            Ok(read::take_copy(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
         })
     }
 
     fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
         let (session, kind, pending) = (session.clone(), kind.to_owned(), self.pending());
-        self.readers().look(move |connection| {
-            Ok(rows::take_copy(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
+        self.readers().ask_slow(move |connection| {
+            Ok(read::take_copy(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
         })
     }
 
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
         let encoded = moved.runs.iter().map(|(run, stored)| {
             let batch = Batch::new(run.clone(), stored.epoch, stored.entries.clone());
-            // One that makes no sense is taken as it is, and nobody says where it stands.
+            // A run whose record does not fold is stored as it is, with no state.
             let standing = Progress::fold(&stored.entries).ok().as_ref().map(Standing::of);
             Encoded::new(&Batch { standing, ..batch })
         });
         match encoded.collect::<Result<Vec<_>, _>>() {
-            Ok(runs) => self.change(move |store| store.put(&moved, &runs), false),
+            Ok(runs) => self.change(move |store| store.put(&moved, &runs)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }

@@ -66,7 +66,7 @@ fn a_file_that_is_no_database_is_left_alone() {
     std::fs::write(&notes, "mine").unwrap();
     for command in [vec!["chat"], vec!["sessions"], vec!["runs"], vec!["import", "/dev/null"]] {
         let why = db.refused(&[&command[..], &["--db", &notes]].concat());
-        assert!(why.contains("is no database of Andon's"), "{why}");
+        assert!(why.contains("is not an Andon database"), "{why}");
     }
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
 }

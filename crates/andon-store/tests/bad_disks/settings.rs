@@ -40,7 +40,7 @@ async fn the_database_is_set_up_as_we_say() {
     assert_eq!(journal_mode, "wal");
     assert!(pragma("page_size") >= 8192, "page_size is {}", pragma("page_size"));
     assert_eq!(pragma("application_id"), 0x416e_646e, "Andn");
-    assert_eq!(pragma("user_version"), 5);
+    assert_eq!(pragma("user_version"), 6);
     let version = rusqlite::version_number();
     assert!(version >= 3_051_003, "SQLite {version} can corrupt a file in WAL mode");
 }

@@ -100,13 +100,13 @@ fn what_is_no_ordinary_file_is_refused_at_once_and_nothing_is_put_beside_it() {
     }
     let before = names(folder.path());
     for name in &before {
-        let why = if name.ends_with("folder") { "it is a folder" } else { "it is no ordinary file" };
+        let why = if name.ends_with("folder") { "it is a folder" } else { "it is not a regular file" };
         for said in refusals(&folder.path().join(name)) {
             assert!(said.contains(name) && said.contains(why), "{said}");
         }
     }
     for said in refusals(Path::new("/dev/null")) {
-        assert!(said.contains("it is no ordinary file"), "{said}");
+        assert!(said.contains("it is not a regular file"), "{said}");
     }
     assert_eq!(names(folder.path()), before);
     assert_eq!(names(&inner), named(&[]));

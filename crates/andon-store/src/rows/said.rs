@@ -1,7 +1,7 @@
-//! All that a run has said, as one row: so a session that is not in memory reads messages and not facts.
+//! All the messages of a run in one row, so that a session that is not in memory reads messages instead of events.
 //!
-//! It is written when the run settles, from the same fold that a reader of its events would make. The form is the store's own:
-//! most of what is said is text, and text stands in it without a tag that a reader has to look ahead for.
+//! The row is written when the run settles, from the same fold that a reader of its events would make. The format is the store's
+//! own: most messages are text, and text needs no tag here that a reader would have to look ahead for.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use andon_runtime::core::message::{Cut, Message, Part, Role};
 use serde::{Deserialize, Serialize};
 
-/// How many bytes it has at most. What is said is stored with its events, too, and this bounds what that takes. What is longer
-/// is read from the events.
+/// The most bytes that a row may have. Messages are stored in the events as well, and this bounds the extra space. Longer ones are
+/// read from the events.
 const MOST: usize = 8 << 10;
 
-/// Who speaks, what is said, and why it stops there.
+/// The role, the parts, and why the message was cut.
 #[derive(Serialize)]
 struct Written<'a>(Role, Vec<WrittenPart<'a>>, Option<Cut>);
 
@@ -36,7 +36,7 @@ enum ReadPart {
     Other(Part),
 }
 
-/// What a run has said as text; nothing if it is too much.
+/// Messages as text; `None` if that would be too long.
 pub(crate) fn write(messages: &[Arc<Message>]) -> Option<String> {
     let messages: Vec<Written<'_>> = messages.iter().map(|message| written(message)).collect();
     let mut bounded = Bounded(Vec::with_capacity(256));
@@ -52,7 +52,7 @@ fn written(message: &Message) -> Written<'_> {
     Written(message.role, parts.collect(), message.cut)
 }
 
-/// What a run has said, from that text.
+/// Messages from that text.
 pub(crate) fn read(text: &str) -> serde_json::Result<Vec<Arc<Message>>> {
     let messages: Vec<Read> = serde_json::from_str(text)?;
     let part = |part| match part {
@@ -66,7 +66,7 @@ pub(crate) fn read(text: &str) -> serde_json::Result<Vec<Arc<Message>>> {
     Ok(messages.into_iter().map(message).collect())
 }
 
-/// Takes no more than it may have.
+/// Accepts no more than [`MOST`] bytes.
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_read_as_it_was_written() {
+    fn messages_are_read_as_they_were_written() {
         let id = CallId::new("c").unwrap();
         let call = ToolCall { id: id.clone(), name: "look".to_owned(), arguments: "{\"a\": 1.50}".to_owned() };
         let thought = Part::Thinking { text: "hm".to_owned(), signature: Some(Signature::new("us", "seal")) };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_too_much_is_read_from_its_events() {
+    fn messages_that_are_too_long_have_no_row() {
         let long = |bytes| [Arc::new(Message::user("x".repeat(bytes)))];
         assert!(write(&long(MOST - 100)).is_some());
         assert_eq!(write(&long(MOST)), None);

@@ -1,13 +1,13 @@
-//! A line of jobs in front of a thread.
+//! A queue of jobs for a thread.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// A line of jobs. Closing it lets the thread finish what stands in it.
+/// A queue of jobs. After it is closed, the thread still finishes what is in it.
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct Queue<T> {
     state: Mutex<State<T>>,
     news: Condvar,
 }
@@ -16,23 +16,23 @@ pub(crate) struct Line<T> {
 struct State<T> {
     jobs: VecDeque<T>,
     closed: bool,
-    /// The thread waits for as long as it takes.
+    /// The thread waits without a timeout.
     asleep: bool,
     nudged: bool,
 }
 
-/// What was taken from a line.
+/// What [`Queue::take`] returned.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken<T> {
     /// These jobs.
     Jobs(Vec<T>),
     /// Nothing came in time, or the thread was nudged.
     Nothing,
-    /// Nothing, and nothing will come: the line is closed and empty.
+    /// The queue is closed and empty.
     Closed,
 }
 
-impl<T> Line<T> {
+impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State { jobs: VecDeque::new(), closed: false, asleep: false, nudged: false }),
@@ -40,7 +40,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// Puts a job at the end; gives it back if the line is closed.
+    /// Adds a job at the end; returns it if the queue is closed.
     pub(crate) fn push(&self, job: T) -> Result<(), T> {
         let mut state = self.state.lock();
         if state.closed {
@@ -52,7 +52,7 @@ impl<T> Line<T> {
         Ok(())
     }
 
-    /// Waits for a job; nothing when the line is closed and empty.
+    /// Waits for a job; `None` once the queue is closed and empty.
     pub(crate) fn next(&self) -> Option<T> {
         let mut state = self.state.lock();
         loop {
@@ -66,8 +66,8 @@ impl<T> Line<T> {
         }
     }
 
-    /// Waits for jobs, and takes those from the front that weigh no more than `most` together, one at least. With a
-    /// patience it waits no longer than that. The patience is asked for here, so that a nudge either changes it or is felt.
+    /// Waits for jobs, and takes as many from the front as weigh no more than `most` together, but at least one. It waits no
+    /// longer than `patience`, if that returns a time. `patience` is called under the lock, so that no nudge is missed.
     pub(crate) fn take(
         &self,
         most: usize,
@@ -101,7 +101,7 @@ impl<T> Line<T> {
         Taken::Jobs(state.jobs.drain(..count).collect())
     }
 
-    /// Lets [`take`](Self::take) return if it would wait for as long as it takes. One that has patience comes to it anyway.
+    /// Makes [`take`](Self::take) return if it waits without a timeout. With a timeout it returns by itself.
     pub(crate) fn nudge(&self) {
         let mut state = self.state.lock();
         if state.asleep {
@@ -111,17 +111,17 @@ impl<T> Line<T> {
         }
     }
 
-    /// Whether nobody waits.
+    /// Whether no job is waiting.
     pub(crate) fn is_empty(&self) -> bool {
         self.state.lock().jobs.is_empty()
     }
 
-    /// Whether it takes no more jobs.
+    /// Whether it was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
 
-    /// Takes no more jobs.
+    /// Accepts no more jobs.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.news.notify_all();
@@ -133,33 +133,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_is_as_much_as_fits_and_one_job_at_least() {
-        let line = Line::new();
+    fn take_returns_as_many_jobs_as_fit_and_at_least_one() {
+        let queue = Queue::new();
         for job in [3, 3, 3, 9, 1] {
-            line.push(job).unwrap();
+            queue.push(job).unwrap();
         }
-        let take = || line.take(7, |job| *job, || Some(Duration::ZERO));
+        let take = || queue.take(7, |job| *job, || Some(Duration::ZERO));
         assert_eq!(take(), Taken::Jobs(vec![3, 3]));
         assert_eq!(take(), Taken::Jobs(vec![3]));
-        assert_eq!(take(), Taken::Jobs(vec![9]), "more than fits, and alone");
-        line.close();
-        assert_eq!(line.push(1), Err(1));
-        assert_eq!(take(), Taken::Jobs(vec![1]), "what stood in it is done");
+        assert_eq!(take(), Taken::Jobs(vec![9]), "too heavy, so it comes alone");
+        queue.close();
+        assert_eq!(queue.push(1), Err(1));
+        assert_eq!(take(), Taken::Jobs(vec![1]), "jobs queued before the close are still done");
         assert_eq!(take(), Taken::Closed);
     }
 
     #[test]
-    fn a_thread_that_sleeps_is_nudged_once_and_one_that_is_awake_is_not() {
-        let line: std::sync::Arc<Line<u8>> = std::sync::Arc::new(Line::new());
-        line.nudge();
-        let other = std::sync::Arc::clone(&line);
+    fn a_nudge_wakes_a_sleeping_thread_once_and_is_not_remembered_by_one_that_is_awake() {
+        let queue: std::sync::Arc<Queue<u8>> = std::sync::Arc::new(Queue::new());
+        queue.nudge();
+        let other = std::sync::Arc::clone(&queue);
         let thread = std::thread::spawn(move || other.take(1, |_| 1, || None));
-        while !line.state.lock().asleep {
+        while !queue.state.lock().asleep {
             std::thread::yield_now();
         }
-        line.nudge();
+        queue.nudge();
         assert_eq!(thread.join().unwrap(), Taken::Nothing);
-        line.push(1).unwrap();
-        assert_eq!(line.take(1, |_| 1, || None), Taken::Jobs(vec![1]));
+        queue.push(1).unwrap();
+        assert_eq!(queue.take(1, |_| 1, || None), Taken::Jobs(vec![1]));
     }
 }

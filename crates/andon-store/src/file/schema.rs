@@ -1,25 +1,24 @@
-//! The tables, and how an older file becomes one of today.
+//! The tables, and the migrations that bring an older file up to date.
 //!
-//! They carry what many replicas need, so that another database can take SQLite's place without another design: every row
-//! of a run belongs to a session of a user of an app of a tenant; every event has the epoch of who wrote it; a run has an
-//! owner and a lease. With SQLite the owner is one process and its lease is a lock on the file.
+//! They are designed for many replicas, so that another database can replace SQLite without another design: every row of a run
+//! belongs to a session of a user of an app of a tenant; every event has its writer's epoch; a run has an owner. With SQLite
+//! the owner is one process, which holds a lock on the file.
 
-use std::time::Duration;
-
-use rusqlite::{Connection, Transaction};
+use rusqlite::Transaction;
 
 /// `Andn`: marks a file as ours.
 pub(crate) const APPLICATION_ID: i32 = 0x416e_646e;
 
-/// The version of a file that this program writes.
-pub(crate) const VERSION: i32 = 5;
+/// The version of the files that this program writes.
+pub(crate) const VERSION: i32 = 6;
 
-/// Makes a file of one version one of the next.
+/// Upgrades a file from one version to the next.
 type Migration = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
-/// The first makes a version 1 of an empty file, the next a version 2 of that, and so on.
-pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth, fifth];
+/// The first turns an empty file into version 1, the next turns that into version 2, and so on.
+pub(crate) const MIGRATIONS: [Migration; VERSION as usize] = [first, second, third, fourth, fifth, sixth];
 
+/// The tables of version 1. Nothing uses `lease_until`, and `sixth` removes it.
 const TABLES: &str = "
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
@@ -36,13 +35,12 @@ CREATE TABLE runs (
     id INTEGER PRIMARY KEY,
     run TEXT NOT NULL UNIQUE,
     session INTEGER NOT NULL,
-    -- Who writes: an append with an older epoch is refused.
+    -- The owner's epoch: an append with an older one is refused.
     epoch INTEGER NOT NULL,
     owner TEXT NOT NULL,
-    -- Until when the owner may write without asking again; nothing where a lock on the file says so.
     lease_until INTEGER,
     next_seq INTEGER NOT NULL,
-    -- Its place in the order in which runs started; nothing if it has not.
+    -- Its position in the order in which runs started; NULL if it has not started.
     started INTEGER,
     settled INTEGER NOT NULL DEFAULT 0,
     accepted_at INTEGER NOT NULL,
@@ -53,7 +51,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_of_session ON runs (session);
 CREATE INDEX unsettled_runs ON runs (id) WHERE settled = 0;
 
--- With a rowid, which makes appending a third faster than without one.
+-- With a rowid: appending is a third faster than without one.
 CREATE TABLE events (
     run INTEGER NOT NULL,
     seq INTEGER NOT NULL,
@@ -63,7 +61,7 @@ CREATE TABLE events (
     PRIMARY KEY (run, seq)
 ) STRICT;
 
--- Text that streams behind an event. It takes no seq.
+-- Text that streamed after an event. It takes no seq.
 CREATE TABLE lumps (
     id INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
@@ -73,7 +71,7 @@ CREATE TABLE lumps (
 ) STRICT;
 CREATE INDEX lumps_of_run ON lumps (run);
 
--- What was learnt after a run's end.
+-- What was learnt after a run had settled.
 CREATE TABLE addenda (
     run INTEGER NOT NULL,
     number INTEGER NOT NULL,
@@ -81,7 +79,7 @@ CREATE TABLE addenda (
     PRIMARY KEY (run, number)
 ) STRICT;
 
--- Requests that were left for a run by somebody who does not drive it.
+-- Cancel requests for a run, left by a process that does not drive it.
 CREATE TABLE cancel_requests (
     run INTEGER NOT NULL,
     number INTEGER NOT NULL,
@@ -89,7 +87,7 @@ CREATE TABLE cancel_requests (
     PRIMARY KEY (run, number)
 ) STRICT;
 
--- What is shared by a user's sessions has no session, what is shared by an app's has no user either.
+-- A key shared by a user's sessions has an empty session; one shared by an app's users has an empty user, too.
 CREATE TABLE state (
     tenant TEXT NOT NULL,
     app TEXT NOT NULL,
@@ -109,7 +107,7 @@ fn first(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(ONE_TERMINAL)
 }
 
-/// A place for what belongs to no session.
+/// Adds the shelf, for values that belong to no session.
 fn second(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(
         "CREATE TABLE shelf (
@@ -121,7 +119,7 @@ fn second(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     )
 }
 
-/// A place for what is kept with a session and goes with it.
+/// Adds a table for things that are kept with a session and deleted with it.
 fn third(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(
         "CREATE TABLE kept (
@@ -135,8 +133,8 @@ fn third(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     )
 }
 
-/// When a run's outcome was durable, on both clocks of who wrote it; `settled_at` is the time of its last event. Nothing where
-/// that is not known, as in runs of an older version.
+/// Adds when a run's outcome was durable, on both clocks of its writer; `settled_at` is the time of its last event. NULL where
+/// that is not known, as for runs of an older version.
 fn fourth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(
         "ALTER TABLE runs ADD COLUMN durable_at INTEGER;
@@ -144,21 +142,26 @@ fn fourth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     )
 }
 
-/// What lists look for and a cold session reads, each where it is found without a look at anything else.
+/// Adds what lists and cold sessions need to read nothing but what they return.
 fn fifth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(FOR_LISTS)?;
     transaction.execute_batch(
-        "-- All that a run has said, once it has settled. Apart from the events, so that few pages hold a session's. A run
-         -- that has no row here is folded from its events: it settled under an older version, its writer did not say, or it
-         -- has said too much.
+        "-- All the messages of a settled run. Separate from the events, so that a session's are on few pages. A run
+         -- without a row here is folded from its events: it settled under an older version, its writer gave no messages,
+         -- or they were too long.
          CREATE TABLE said (run INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;",
     )
 }
 
-/// A run belongs to a place of its app and to one of its user: small numbers, so that an index of them costs a run little. The
-/// indexes of runs stand in the order of `id`, in which runs are listed.
+/// Removes a column that nothing used: the lock on the file says who may write.
+fn sixth(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch("ALTER TABLE runs DROP COLUMN lease_until;")
+}
+
+/// A run belongs to a place of its app and to one of its user: small numbers, so that indexing them costs little per run. The
+/// indexes of runs are in the order of `id`, in which runs are listed.
 const FOR_LISTS: &str = "
--- Where sessions are: a user of an app of a tenant, and without a user the app itself.
+-- Where sessions belong: a user of an app of a tenant or, with an empty user, the app itself.
 CREATE TABLE places (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
@@ -184,7 +187,7 @@ CREATE INDEX sessions_of_name ON sessions (session);
 
 ALTER TABLE runs ADD COLUMN app_place INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN user_place INTEGER NOT NULL DEFAULT 0;
--- As its last event left it, while it has not settled; nothing if its writer did not say.
+-- The state after its last event, until it settles; NULL if its writer did not give it.
 ALTER TABLE runs ADD COLUMN state INTEGER;
 UPDATE runs SET app_place = s.app_place, user_place = s.user_place FROM sessions AS s WHERE s.id = runs.session;
 CREATE INDEX runs_of_app ON runs (app_place);
@@ -194,43 +197,8 @@ CREATE INDEX runs_of_session ON runs (session, started);
 DROP INDEX unsettled_runs;
 CREATE INDEX open_runs ON runs (state, id, app_place, user_place) WHERE settled = 0;
 
--- When a session was used is written a little later than what used it. What the runs before this one have used is written.
+-- The time at which a session was last used is written a little after the run that used it. For runs before this one it
+-- has been written.
 CREATE TABLE caught_up (only INTEGER PRIMARY KEY CHECK (only = 1), before_run INTEGER NOT NULL) STRICT;
 INSERT INTO caught_up SELECT 1, coalesce(min(id) FILTER (WHERE settled = 0), coalesce(max(id), 0) + 1) FROM runs;
 ";
-
-/// What a connection that writes is set to. The size of a page must be set before the file has any.
-pub(crate) fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "page_size", 8192)?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
-    // On a Mac only this reaches the disk itself; elsewhere it means nothing.
-    connection.pragma_update(None, "fullfsync", true)?;
-    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    // The writer makes room itself, when nobody waits for it.
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
-    // What is deleted is gone from the file, too.
-    connection.pragma_update(None, "secure_delete", true)?;
-    connection.pragma_update(None, "temp_store", "memory")?;
-    connection.pragma_update(None, "cache_size", -32_768)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(())
-}
-
-/// What a connection is set to that only brings into the file what others have written.
-pub(crate) fn set_up_sweeper(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "synchronous", "full")?;
-    connection.pragma_update(None, "fullfsync", true)?;
-    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    // When the file of what was written last is to begin anew, the writer waits for whoever else reads in it: not for long.
-    connection.busy_timeout(Duration::from_millis(50))
-}
-
-/// What a connection that reads is set to.
-pub(crate) fn set_up_reader(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "query_only", true)?;
-    connection.pragma_update(None, "cache_size", -16_384)?;
-    connection.set_prepared_statement_cache_capacity(32);
-    Ok(())
-}

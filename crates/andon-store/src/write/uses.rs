@@ -1,70 +1,52 @@
-//! When sessions were last used: on its way into the file, a little later than what used them.
+//! When sessions were last used: written to the file a little after the runs that used them.
 //!
-//! Every run uses its session twice, and a session that is used again and again is written once for all of it.
+//! Every run uses its session twice, and a session that is used again and again is written once for all of these.
 //!
 //! # Invariants
 //!
-//! 1. What used a session was durable before it is here, and it is here before whoever waits for it is told.
-//! 2. Every list adds what is here to what the file says.
-//! 3. What is lost with the process is found again: of a run from `caught_up.before_run` on it is not known whether the file
-//!    says that it used its session. A run before that has settled and was counted.
+//! 1. A use is added here after the commit that caused it is durable, and before its caller is answered.
+//! 2. Every list combines the uses here with those in the file.
+//! 3. Uses lost with the process are found again: from `caught_up.before_run` on, it is not known whether a run's use is in the
+//!    file. Earlier runs have settled, and their uses are in it.
 
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 
-use crate::transaction::Store;
-use crate::writer::Writer;
+use super::store::Store;
+use crate::read::{SessionRow, Use, unwritten};
 
-/// A table with a quick hash. Nothing depends on its order.
-pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
-
-/// How many may wait here. What is more is written with the commits that bring it.
+/// How many uses may wait here. Any excess is written with the commits that add it.
 const MANY: usize = 4_096;
 
-/// How many more such a commit writes, so that the next ones need not. Few: somebody waits for it.
+/// How many more such a commit writes, so that the next ones need not. Few, because a caller waits for it.
 const ROOM: usize = 8;
 
-/// How many are written in one go when there is nothing else to do.
+/// How many are written in one transaction when there is nothing else to do.
 const SOME: usize = 64;
-
-/// A session's row, and where it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SessionRow {
-    pub(crate) id: i64,
-    pub(crate) app_place: i64,
-    pub(crate) user_place: i64,
-}
 
 /// What a transaction has done to a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Effect {
     /// It was used at this time.
     Used(SessionRow, i64),
-    /// It is gone, and another may get its row.
+    /// It was deleted, and another session may get its row.
     Gone(i64),
 }
 
-/// A session that was used later than the file says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Use {
-    pub(crate) row: SessionRow,
-    pub(crate) at: i64,
-}
-
-/// Uses that do not stand in the file yet, in the order of their rows: those that are written together are then on few pages.
+/// Uses that are not in the file yet, in the order of their rows, so that those written together are on few pages.
 #[derive(Debug, Default)]
 pub(crate) struct Uses(Mutex<BTreeMap<i64, Use>>);
 
 impl Uses {
-    /// Those that an earlier process may have left unwritten (invariant 3).
+    /// Those that an earlier process may not have written (invariant 3).
     pub(crate) fn left(connection: &Connection) -> rusqlite::Result<Self> {
         let uses = unwritten(connection)?.into_iter().map(|used| (used.row.id, used));
         Ok(Self(Mutex::new(uses.collect())))
     }
 
-    /// What a commit has done.
+    /// Applies what a commit has done.
     pub(crate) fn apply(&self, effects: Vec<Effect>) {
         if effects.is_empty() {
             return;
@@ -85,32 +67,32 @@ impl Uses {
         self.0.lock().is_empty()
     }
 
-    /// What the file does not say. A read asks before it looks there, so that nothing falls between.
+    /// The uses that are not in the file. A reader must ask for them before it reads the file, so that it misses none.
     pub(crate) fn pending(&self) -> Vec<Use> {
         self.0.lock().values().copied().collect()
     }
 
-    /// Some of them, and whether these are all there are.
-    fn some(&self) -> (Vec<Use>, bool) {
+    /// Some of them, and whether these are all.
+    pub(super) fn some(&self) -> (Vec<Use>, bool) {
         let uses = self.0.lock();
         (uses.values().take(SOME).copied().collect(), uses.len() <= SOME)
     }
 
-    /// Those that a commit has to take along.
-    fn too_many(&self) -> Vec<Use> {
+    /// Those that the next commit has to write.
+    fn excess(&self) -> Vec<Use> {
         let uses = self.0.lock();
         let over = uses.len().checked_sub(MANY).map_or(0, |over| over + ROOM);
         uses.values().take(over).copied().collect()
     }
 
-    /// These stand in the file.
+    /// Removes those that are in the file now.
     pub(crate) fn written(&self, written: &[Use]) {
         if written.is_empty() {
             return;
         }
         let mut uses = self.0.lock();
         for used in written {
-            // One that was used again meanwhile is to be written again.
+            // A session that was used again meanwhile must be written again.
             if uses.get(&used.row.id) == Some(used) {
                 uses.remove(&used.row.id);
             }
@@ -118,32 +100,15 @@ impl Uses {
     }
 }
 
-/// Only runs that may not have been counted are looked at, and not the index of all sessions.
-pub(crate) const UNWRITTEN: &str = "
-SELECT s.id, s.app_place, s.user_place, used.at
-FROM (SELECT session, max(coalesce(settled_at, accepted_at)) AS at FROM runs NOT INDEXED
-      WHERE id >= (SELECT before_run FROM caught_up) GROUP BY session) AS used
-CROSS JOIN sessions AS s ON s.id = used.session WHERE used.at > s.updated_at";
-
-/// Sessions that were used later than the file says, as their runs tell.
-pub(crate) fn unwritten(connection: &Connection) -> rusqlite::Result<Vec<Use>> {
-    let mut query = connection.prepare_cached(UNWRITTEN)?;
-    let read = |row: &rusqlite::Row<'_>| {
-        let session = SessionRow { id: row.get(0)?, app_place: row.get(1)?, user_place: row.get(2)? };
-        Ok(Use { row: session, at: row.get(3)? })
-    };
-    query.query_map([], read)?.collect()
-}
-
 impl Store {
     /// Writes those that are too many, within a transaction.
-    pub(crate) fn keep_too_many(&self, uses: &Uses) -> rusqlite::Result<Vec<Use>> {
-        let some = uses.too_many();
+    pub(crate) fn write_excess_uses(&self, uses: &Uses) -> rusqlite::Result<Vec<Use>> {
+        let some = uses.excess();
         self.write_uses(&some)?;
         Ok(some)
     }
 
-    fn write_uses(&self, uses: &[Use]) -> rusqlite::Result<()> {
+    pub(super) fn write_uses(&self, uses: &[Use]) -> rusqlite::Result<()> {
         if uses.is_empty() {
             return Ok(());
         }
@@ -155,8 +120,8 @@ impl Store {
         Ok(())
     }
 
-    /// The file says all: runs that have settled need not be looked at again.
-    fn caught_up(&self) -> rusqlite::Result<()> {
+    /// Records that the file has all uses, so that settled runs need not be read again after a restart.
+    pub(super) fn caught_up(&self) -> rusqlite::Result<()> {
         let mut before: i64 =
             self.connection.query_row("SELECT coalesce(max(id), 0) + 1 FROM runs", [], |row| row.get(0))?;
         let mut query = self.connection.prepare_cached("SELECT min(id) FROM runs WHERE settled = 0 AND state IS ?1")?;
@@ -165,22 +130,6 @@ impl Store {
             before = before.min(first.unwrap_or(before));
         }
         self.connection.prepare_cached("UPDATE caught_up SET before_run = ?1")?.execute([before]).map(drop)
-    }
-}
-
-impl Writer {
-    /// Writes some of them, when there is nothing else to do.
-    pub(crate) fn keep_some_uses(&self, store: &Store) -> rusqlite::Result<()> {
-        let (uses, are_all) = self.uses.some();
-        let transaction = store.connection.unchecked_transaction()?;
-        store.write_uses(&uses)?;
-        if are_all {
-            // Only this thread adds any.
-            store.caught_up()?;
-        }
-        transaction.commit()?;
-        self.uses.written(&uses);
-        Ok(())
     }
 }
 
@@ -195,8 +144,8 @@ mod tests {
     use andon_runtime::{Batch, Message};
 
     use super::*;
-    use crate::encode::Encoded;
-    use crate::schema::MIGRATIONS;
+    use crate::file::MIGRATIONS;
+    use crate::write::encode::Encoded;
 
     fn store() -> Store {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -230,7 +179,7 @@ mod tests {
         Uses::left(&store.connection).unwrap().pending().iter().map(|used| used.at).collect()
     }
 
-    /// Writes all of them, as at rest.
+    /// Writes all of them, as the writer does when it is idle.
     fn rest(store: &mut Store, uses: &Uses) {
         uses.apply(store.take_effects());
         let pending = uses.pending();
@@ -240,16 +189,16 @@ mod tests {
         assert!(uses.is_empty());
     }
 
-    /// Checks P10: a crash before it is written loses nothing that a list tells.
+    /// Checks P10: a crash before a use is written does not change a list.
     #[test]
-    fn when_a_session_was_used_is_found_again_after_a_crash() {
+    fn the_last_use_of_a_session_is_found_again_after_a_crash() {
         let (mut store, uses) = (store(), Uses::default());
         write(&mut store, "old", vec![accepted("old", 10)]);
         write(&mut store, "one", vec![accepted("one", 20), settled(30)]);
         assert_eq!(left(&store), [30]);
         rest(&mut store, &uses);
-        assert!(left(&store).is_empty(), "the file says all");
-        // One that came before others that are written settles after them.
+        assert!(left(&store).is_empty(), "all uses are in the file");
+        // A run that came before others, whose uses are written, settles after them.
         write(&mut store, "old", vec![settled(40)]);
         assert_eq!(left(&store), [40]);
         rest(&mut store, &uses);
@@ -257,9 +206,9 @@ mod tests {
         assert_eq!(left(&store), [50]);
     }
 
-    /// Checks P10: the row of a run that is gone may be another's.
+    /// Checks P10: the row of a deleted run may be reused.
     #[test]
-    fn a_run_in_the_row_of_one_that_was_deleted_is_found_after_a_crash() {
+    fn the_use_of_a_run_that_reuses_a_deleted_row_is_found_after_a_crash() {
         let (mut store, uses) = (store(), Uses::default());
         write(&mut store, "one", vec![accepted("one", 20), settled(30)]);
         rest(&mut store, &uses);
@@ -270,18 +219,18 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_written_with_the_commits_that_bring_them() {
+    fn excess_uses_are_written_with_the_commits_that_add_them() {
         let (store, uses) = (store(), Uses::default());
         let row = |id| SessionRow { id, app_place: 1, user_place: 2 };
         let all = i64::try_from(MANY).unwrap();
         uses.apply((0..all).map(|id| Effect::Used(row(id), id)).collect());
-        assert_eq!(uses.too_many().len(), ROOM);
+        assert_eq!(uses.excess().len(), ROOM);
         uses.apply((0..64).map(Effect::Gone).collect());
-        assert!(store.keep_too_many(&uses).unwrap().is_empty());
+        assert!(store.write_excess_uses(&uses).unwrap().is_empty());
     }
 
     #[test]
-    fn a_session_that_is_used_while_it_is_written_is_written_again() {
+    fn a_session_that_is_used_while_its_use_is_written_is_written_again() {
         let uses = Uses::default();
         let row = SessionRow { id: 1, app_place: 1, user_place: 2 };
         uses.apply(vec![Effect::Used(row, 5)]);

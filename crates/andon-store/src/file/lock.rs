@@ -1,4 +1,4 @@
-//! Who writes a database: an operating system's lock, and beside it who holds it and where to be reached.
+//! The lock on a database: an operating-system lock on the database file and on the `.owner` file beside it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -7,89 +7,41 @@ use std::time::{Duration, SystemTime};
 
 use andon_runtime::core::time::Wall;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
-/// The process that holds a database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
-    /// Its process id.
-    pub pid: u32,
-    /// What it is, in its own words.
-    pub program: String,
-    /// Since when.
-    pub since: Wall,
-    /// Where it can be reached, if it can.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// What opens it to whoever may read the database, if it asks for keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<OwnerKey>,
-}
-
-/// A key that is not shown by accident.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct OwnerKey(String);
-
-impl OwnerKey {
-    /// A key.
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
-    }
-
-    /// The key itself.
-    pub fn show(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for OwnerKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("OwnerKey(..)")
-    }
-}
-
-impl std::fmt::Display for Owner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let since = self.since.to_string();
-        let seconds = since.split('.').next().unwrap_or_default().replace('T', " ");
-        write!(f, "process {} ({}, since {seconds} UTC)", self.pid, self.program)?;
-        self.address.as_ref().map_or(Ok(()), |address| write!(f, ", which is at {address}"))
-    }
-}
+use super::owner::{Owner, OwnerKey, path, read};
 
 /// Why the lock was not taken.
 #[derive(Debug)]
 pub(crate) enum LockError {
-    /// Another process has it; who, if it says so.
+    /// Another process has it, and which, if known.
     Held(Option<Owner>),
     Io(std::io::Error),
 }
 
-/// The lock on a database. The system gives it back when the process ends, however it ends.
+/// The lock on a database. The system releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// Beside the database, locked, with who we are in it.
+    /// The `.owner` file: locked, and describing this process.
     file: File,
-    /// Where that file is.
-    place: PathBuf,
+    /// The path of that file.
+    path: PathBuf,
     owner: Owner,
-    /// The database itself, locked as well, should the file beside it be removed. Nothing when it is let go.
+    /// The database itself, locked as well in case the `.owner` file is removed. `None` while being dropped.
     database: Option<File>,
-    /// Nothing when it is let go.
+    /// `None` while being dropped.
     held: Option<Held>,
 }
 
-/// The databases that this process holds, by device and inode: looking at one by opening it would take the locks of its
-/// connections away.
+/// The databases that this process has open for writing, by device and inode. Opening one again just to check, and closing it,
+/// would drop the POSIX locks of its connections.
 static HELD: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
-/// A place among the databases that this process holds.
+/// An entry in [`HELD`], removed on drop.
 #[derive(Debug)]
 struct Held((u64, u64));
 
 impl Held {
-    /// Nothing if this process holds it already.
+    /// `None` if this process already holds it.
     fn take(database: &Path) -> std::io::Result<Option<Self>> {
         let identity = identity(database)?;
         let mut held = HELD.lock();
@@ -107,10 +59,10 @@ impl Drop for Held {
     }
 }
 
-/// The databases that this process only reads, once for each time that it has one open.
+/// The databases that this process has open for reading only, one entry for each time.
 static READ: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
-/// A place among the databases that this process only reads.
+/// An entry in [`READ`], removed on drop.
 #[derive(Debug)]
 pub(crate) struct Reads((u64, u64));
 
@@ -131,8 +83,8 @@ impl Drop for Reads {
     }
 }
 
-/// Closes a database that was locked. Closing takes the locks of this process's other connections to it away: while there
-/// are any it is only unlocked, and stays open for as long as the process lives.
+/// Closes a database that was locked. Closing drops the POSIX locks of this process's other connections to it, so while there
+/// are any, it is only unlocked, and stays open for the life of the process.
 fn close(database: File, identity: (u64, u64)) {
     if READ.lock().contains(&identity) {
         let _ = database.unlock();
@@ -150,7 +102,7 @@ fn identity(database: &Path) -> std::io::Result<(u64, u64)> {
 impl Lock {
     pub(crate) fn take(database: &Path, program: &str) -> Result<Self, LockError> {
         let mut options = OpenOptions::new();
-        // Not truncated: what is in it tells who holds the lock.
+        // Not truncated: its contents tell who holds the lock.
         options.read(true).write(true).create(true).truncate(false);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -166,12 +118,12 @@ impl Lock {
         }
         let since = Wall::from(SystemTime::now());
         let owner = Owner { pid: std::process::id(), program: program.to_owned(), since, address: None, key: None };
-        let mut lock = Self { file, place: path(database), owner, database: Some(database_file), held: Some(held) };
+        let mut lock = Self { file, path: path(database), owner, database: Some(database_file), held: Some(held) };
         lock.write().map_err(LockError::Io)?;
         Ok(lock)
     }
 
-    /// Whether the file is empty or a database: SQLite takes a short text for an empty one, and writes over it.
+    /// Whether the file is empty or a database. SQLite would take a short text file for an empty database and overwrite it.
     pub(crate) fn is_on_a_database(&self) -> std::io::Result<bool> {
         const HEADER: &[u8] = b"SQLite format 3\0";
         let mut start = Vec::new();
@@ -181,25 +133,26 @@ impl Lock {
         Ok(start.is_empty() || start == HEADER)
     }
 
-    /// Leaves nothing beside a file that is no database.
+    /// Gives the lock up and leaves nothing beside a file that is not a database.
     pub(crate) fn withdraw(self, database: &Path) {
-        // What cannot be removed does no harm: it is empty.
+        // A file that cannot be removed does no harm: it is empty.
         let _ = std::fs::remove_file(path(database));
     }
 
-    /// Says where this process can be reached.
+    /// Publishes where this process can be reached.
     pub(crate) fn set_address(&mut self, address: Option<String>) -> std::io::Result<()> {
         self.owner.address = address;
         self.write()
     }
 
-    /// Says what opens it. Nobody but the owner of the file reads that, whoever made the file and has it open: it is written to
-    /// a new one, which takes the place of the old. Who waits for the lock on the old one finds the database locked.
+    /// Publishes the key to this process. Only the user who owns the file may read it, even if somebody else created the file
+    /// and has it open: so it is written to a new file, which replaces the old one. A process that waits for the lock on the
+    /// old file then finds the database itself locked.
     pub(crate) fn set_key(&mut self, key: Option<OwnerKey>) -> std::io::Result<()> {
         self.owner.key = key;
-        let mut new = self.place.clone().into_os_string();
+        let mut new = self.path.clone().into_os_string();
         new.push(".new");
-        // What a process left there that was killed in between.
+        // Left by a process that was killed here.
         if let Err(error) = std::fs::remove_file(&new)
             && error.kind() != std::io::ErrorKind::NotFound
         {
@@ -213,8 +166,8 @@ impl Lock {
         file.try_lock().map_err(std::io::Error::from)?;
         let old = std::mem::replace(&mut self.file, file);
         self.write()?;
-        std::fs::rename(&new, &self.place)?;
-        // It said who we are; whoever has it open reads no more of us.
+        std::fs::rename(&new, &self.path)?;
+        // It described this process; whoever has it open should no longer read that.
         old.set_len(0)
     }
 
@@ -228,19 +181,19 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Who reads an empty file knows that nobody is there; a process that was killed leaves the lock free, which says
-        // the same.
+        // An empty file says that nobody holds the database. After a kill the file is not empty, but its lock is free,
+        // which says the same.
         let _ = self.file.set_len(0);
         if let (Some(database), Some(held)) = (self.database.take(), self.held.take()) {
             let identity = held.0;
-            // First: once the file is closed, another one may have its number.
+            // First: once the file is closed, its inode number may be reused.
             drop(held);
             close(database, identity);
         }
     }
 }
 
-/// Takes the lock. Somebody who only looks whether it is held holds it for an instant: that is waited for.
+/// Takes the lock. A process that only checks whether it is held has it for an instant, so this tries for a little while.
 #[expect(clippy::disallowed_methods, reason = "a lock of the system has no waker, and this is no async code")]
 fn wait_for_lock(file: &File) -> Result<(), LockError> {
     for _ in 0..20 {
@@ -253,34 +206,13 @@ fn wait_for_lock(file: &File) -> Result<(), LockError> {
     Err(LockError::Held(read(file)))
 }
 
-/// Who holds a database now; nothing if nobody does.
-pub(crate) fn holder(database: &Path) -> Option<Owner> {
-    let file = File::open(path(database)).ok()?;
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => read(&file),
-        Ok(()) | Err(TryLockError::Error(_)) => None,
-    }
-}
-
-fn read(mut file: &File) -> Option<Owner> {
-    let mut text = String::new();
-    file.seek(SeekFrom::Start(0)).ok()?;
-    file.read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
-}
-
-fn path(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".owner");
-    name.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::owner::holder;
 
     #[test]
-    fn who_had_the_file_open_before_does_not_read_the_key() {
+    fn somebody_who_had_the_owner_file_open_cannot_read_the_key() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("db");
         std::fs::write(&database, "").unwrap();
@@ -292,12 +224,12 @@ mod tests {
         assert_eq!(std::io::read_to_string(before).unwrap(), "");
         let holder = holder(&database).unwrap();
         assert_eq!((holder.key, holder.address.as_deref()), (Some(OwnerKey::new("the-key")), Some("http://here")));
-        assert!(matches!(Lock::take(&database, "other"), Err(LockError::Held(Some(_)))), "it is locked as before");
+        assert!(matches!(Lock::take(&database, "other"), Err(LockError::Held(Some(_)))), "it is still locked");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(std::fs::metadata(path(&database)).unwrap().permissions().mode() & 0o777, 0o600);
         }
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left there");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left in the folder");
     }
 }

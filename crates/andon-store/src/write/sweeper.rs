@@ -1,10 +1,9 @@
-//! Brings what was written into the database's own file, on a thread and a connection of its own: it takes tens of
-//! milliseconds, and no commit waits for it.
+//! Runs checkpoints, which copy the write-ahead log into the database, on its own thread and connection: a checkpoint takes tens
+//! of milliseconds, and no commit waits for it.
 //!
-//! What is written while it works stays behind, and as long as anything does, the file of what was written last only grows.
-//! That rest is small, and the writer brings it in itself when this is done. SQLite starts the
-//! log over only while nobody reads. If reads overlap all the time that never happens, so once the log is large the next reads wait
-//! until it has been started over.
+//! What is written during a checkpoint stays in the log, and while anything is left there the log only grows. That remainder is
+//! small, and the writer checkpoints it itself afterwards. SQLite starts the log over only while nobody reads. If reads overlap
+//! all the time, that never happens; so once the log is large, new reads wait until it has been started over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +12,19 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
-use crate::reader::Gate;
+use crate::read::Gate;
 
-/// What is to be done.
+/// How far to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sweep {
-    /// Bring in what can be brought in beside readers.
-    Some,
-    /// Have the log start over.
-    All,
+    /// Copy what can be copied while others read.
+    Copy,
+    /// Make the log start over.
+    StartOver,
 }
 
 pub(crate) struct Sweeper {
-    /// Nothing once it is closed.
+    /// `None` once it is closed.
     ask: Option<SyncSender<Sweep>>,
     is_done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -37,11 +36,11 @@ impl Sweeper {
         let is_done = Arc::new(AtomicBool::new(false));
         let (done, gate) = (Arc::clone(&is_done), Arc::clone(gate));
         let thread = thread::Builder::new().name("andon-sweeper".to_owned()).spawn(move || {
-            // A reader may be in the way, or the disk may be full: then it is done the next time.
+            // A reader may be in the way, or the disk may be full: then the next one does it.
             let checkpoint = |how| drop(connection.query_row(how, [], |_| Ok(())));
             for sweep in asked {
                 checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
-                if sweep == Sweep::All {
+                if sweep == Sweep::StartOver {
                     let _alone = gate.write();
                     checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
                     // This one blocks the writer, but has little left to copy.
@@ -53,22 +52,22 @@ impl Sweeper {
         Ok(Self { ask: Some(ask), is_done, thread: Some(thread) })
     }
 
-    /// Has it done. While it works on what was asked before, this one is done with it.
+    /// Requests a sweep. A request made while another one is waiting is covered by that one.
     pub(crate) fn sweep(&self, how: Sweep) {
         if let Some(ask) = &self.ask {
             let _ = ask.try_send(how);
         }
     }
 
-    /// Whether it was done since this was last asked.
+    /// Whether a sweep has finished since the last call.
     pub(crate) fn has_swept(&self) -> bool {
         self.is_done.swap(false, Ordering::Relaxed)
     }
 
-    /// Lets go of the file.
+    /// Closes the connection.
     pub(crate) fn close(&mut self) {
         self.ask = None;
-        // If it panicked there is nothing to wait for.
+        // If it panicked, there is nothing to wait for.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -101,7 +100,7 @@ SELECT count(*) FROM counted";
 
     /// Checks P10: overlapping reads do not let the write-ahead log fill the disk.
     #[test]
-    fn the_file_of_what_was_written_last_begins_anew_though_reads_overlap() {
+    fn the_write_ahead_log_starts_over_although_reads_overlap() {
         const WRITTEN: usize = 40 << 20;
         let folder = tempfile::tempdir().unwrap();
         let journal = SqliteJournal::open(folder.path().join("andon.db")).unwrap();
@@ -112,7 +111,7 @@ SELECT count(*) FROM counted";
                 scope.spawn(|| {
                     let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     let read =
-                        || journal.readers().look(|connection| Ok(connection.query_row(SLOW, [], |_| Ok(()))?));
+                        || journal.readers().ask_slow(|connection| Ok(connection.query_row(SLOW, [], |_| Ok(()))?));
                     while !is_over.load(Ordering::Relaxed) {
                         executor.block_on(read()).unwrap();
                     }

@@ -1,13 +1,12 @@
-//! A batch as rows, made where it comes from: the writer only writes.
+//! A batch as rows. Encoded by the caller's thread, so that the writer only writes.
 
 use andon_runtime::core::event::{Changes, Entry, Epoch, Event, Seq};
 use andon_runtime::core::id::{RunId, SessionKey};
-use andon_runtime::{Batch, JournalError, State, title};
-use serde::Serialize;
+use andon_runtime::{Batch, JournalError, title};
 
-use crate::said;
+use crate::rows::{int, json, said, state_number};
 
-/// The kind of the last event.
+/// The kind of a run's last event.
 const RUN_SETTLED: &str = "run_settled";
 
 /// A batch as rows.
@@ -15,45 +14,45 @@ const RUN_SETTLED: &str = "run_settled";
 pub(crate) struct Encoded {
     pub(crate) run: RunId,
     pub(crate) epoch: Epoch,
-    /// Whose the run was, if it is taken over.
+    /// The previous owner's epoch, if the run is taken over.
     pub(crate) takes_over: Option<Epoch>,
-    /// The seq that the batch goes on from.
+    /// The seq before the batch.
     pub(crate) after: Seq,
-    /// The seq that it comes to.
+    /// The seq of its last event.
     pub(crate) last: Seq,
     pub(crate) begins: Option<Begins>,
     pub(crate) starts: bool,
     pub(crate) ends: Option<Ends>,
-    /// Where the run stands behind it.
-    pub(crate) state: Told,
+    /// The run's state after it.
+    pub(crate) state: NewState,
     pub(crate) rows: Vec<Row>,
 }
 
-/// What a batch says of the run's state.
+/// What a batch does to the state in the run's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// It has no facts, and changes nothing.
-    AsBefore,
-    /// Its number in the database; nothing if the writer did not say.
+pub(crate) enum NewState {
+    /// It has no facts, so it changes nothing.
+    Unchanged,
+    /// The state's number in the database; `None` if the writer did not give it.
     Is(Option<i64>),
 }
 
-/// A run that is new.
+/// What a new run's row is made from.
 #[derive(Debug)]
 pub(crate) struct Begins {
     pub(crate) session: SessionKey,
     pub(crate) accepted_at: i64,
     pub(crate) title: String,
-    /// What comes with it for the session's state.
+    /// Changes of the session's state that come with it.
     pub(crate) state: Option<Box<Changes>>,
 }
 
-/// A run that settles.
+/// What a settled run's row is made from.
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) settled_at: i64,
     pub(crate) ending: String,
-    /// All that it has said, if its writer said so and it is not too much.
+    /// Its messages, if the writer gave them and they are not too long.
     pub(crate) said: Option<String>,
 }
 
@@ -75,7 +74,7 @@ impl Encoded {
             begins: None,
             starts: false,
             ends: None,
-            state: Told::AsBefore,
+            state: NewState::Unchanged,
             rows: Vec::with_capacity(entries.len()),
         };
         encoded.last = encoded.after;
@@ -83,7 +82,7 @@ impl Encoded {
             encoded.add(entry)?;
         }
         if entries.iter().any(|entry| entry.fact().is_some()) {
-            encoded.state = Told::Is(standing.as_ref().and_then(|standing| state_number(standing.state)));
+            encoded.state = NewState::Is(standing.as_ref().and_then(|standing| state_number(standing.state)));
         }
         if let Some(ends) = &mut encoded.ends {
             ends.said = standing.as_ref().and_then(|standing| said::write(standing.said.as_ref()?));
@@ -93,19 +92,19 @@ impl Encoded {
 
     fn add(&mut self, entry: &Entry) -> Result<(), JournalError> {
         let is_end = |entry: &Entry| entry.fact().is_some_and(|record| record.event.kind() == RUN_SETTLED);
-        // A second end is not refused here but by the database, which nobody gets past.
+        // A second end is refused by the database instead, which nothing gets past.
         if self.ends.is_some() && !is_end(entry) {
-            return Err(JournalError::Storage(format!("run {}: something stands behind its end", self.run)));
+            return Err(JournalError::Storage(format!("run {}: an entry follows its end", self.run)));
         }
         match entry {
             Entry::Lump(lump) => {
-                self.check("text behind event", lump.span.after, self.last)?;
+                self.check("text after event", lump.span.after, self.last)?;
                 self.rows.push(Row::Lump { after: lump.span.after, body: json(lump)? });
             }
             Entry::Fact(record) => {
                 self.check("event", record.seq, self.last + 1)?;
                 if (record.seq == 1) != matches!(record.event, Event::RunAccepted { .. }) {
-                    let why = format!("run {}: a run begins with run_accepted, and only there", self.run);
+                    let why = format!("run {}: run_accepted must be the first event, and only that", self.run);
                     return Err(JournalError::Storage(why));
                 }
                 self.last = record.seq;
@@ -135,7 +134,7 @@ impl Encoded {
         if is == belongs {
             return Ok(());
         }
-        Err(JournalError::Storage(format!("run {}: {what} {is} stands where {belongs} belongs", self.run)))
+        Err(JournalError::Storage(format!("run {}: {what} {is} was given where {belongs} was expected", self.run)))
     }
 
     /// How many facts and lumps it has.
@@ -144,32 +143,11 @@ impl Encoded {
     }
 }
 
-/// A state as the database holds it. One that has settled is known by its end.
-pub(crate) fn state_number(state: State) -> Option<i64> {
-    match state {
-        State::Queued => Some(0),
-        State::Running => Some(1),
-        State::Waiting => Some(2),
-        State::Cancelling => Some(3),
-        State::Settled => None,
-    }
-}
-
-/// The seq that a batch goes on from, as its first entry says.
+/// The seq before a batch, according to its first entry.
 fn first_after(entries: &[Entry]) -> Seq {
     match entries.first() {
         Some(Entry::Fact(record)) => record.seq.saturating_sub(1),
         Some(Entry::Lump(lump)) => lump.span.after,
         None => 0,
     }
-}
-
-pub(crate) fn json(value: &impl Serialize) -> Result<String, JournalError> {
-    serde_json::to_string(value)
-        .map_err(|error| JournalError::Storage(format!("it cannot be written as JSON: {error}")))
-}
-
-/// A number as SQLite takes it.
-pub(crate) fn int(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,0 +1,15 @@
+//! Reading: the threads that read, and the queries.
+
+mod history;
+mod lists;
+mod readers;
+mod run;
+mod session;
+mod uses;
+
+pub(crate) use history::{history, said_before};
+pub(crate) use lists::{runs, sessions, with_state};
+pub(crate) use readers::{Gate, Readers};
+pub(crate) use run::{run, unsettled};
+pub(crate) use session::{kept, kept_with, state, take_copy};
+pub(crate) use uses::{SessionRow, Use, unwritten};

@@ -1,0 +1,94 @@
+//! Everything that is stored about a run.
+
+use std::sync::Arc;
+
+use andon_runtime::Stored;
+use andon_runtime::core::answer::Lump;
+use andon_runtime::core::event::{Entry, Record, Seq};
+use andon_runtime::core::id::RunId;
+use andon_runtime::core::progress::{Progress, State};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::de::DeserializeOwned;
+
+use crate::rows::{Read, ReadError, durable, parse, run_id, text, unreadable};
+
+/// Everything that is stored about a run.
+pub(crate) fn run(connection: &Connection, run: &RunId) -> Read<Option<Stored>> {
+    let sql = "SELECT id, epoch, durable_at, durable_mono_us FROM runs WHERE run = ?1";
+    let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, durable(row, 2)?));
+    let found = connection.prepare_cached(sql)?.query_row([run.as_str()], columns).optional()?;
+    let Some((id, epoch, settled_at)) = found else { return Ok(None) };
+    let mut stored = Stored { epoch, settled_at, ..Stored::default() };
+    stored.entries = entries(connection, id)?;
+    stored.addenda = bodies(connection, "SELECT body FROM addenda WHERE run = ?1 ORDER BY number", id)?;
+    stored.requests = bodies(connection, "SELECT body FROM cancel_requests WHERE run = ?1 ORDER BY number", id)?;
+    Ok(Some(stored))
+}
+
+/// A run's facts, each followed by the text that streamed after it.
+fn entries(connection: &Connection, run: i64) -> Read<Vec<Entry>> {
+    let facts = facts(connection, run)?;
+    let lumps: Vec<Arc<Lump>> = bodies(connection, "SELECT body FROM lumps WHERE run = ?1 ORDER BY id", run)?;
+    let mut entries = Vec::with_capacity(facts.len() + lumps.len());
+    let mut lumps = lumps.into_iter().peekable();
+    let mut add_lumps_before = |entries: &mut Vec<Entry>, seq: Seq| {
+        while let Some(lump) = lumps.next_if(|lump| lump.span.after < seq) {
+            entries.push(Entry::Lump(lump));
+        }
+    };
+    for fact in facts {
+        add_lumps_before(&mut entries, fact.seq);
+        entries.push(Entry::Fact(fact));
+    }
+    add_lumps_before(&mut entries, Seq::MAX);
+    Ok(entries)
+}
+
+pub(super) fn facts(connection: &Connection, run: i64) -> Read<Vec<Arc<Record>>> {
+    let mut query = connection.prepare_cached("SELECT body FROM events WHERE run = ?1 ORDER BY seq")?;
+    let mut rows = query.query([run])?;
+    let mut facts = Vec::new();
+    while let Some(row) = rows.next()? {
+        facts.push(record(row, 0)?);
+    }
+    Ok(facts)
+}
+
+fn record(row: &Row<'_>, column: usize) -> Read<Arc<Record>> {
+    let record = Record::from_json(text(row, column)?).map_err(|error| unreadable(&error))?;
+    Ok(Arc::new(record))
+}
+
+/// The bodies of rows, decoded.
+fn bodies<T: DeserializeOwned>(connection: &Connection, sql: &str, id: i64) -> Read<Vec<T>> {
+    let mut query = connection.prepare_cached(sql)?;
+    let mut rows = query.query([id])?;
+    let mut read = Vec::new();
+    while let Some(row) = rows.next()? {
+        read.push(parse(row, 0)?);
+    }
+    Ok(read)
+}
+
+pub(crate) const UNSETTLED: &str = "SELECT run FROM runs INDEXED BY open_runs WHERE settled = 0 ORDER BY id";
+
+/// The runs that have not settled, in the order in which they were accepted.
+pub(crate) fn unsettled(connection: &Connection) -> Read<Vec<RunId>> {
+    let mut query = connection.prepare_cached(UNSETTLED)?;
+    let mut rows = query.query([])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        runs.push(run_id(row, 0)?);
+    }
+    Ok(runs)
+}
+
+/// The state of a run that has not settled, folded from its record. If the record does not fold, all that is known is that the run
+/// has not settled; that must not fail the list it is in.
+pub(crate) fn state_of(connection: &Connection, run: i64) -> Read<State> {
+    match entries(connection, run) {
+        Ok(entries) => Ok(Progress::fold(&entries).map_or(State::Running, |progress| progress.state())),
+        Err(ReadError::Journal(_)) => Ok(State::Running),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,77 @@
+//! Everything that is stored about a session, and the shelf.
+
+use andon_runtime::core::id::SessionKey;
+use andon_runtime::{Kept, Moved, StateMap};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
+
+use super::run::run;
+use crate::rows::{Read, parse, run_id, wall};
+
+pub(super) fn session_id(connection: &Connection, key: &SessionKey) -> Read<Option<i64>> {
+    let mut query = connection
+        .prepare_cached("SELECT id FROM sessions WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4")?;
+    let key = params![key.tenant, key.app, key.user, key.session.as_str()];
+    Ok(query.query_row(key, |row| row.get(0)).optional()?)
+}
+
+/// A session's state, with the keys that it shares.
+pub(crate) fn state(connection: &Connection, key: &SessionKey) -> Read<Option<StateMap>> {
+    if session_id(connection, key)?.is_none() {
+        return Ok(None);
+    }
+    let mut query = connection.prepare_cached(
+        "SELECT key, value FROM state
+         WHERE tenant = ?1 AND app = ?2 AND (user, session) IN (VALUES ('', ''), (?3, ''), (?3, ?4))",
+    )?;
+    let mut rows = query.query(params![key.tenant, key.app, key.user, key.session.as_str()])?;
+    let mut state = StateMap::new();
+    while let Some(row) = rows.next()? {
+        state.insert(row.get(0)?, parse(row, 1)?);
+    }
+    Ok(Some(state))
+}
+
+/// All values of a kind on the shelf, by name.
+pub(crate) fn kept(connection: &Connection, kind: &str) -> Read<Vec<(String, Value)>> {
+    let mut query = connection.prepare_cached("SELECT name, body FROM shelf WHERE kind = ?1 ORDER BY name")?;
+    let mut rows = query.query([kind])?;
+    let mut kept = Vec::new();
+    while let Some(row) = rows.next()? {
+        // A value that cannot be decoded does not hide the others.
+        if let Ok(value) = parse(row, 1) {
+            kept.push((row.get(0)?, value));
+        }
+    }
+    Ok(kept)
+}
+
+/// What is kept with a session, of one kind or of all kinds.
+pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Vec<Kept>> {
+    let Some(id) = session_id(connection, key)? else { return Ok(Vec::new()) };
+    let mut query = connection.prepare_cached(
+        "SELECT kind, name, at, body FROM kept WHERE session = ?1 AND (?2 IS NULL OR kind = ?2) ORDER BY kind, name",
+    )?;
+    let mut rows = query.query(params![id, kind])?;
+    let mut kept = Vec::new();
+    while let Some(row) = rows.next()? {
+        kept.push(Kept { kind: row.get(0)?, name: row.get(1)?, at: wall(row, 2)?, value: parse(row, 3)? });
+    }
+    Ok(kept)
+}
+
+/// A whole session, with the things of one kind that are kept with it, or all of them.
+pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> Read<Option<Moved>> {
+    let (Some(id), Some(state)) = (session_id(connection, key)?, state(connection, key)?) else { return Ok(None) };
+    let created_at = connection.query_row("SELECT created_at FROM sessions WHERE id = ?1", [id], |row| wall(row, 0))?;
+    let mut query =
+        connection.prepare_cached("SELECT run FROM runs WHERE session = ?1 ORDER BY started IS NULL, started, id")?;
+    let mut rows = query.query([id])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = run_id(row, 0)?;
+        runs.extend(run(connection, &id)?.map(|stored| (id, stored)));
+    }
+    let kept = kept_with(connection, key, kind)?;
+    Ok(Some(Moved { session: key.clone(), created_at, state, kept, runs }))
+}

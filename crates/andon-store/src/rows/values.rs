@@ -1,0 +1,84 @@
+//! Values as they are stored in columns.
+
+use andon_runtime::core::id::{RunId, SessionId, SessionKey};
+use andon_runtime::core::time::{Stamp, Wall};
+use andon_runtime::{JournalError, State};
+use rusqlite::Row;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The number that the database stores for a state. A settled run is recognised by its end instead.
+pub(crate) fn state_number(state: State) -> Option<i64> {
+    match state {
+        State::Queued => Some(0),
+        State::Running => Some(1),
+        State::Waiting => Some(2),
+        State::Cancelling => Some(3),
+        State::Settled => None,
+    }
+}
+
+pub(crate) fn json(value: &impl Serialize) -> Result<String, JournalError> {
+    serde_json::to_string(value)
+        .map_err(|error| JournalError::Storage(format!("it cannot be encoded as JSON: {error}")))
+}
+
+/// A number as SQLite stores it.
+pub(crate) fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Why something could not be read.
+#[derive(Debug)]
+pub(crate) enum ReadError {
+    Database(rusqlite::Error),
+    Journal(JournalError),
+}
+
+impl From<rusqlite::Error> for ReadError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<JournalError> for ReadError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+pub(crate) type Read<T> = Result<T, ReadError>;
+
+pub(crate) fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Read<T> {
+    serde_json::from_str(text(row, column)?).map_err(|error| unreadable(&error).into())
+}
+
+pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Read<&'a str> {
+    row.get_ref(column)?.as_str().map_err(|error| unreadable(&error).into())
+}
+
+pub(crate) fn unreadable(error: &impl ToString) -> JournalError {
+    JournalError::Unreadable(error.to_string())
+}
+
+pub(crate) fn run_id(row: &Row<'_>, column: usize) -> Read<RunId> {
+    let text: String = row.get(column)?;
+    RunId::new(text).map_err(|error| unreadable(&error).into())
+}
+
+/// A session's key, from four columns.
+pub(crate) fn session_key(row: &Row<'_>, first: usize) -> Read<SessionKey> {
+    let text = |column: usize| row.get::<_, String>(first + column);
+    let session = SessionId::new(text(3)?).map_err(|error| unreadable(&error))?;
+    Ok(SessionKey { tenant: text(0)?.into(), app: text(1)?.into(), user: text(2)?.into(), session })
+}
+
+pub(crate) fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {
+    Ok(Wall(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default()))
+}
+
+/// When a run's outcome was durable, from two columns.
+pub(crate) fn durable(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Stamp>> {
+    let at: Option<(i64, i64)> = row.get::<_, Option<i64>>(first)?.zip(row.get(first + 1)?);
+    Ok(at.map(|(wall, mono)| Stamp { wall: Wall(wall.unsigned_abs()), mono_us: mono.unsigned_abs() }))
+}

@@ -1,0 +1,72 @@
+//! Session state.
+
+use andon_runtime::core::id::SessionKey;
+use andon_runtime::core::time::Wall;
+use andon_runtime::{Scope, StateChange};
+use rusqlite::params;
+use serde_json::Value;
+
+use super::store::{Store, WriteError};
+use crate::rows::{int, json};
+
+/// What happens to an existing value.
+#[derive(Clone, Copy)]
+pub(super) enum Existing {
+    Replaced,
+    Kept,
+}
+
+impl Store {
+    pub(crate) fn change_state(&mut self, key: &SessionKey, at: Wall, change: &StateChange) -> Result<(), WriteError> {
+        let (row, _) = self.session_row(key, int(at.0))?;
+        for (name, value) in change {
+            match value {
+                Some(value) => self.set_state(key, name, value, Existing::Replaced)?,
+                None => self.remove_state(key, name)?,
+            }
+        }
+        let touched = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1";
+        self.connection.prepare_cached(touched)?.execute(params![row.id, int(at.0)])?;
+        Ok(())
+    }
+
+    pub(super) fn set_state(
+        &self,
+        key: &SessionKey,
+        name: &str,
+        value: &Value,
+        existing: Existing,
+    ) -> Result<(), WriteError> {
+        let Some((user, session)) = user_and_session(key, name) else { return Ok(()) };
+        let sql = match existing {
+            Existing::Replaced => {
+                "INSERT INTO state (tenant, app, user, session, key, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT DO UPDATE SET value = excluded.value"
+            }
+            Existing::Kept => {
+                "INSERT INTO state (tenant, app, user, session, key, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT DO NOTHING"
+            }
+        };
+        let row = params![key.tenant, key.app, user, session, name, json(value)?];
+        self.connection.prepare_cached(sql)?.execute(row)?;
+        Ok(())
+    }
+
+    fn remove_state(&self, key: &SessionKey, name: &str) -> Result<(), WriteError> {
+        let Some((user, session)) = user_and_session(key, name) else { return Ok(()) };
+        let sql = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4 AND key = ?5";
+        self.connection.prepare_cached(sql)?.execute(params![key.tenant, key.app, user, session, name])?;
+        Ok(())
+    }
+}
+
+/// The user and session columns for a key: empty where it is shared. `None` for a key that is never stored.
+fn user_and_session<'a>(key: &'a SessionKey, name: &str) -> Option<(&'a str, &'a str)> {
+    match Scope::of(name) {
+        Scope::Temp => None,
+        Scope::App => Some(("", "")),
+        Scope::User => Some((&key.user, "")),
+        Scope::Session => Some((&key.user, key.session.as_str())),
+    }
+}
