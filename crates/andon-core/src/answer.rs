@@ -7,9 +7,9 @@
 //!
 //! # Invariants
 //!
-//! 1. `marks` are ordered by `at`, and every byte of `text` stands behind a mark that says whose it is.
+//! 1. The marks of a span are sorted by position, and every byte has a mark before it that says what it belongs to.
 //! 2. Assembling the spans of an answer gives back every text byte in them, in order.
-//! 3. A call that did not come to its end is not in a cut answer; a thought that did not has no signature.
+//! 3. A cut answer contains no unfinished call, and an unfinished thought in it has no signature.
 
 mod assemble;
 mod span;
@@ -21,16 +21,16 @@ use crate::usage::Usage;
 pub use assemble::{AnswerEnd, assemble};
 pub use span::{CallHead, Kind, Lump, LumpGap, Mark, Span, Stretch, What};
 
-/// What a model adapter hands out, piece by piece.
+/// A piece of a model's answer, as the model's adapter delivers it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// Words of the answer.
+    /// Text of the answer.
     Text(String),
-    /// Words of a thought.
+    /// Text of a thought.
     Thinking(String),
-    /// The thought is whole; some providers sign it.
+    /// The thought is complete. Some providers sign it.
     ThinkingEnd {
-        /// The provider's seal.
+        /// The provider's signature.
         signature: Option<Signature>,
     },
     /// A tool call begins. The first in an answer has index 0, the next 1, and so on.
@@ -40,20 +40,20 @@ pub enum Piece {
         /// The tool's name.
         name: String,
     },
-    /// A part of a call's arguments.
+    /// The next bytes of a call's arguments.
     CallInput {
-        /// Which call of this answer.
+        /// The call's index in this answer.
         index: usize,
-        /// The next bytes of its JSON.
+        /// A fragment of its JSON.
         json: String,
     },
-    /// A call's arguments are whole.
+    /// A call's arguments are complete.
     CallEnd {
-        /// Which call of this answer.
+        /// The call's index in this answer.
         index: usize,
     },
-    /// What the provider has reported so far.
+    /// The usage that the provider has reported so far.
     Usage(Box<Usage>),
-    /// The model came to its end. The last piece.
+    /// The model finished. Always the last piece.
     End(ModelStop),
 }

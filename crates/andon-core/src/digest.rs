@@ -1,4 +1,4 @@
-//! The digest that a person's yes is bound to.
+//! The digest that a person's approval is bound to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,9 +30,9 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no digest: it has 64 hexadecimal digits")]
+#[error("{0:?} is not a digest: a digest has 64 hexadecimal digits")]
 pub struct NoDigest(String);
 
 impl FromStr for Digest {

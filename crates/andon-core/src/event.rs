@@ -1,4 +1,4 @@
-//! What happens to a run, as journaled facts in the past tense.
+//! What happens to a run, in the past tense.
 //!
 //! Whatever begins, ends: each `…_started` has its `…_finished` on every path, `run_started` its `run_settled`, and
 //! `approval_requested` its `approval_resolved`. So an observer of the feed (telemetry, a page) never has to guess.
@@ -29,33 +29,33 @@ pub use call::{Approval, Effect, Refusal, Remains, ToolEnd};
 pub use hook::{HookEnd, HookPoint};
 pub use record::{Entry, Epoch, Record, Seq};
 
-/// What keys of a session's state were made to hold; null also where one was removed.
+/// New values of keys in a session's state. A key that was removed has the value null, too.
 pub type Changes = Map<String, Value>;
 
-/// A fact about a run.
+/// A fact about a run: something that happened to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Event {
     /// The run exists and waits for its session. Always the first event.
     RunAccepted {
-        /// What it is.
+        /// What the run is.
         accepted: Arc<Accepted>,
     },
-    /// The session is its own, and its input is part of the conversation.
+    /// The run got its session, and its input is part of the conversation.
     RunStarted,
     /// A hook was called.
     HookStarted {
         /// Which.
         point: HookPoint,
     },
-    /// A hook returned, or was left.
+    /// A hook returned, or was abandoned.
     HookFinished {
         /// Which.
         point: HookPoint,
-        /// What came of it.
+        /// How it ended.
         end: HookEnd,
     },
-    /// The model is called.
+    /// A model call began.
     ModelStarted {
         /// Its number in the run, from 1; every attempt counts.
         call: u32,
@@ -73,7 +73,7 @@ pub enum Event {
         call: u32,
         /// The figures.
         used: Box<Used>,
-        /// A better figure is on its way.
+        /// How a better figure is being looked for, if it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pending: Option<Awaited>,
     },
@@ -86,36 +86,36 @@ pub enum Event {
         /// Microseconds from the call to its first piece, if one came.
         first_piece_us: Option<u64>,
     },
-    /// A failed call will be tried again after a while.
+    /// A failed model call will be tried again after a delay.
     BackoffStarted {
         /// How long.
         delay_ms: u64,
     },
-    /// The while is over, or was ended.
+    /// The delay is over, or was cut short.
     BackoffFinished,
-    /// A person has to say yes.
+    /// A tool call needs a person's approval.
     ApprovalRequested {
-        /// To this call.
+        /// The call.
         call: CallId,
-        /// With exactly these arguments; nothing in the records of older programs.
+        /// The digest of its arguments. `None` in records of older programs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Digest>,
     },
-    /// A person, or the stop, has decided.
+    /// A person decided, or the stop closed the approval.
     ApprovalResolved {
         /// The call.
         call: CallId,
         /// The decision.
         verdict: Box<Approval>,
     },
-    /// A tool is about to be started: on record before it can have any effect. A pull right behind it may still keep it
-    /// from running, and then it finishes as `never_started`.
+    /// A tool is about to start. This is on record before the tool can have any effect. A pull right after it may still
+    /// prevent the start, and then the call finishes as `never_started`.
     ToolStarted {
         /// The call.
         call: CallId,
         /// What kind of effect it can have.
         effect: Effect,
-        /// The key under which its effect can be made to happen at most once, unless it only looks.
+        /// The key under which its effect can be made to happen at most once, unless it is read-only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effect_id: Option<Arc<str>>,
     },
@@ -127,10 +127,10 @@ pub enum Event {
         end: ToolEnd,
         /// Its one result.
         result: Arc<ToolResult>,
-        /// What its cleanup found, if there is something to say.
+        /// What its cleanup found, if there is anything to report.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remains: Option<Box<Remains>>,
-        /// What it has changed in its session's state, if anything.
+        /// What it changed in its session's state, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<Box<Changes>>,
     },
@@ -143,7 +143,7 @@ pub enum Event {
         /// Its one result.
         result: Arc<ToolResult>,
     },
-    /// Somebody cancelled one call alone.
+    /// Somebody cancelled one call, not the run.
     CallCancelRequested {
         /// The call.
         call: CallId,
@@ -172,7 +172,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// What a model call used, as far as it will be known.
+    /// What a model call used, with no better figure being looked for.
     pub fn usage(call: u32, used: Used) -> Self {
         Self::Usage { call, used: Box::new(used), pending: None }
     }
@@ -203,7 +203,7 @@ impl Event {
         }
     }
 
-    /// Whether it is the record of a cancel request.
+    /// Whether it is a cancel request, for the run or for one call.
     pub fn is_request(&self) -> bool {
         matches!(self, Self::CancelRequested { .. } | Self::CallCancelRequested { .. })
     }
@@ -216,7 +216,7 @@ const _: () = assert!(std::mem::size_of::<Event>() <= 64);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
 pub enum ModelEnd {
-    /// It came to its end.
+    /// The model finished.
     Answered {
         /// Why it stopped writing.
         stop: ModelStop,

@@ -1,11 +1,11 @@
-//! Names of things: runs, sessions, calls.
+//! The ids of runs, sessions and calls.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The longest id that is taken from outside, in bytes.
+/// The maximum length of an id, in bytes.
 pub const MAX_ID_BYTES: usize = 256;
 
 /// Why a text cannot be an id.
@@ -17,8 +17,8 @@ pub enum IdError {
     /// The text is longer than [`MAX_ID_BYTES`].
     #[error("an id has at most {MAX_ID_BYTES} bytes, this one has {0}")]
     TooLong(usize),
-    /// The text is `.` or `..`, which paths take for places.
-    #[error("an id must not be {0:?}: an address takes it for a folder, so choose another")]
+    /// The text is `.` or `..`, which mean folders in a path.
+    #[error("an id must not be {0:?}, which means a folder in a path: choose another")]
     Dots(String),
     /// The text has a character that breaks paths and logs.
     #[error("an id must not contain {0:?}: use letters, digits and punctuation other than '/'")]
@@ -96,7 +96,7 @@ id! {
     CallId
 }
 
-/// The tenant of everything that names none.
+/// The tenant of everything that does not name one.
 pub const LOCAL: &str = "local";
 
 /// Where a session lives: the tenant, the app (an agent's name), the user it belongs to, and its own id.
@@ -116,12 +116,12 @@ pub struct SessionKey {
 }
 
 fn local() -> Arc<str> {
-    // Nearly every session has it: one text serves them all.
+    // Nearly every session has this tenant, so they share one text.
     static SHARED: OnceLock<Arc<str>> = OnceLock::new();
     Arc::clone(SHARED.get_or_init(|| LOCAL.into()))
 }
 
-/// Reads a name that comes from outside, by the same rules as an id.
+/// Reads a name, by the same rules as an id.
 fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     let text = String::deserialize(deserializer)?;
     check(&text).map_err(serde::de::Error::custom)?;

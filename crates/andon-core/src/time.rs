@@ -1,4 +1,4 @@
-//! Instants as plain values. Who reads the clock is not this crate's business.
+//! Instants as plain values. This crate reads no clock.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

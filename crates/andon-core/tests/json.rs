@@ -329,7 +329,7 @@ fn a_form_of_another_version_is_refused_and_says_what_to_do() {
 }
 
 #[test]
-fn a_seal_of_an_early_journal_is_read_and_is_nobodys() {
+fn a_signature_of_an_early_journal_is_read_and_belongs_to_no_provider() {
     let early = serde_json::json!({"type": "thinking", "text": "Hm.", "signature": "seal"});
     let read: Part = serde_json::from_value(early).unwrap();
     assert_eq!(read, Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new("", "seal")) });

@@ -125,7 +125,7 @@ fn a_run_whose_settling_nobody_has_measured_is_on_disk_and_has_no_such_instant()
 }
 
 #[test]
-fn a_run_without_an_end_is_not_on_disk_whatever_instant_is_told() {
+fn a_run_without_an_outcome_is_not_on_disk_whatever_instant_is_given() {
     let mut records = stopped_run();
     records.pop();
     let receipt = Receipt::fold(&records, [], Some(DURABLE)).unwrap();
@@ -154,7 +154,7 @@ fn a_journal_without_a_beginning_has_no_receipt() {
     assert_eq!(Receipt::fold(&stopped_run()[1..], [], None), None);
 }
 
-/// A journal whose events behind the first `length` were written by the next owner, whose clock began anew.
+/// A journal whose events after the first `length` were written by the next owner, whose clock began anew.
 fn with_next_owner(length: usize, events: impl IntoIterator<Item = Event>) -> Vec<Arc<Record>> {
     let mut records = records(events);
     for (record, place) in records.iter_mut().skip(length).zip(0..) {
@@ -213,7 +213,7 @@ fn a_tool_that_a_dead_process_ran_took_nobody_knows_how_long() {
 }
 
 #[test]
-fn a_softer_request_behind_a_harder_one_leaves_the_force_in_the_receipt() {
+fn a_softer_request_after_a_harder_one_leaves_the_force_in_the_receipt() {
     let records = records([cancel_requested(Force::Now), cancel_requested(Force::AfterTurn)]);
     assert_eq!(Receipt::fold(&records, [], None).unwrap().force, Some(Force::Now));
 }
@@ -232,7 +232,7 @@ fn the_time_to_the_first_piece_is_that_of_the_first_call_that_had_one() {
 }
 
 #[test]
-fn a_receipt_of_which_nothing_is_known_says_only_whose_it_is() {
+fn the_receipt_of_a_run_of_which_nothing_is_known_says_only_whose_it_is() {
     let unknown = Receipt::unknown(&accepted().run, &session());
     let folded = Receipt::fold(&records([]), [], None).unwrap();
     assert_eq!(Receipt { accepted_at: unknown.accepted_at, ..folded }, unknown);

@@ -1,4 +1,4 @@
-//! Putting an answer together from its spans.
+//! Assembling an answer from its spans.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{CallHead, Kind, Span, What};
 use crate::message::{Part, Signature, ToolCall};
 use crate::outcome::ModelStop;
 
-/// How an answer came to its end, for [`assemble`].
+/// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerEnd {
     /// The model said that it was done.
@@ -24,13 +24,13 @@ pub fn assemble<'a>(spans: impl IntoIterator<Item = &'a Span>, end: AnswerEnd) -
     builder.finish(end)
 }
 
-/// An answer that is being put together.
+/// An answer that is being assembled.
 #[derive(Default)]
 struct Assembly {
     parts: Vec<Part>,
-    /// For each call: its place in `parts` and whether it is whole.
+    /// For each call: its index in `parts`, and whether its arguments are complete.
     calls: Vec<(usize, bool)>,
-    /// Whether the next bytes of thought belong to the last part.
+    /// Whether the last part is a thought to which more text may be added.
     thought_is_open: bool,
 }
 
@@ -65,7 +65,7 @@ impl Assembly {
         self.thought_is_open = *kind == Kind::Thinking;
     }
 
-    /// Most answers have one part, and answers are kept: no room is taken for more.
+    /// Most answers have one part and stay in memory for long, so no capacity is reserved for more.
     fn add_part(&mut self, part: Part) {
         if self.parts.is_empty() {
             self.parts.reserve_exact(1);
@@ -84,12 +84,12 @@ impl Assembly {
         self.parts.push(Part::ToolCall(ToolCall { id: head.id.clone(), name: head.name.clone(), arguments }));
     }
 
-    fn end_thought(&mut self, seal: Option<Signature>) {
+    fn end_thought(&mut self, signed: Option<Signature>) {
         match self.parts.last_mut() {
-            Some(Part::Thinking { signature, .. }) if self.thought_is_open => *signature = seal,
-            // A provider may sign a thought of which it shows nothing: the seal alone is then the thought.
-            _ if seal.is_some() => self.parts.push(Part::Thinking { text: String::new(), signature: seal }),
-            // No thought is open: the one before keeps its seal.
+            Some(Part::Thinking { signature, .. }) if self.thought_is_open => *signature = signed,
+            // A provider may sign a thought that it does not show. Then the signature is all there is of it.
+            _ if signed.is_some() => self.parts.push(Part::Thinking { text: String::new(), signature: signed }),
+            // No thought is open, and the one before keeps its signature.
             _ => {}
         }
         self.thought_is_open = false;
@@ -104,7 +104,7 @@ impl Assembly {
     fn finish(mut self, end: AnswerEnd) -> Vec<Part> {
         let keeps_open_calls = match end {
             AnswerEnd::Whole(ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence) => true,
-            // The limit or the filter struck in the middle of whatever was not ended.
+            // The limit or the filter struck in the middle of whatever had not ended.
             AnswerEnd::Whole(ModelStop::MaxTokens | ModelStop::Refused) | AnswerEnd::Cut => false,
         };
         if !keeps_open_calls {
@@ -113,7 +113,7 @@ impl Assembly {
             self.parts.retain(|part| {
                 let place = places.next();
                 match part {
-                    // Some providers end a call that they had to break off: what is no JSON is half a call, too.
+                    // Some providers end a call even if they broke it off: arguments that are not JSON are half a call, too.
                     Part::ToolCall(call) => place.is_some_and(|place| whole.contains(&place)) && call.input().is_ok(),
                     Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => true,
                 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_arguments_of_two_calls_are_put_back_together() {
+    fn interleaved_arguments_of_two_calls_are_assembled_apart() {
         let mut span = Span::new(0);
         span.push(&Kind::ToolInput(head(0)), "{\"x\":");
         span.push(&Kind::ToolInput(head(1)), "{\"y\":");

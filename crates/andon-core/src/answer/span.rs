@@ -1,4 +1,4 @@
-//! What was streamed since one event, and the lumps of it that are journaled.
+//! What was streamed since one event, and the lumps in which it is journaled.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::id::CallId;
 use crate::message::Signature;
 use crate::usage::Usage;
 
-/// The beginning of a tool call: which one it is.
+/// Identifies a tool call whose arguments are still streaming.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallHead {
-    /// Its place among the answer's calls.
+    /// Its index in the answer.
     pub index: usize,
     /// Its id, unique within the session.
     pub id: CallId,
@@ -20,7 +20,7 @@ pub struct CallHead {
     pub name: String,
 }
 
-/// Whose bytes come next in a span.
+/// What bytes of a span belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -30,16 +30,16 @@ pub enum Kind {
     Thinking,
     /// A call's arguments.
     ToolInput(Arc<CallHead>),
-    /// What a running tool shows of its work. It is no part of the answer.
+    /// What a running tool shows of its work. It is not part of the answer.
     ToolOutput(CallId),
 }
 
-/// A place in a span and what begins or ends there.
+/// A position in a span, and what begins or ends there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The byte of the span's text.
+    /// The byte offset in the span's text.
     pub at: usize,
-    /// What happens there.
+    /// What begins or ends there.
     pub what: What,
 }
 
@@ -47,19 +47,19 @@ pub struct Mark {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// The bytes from here on are of this kind.
+    /// Bytes of this kind begin here.
     Begins(Kind),
-    /// The thought is whole.
+    /// The thought is complete.
     ThinkingEnded {
-        /// The provider's seal.
+        /// The provider's signature.
         signature: Option<Signature>,
     },
-    /// The call of this index is whole.
+    /// The arguments of the call with this index are complete.
     CallEnded {
-        /// Which call of the answer.
+        /// The call's index in the answer.
         index: usize,
     },
-    /// The provider reported this much used.
+    /// The provider reported this usage.
     Used(Box<Usage>),
 }
 
@@ -68,35 +68,35 @@ pub enum What {
 pub struct Span {
     /// The event that it follows.
     pub after: Seq,
-    /// All delta payloads, one after the other.
+    /// All delta payloads, concatenated.
     pub text: String,
-    /// What the bytes are.
+    /// What the bytes belong to.
     pub marks: Vec<Mark>,
 }
 
-/// A suffix of a span, as it is journaled. It takes no seq of its own.
+/// A suffix of a span, as it is journaled. It has no seq of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lump {
     /// The version of this form.
     #[serde(deserialize_with = "crate::known_version")]
     pub v: u16,
-    /// The byte of the span where the lump begins.
+    /// The byte offset in the span at which the lump begins.
     pub from: usize,
-    /// The bytes and marks; mark positions are those of the whole span.
+    /// The bytes and marks. The positions of the marks are those in the whole span.
     pub span: Span,
 }
 
-/// Bytes of one kind that stand together in a span.
+/// Consecutive bytes of one kind in a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch<'a> {
-    /// Whose bytes they are.
+    /// What the bytes belong to.
     pub kind: &'a Kind,
     /// The bytes.
     pub text: &'a str,
 }
 
 impl Span {
-    /// An empty span behind the event `after`.
+    /// An empty span that follows the event `after`.
     pub fn new(after: Seq) -> Self {
         Self { after, ..Self::default() }
     }
@@ -111,8 +111,8 @@ impl Span {
         if text.is_empty() {
             return;
         }
-        let goes_on = matches!(self.marks.last(), Some(Mark { what: What::Begins(last), .. }) if last == kind);
-        if !goes_on {
+        let continues = matches!(self.marks.last(), Some(Mark { what: What::Begins(last), .. }) if last == kind);
+        if !continues {
             self.mark(What::Begins(kind.clone()));
         }
         self.text.push_str(text);
@@ -123,8 +123,8 @@ impl Span {
         self.marks.push(Mark { at: self.text.len(), what });
     }
 
-    /// The bytes of one kind that begin at `byte`, if there are any. A position inside a character is taken back to its
-    /// beginning.
+    /// The bytes of one kind from `byte` on, or `None` at the end of the span. An offset inside a character is moved back to
+    /// that character's start.
     pub fn stretch(&self, byte: usize) -> Option<Stretch<'_>> {
         if byte >= self.text.len() {
             return None;
@@ -141,7 +141,7 @@ impl Span {
         Some(Stretch { kind, text: self.text.get(start..end)? })
     }
 
-    /// What stands behind the first `bytes` bytes and `marks` marks, to be journaled; nothing if there is nothing new.
+    /// The lump that follows the first `bytes` bytes and `marks` marks, or `None` if there is nothing new.
     pub fn lump_from(&self, bytes: usize, marks: usize) -> Option<Lump> {
         let text = self.text.get(bytes..)?;
         let marks = self.marks.get(marks..)?;
@@ -152,7 +152,7 @@ impl Span {
         Some(Lump { v: crate::FORMAT_VERSION, from: bytes, span })
     }
 
-    /// Adds a journaled lump back. `Err` if it does not join on: then bytes are missing between.
+    /// Appends a journaled lump, or returns `Err` if bytes are missing before it.
     pub fn join(&mut self, lump: &Lump) -> Result<(), LumpGap> {
         if lump.from != self.text.len() {
             return Err(LumpGap { have: self.text.len(), next: lump.from });
@@ -162,7 +162,7 @@ impl Span {
         Ok(())
     }
 
-    /// The provider's latest report in this span, if there is one.
+    /// The usage that the provider has reported in this span, if it has.
     pub fn reported(&self) -> Option<Usage> {
         let reports = self.marks.iter().filter_map(|mark| match &mark.what {
             What::Used(usage) => Some(**usage),
@@ -172,11 +172,11 @@ impl Span {
     }
 }
 
-/// A lump that does not join on to what is there.
+/// A lump before which bytes are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a lump begins at byte {next}, but only {have} bytes stand before it")]
+#[error("a lump begins at byte {next}, but only {have} bytes come before it")]
 pub struct LumpGap {
-    /// Bytes that are there.
+    /// How many bytes there are.
     pub have: usize,
     /// Where the lump begins.
     pub next: usize,

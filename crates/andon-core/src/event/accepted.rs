@@ -23,22 +23,22 @@ pub struct Accepted {
     /// What it may use.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub limits: Limits,
-    /// The digest of the request that asked for it, if its sender may repeat it.
+    /// The digest of the request that started it, if its sender may repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Digest>,
-    /// What came with it for the session's state: changed in the same step in which it is on record that the run started.
+    /// Changes of the session's state that came with the request. They are made in the same step that records the run's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<Changes>>,
-    /// What losing the last reader of its feed does to it.
+    /// What happens to it when the last reader of its feed is lost.
     #[serde(default, skip_serializing_if = "OnDisconnect::is_continue")]
     pub on_disconnect: OnDisconnect,
-    /// Whether a reader of its feed came with it, if it minds losing that one.
+    /// Whether a reader of its feed came with the request. Only set if losing that reader would cancel the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_reader: bool,
 }
 
 impl Accepted {
-    /// A run of which nothing else is said.
+    /// A run with the defaults for everything else.
     pub fn new(run: RunId, session: SessionKey, input: Arc<Message>) -> Self {
         Self {
             run,

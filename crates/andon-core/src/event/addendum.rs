@@ -1,4 +1,4 @@
-//! What is learnt about a run after its last event.
+//! What is learnt about a run after it has settled.
 
 use std::sync::Arc;
 
@@ -29,17 +29,17 @@ pub struct Addendum {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Learnt {
-    /// A leaked or detached tool ended after all. Its result is recorded and believed by nobody.
+    /// A leaked or detached tool ended after all. Its result is recorded here, and is not part of the conversation.
     LateResult {
         /// The call.
         call: CallId,
         /// What it returned.
         result: Arc<ToolResult>,
-        /// What its cleanup found, if there is something to say.
+        /// What its cleanup found, if there is anything to report.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remains: Option<Box<Remains>>,
     },
-    /// Somebody asked to undo what a call did; on record before anything is done about it.
+    /// Somebody asked to undo what a call did. This is on record before anything is undone.
     CompensationStarted {
         /// The call.
         call: CallId,
@@ -50,19 +50,19 @@ pub enum Learnt {
     CompensationFinished {
         /// The call.
         call: CallId,
-        /// How: `finished`, `panicked`, or `unknown` if its time was over first.
+        /// How: `finished`, `panicked`, or `unknown` if it ran out of time.
         end: ToolEnd,
         /// What it returned.
         result: Arc<ToolResult>,
     },
-    /// The model went on behind the cut. Nobody was shown this, and it is no part of the conversation.
+    /// What the model wrote after the cut. It was shown to nobody, and is not part of the conversation.
     Undelivered {
         /// The model call's number.
         call: u32,
-        /// What it wrote.
+        /// The text, thoughts and calls.
         parts: Vec<Part>,
     },
-    /// The last word on what a model call used; the same figures if nothing better was found.
+    /// The final figures of what a model call used; the same as before if nothing better was found.
     UsageCorrected {
         /// The call's number.
         call: u32,

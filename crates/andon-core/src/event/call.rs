@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::message::Content;
 
-/// A decision about a call that needs a yes.
+/// A decision about a call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Approval {
-    /// Yes.
+    /// A person approved it.
     Approved {
-        /// Who said so.
+        /// Who decided.
         by: Option<String>,
-        /// To exactly these arguments; nothing in the records of older programs.
+        /// The digest of the arguments that were approved. `None` in records of older programs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Digest>,
     },
-    /// No.
+    /// A person denied it.
     Denied {
-        /// Who said so.
+        /// Who decided.
         by: Option<String>,
         /// Why, for the model.
         why: Option<String>,
@@ -32,11 +32,11 @@ pub enum Approval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It only looks.
+    /// It changes nothing.
     ReadOnly,
-    /// Doing it twice is doing it once.
+    /// Doing it twice is the same as doing it once.
     Idempotent,
-    /// It changes the world.
+    /// It changes something outside, each time anew.
     Effect,
 }
 
@@ -44,11 +44,11 @@ pub enum Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEnd {
-    /// It returned, well or with an error of its own.
+    /// It returned a result or an error.
     Finished,
     /// It panicked.
     Panicked,
-    /// It was stopped, or stopped by itself because it was told.
+    /// It was stopped, or stopped by itself when told to.
     Cut,
     /// It was stopped or lost, and may have had its effect.
     Unknown,
@@ -63,25 +63,25 @@ pub enum ToolEnd {
 /// What remains of a tool call once its cleanup is over.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Remains {
-    /// What it had started and could not be stopped, by name.
+    /// What it had started and what could not be stopped, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaked: Vec<String>,
-    /// Why the call itself is leaked, if it was told to stop and not seen to end: it goes on elsewhere, or may.
+    /// Why the call itself is leaked, if it was told to stop and not seen to end: it may go on elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unended: Option<String>,
-    /// What else is to be known of how it was stopped.
+    /// What else is known about how it was stopped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What the call had to show for itself, if it was dropped before it could return it. It goes into the call's result.
+    /// The output of a call that was dropped before it could return it. It goes into the call's result.
     #[serde(skip)]
     pub output: Vec<Content>,
 }
 
 impl Remains {
-    /// Nothing remains, and nothing is to be said.
+    /// Nothing remains, and there is nothing to report.
     pub const NONE: Self = Self { leaked: Vec::new(), unended: None, notes: Vec::new(), output: Vec::new() };
 
-    /// Whether there is nothing to say.
+    /// Whether there is nothing to report.
     pub fn is_none(&self) -> bool {
         self.leaked.is_empty() && self.unended.is_none() && self.notes.is_empty()
     }
@@ -91,17 +91,17 @@ impl Remains {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// There is no tool of that name.
+    /// There is no tool with that name.
     UnknownTool,
-    /// The arguments are no JSON, or break the tool's schema.
+    /// The arguments are not JSON, or do not fit the tool's schema.
     BadArguments,
     /// The model used one id for two calls.
     DuplicateId,
-    /// A hook said no.
+    /// A hook denied it.
     DeniedByHook,
-    /// A person said no.
+    /// A person denied it.
     DeniedByPerson,
-    /// The call was cancelled alone.
+    /// The call was cancelled, not the run.
     CallCancelled,
     /// The run was stopped first.
     RunCancelled,

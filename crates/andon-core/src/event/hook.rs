@@ -34,7 +34,7 @@ impl HookPoint {
     }
 }
 
-/// What came of a hook.
+/// How a hook ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookEnd {
@@ -46,8 +46,8 @@ pub enum HookEnd {
     Cancelled,
     /// It panicked.
     Panicked,
-    /// The run was stopped while it waited; it was dropped.
+    /// The run was stopped while the hook waited, and the hook was dropped.
     Cut,
-    /// The run was stopped while it waited, and it did not yield to be dropped.
+    /// The run was stopped while the hook waited, and the hook did not yield, so it could not be dropped.
     Leaked,
 }

@@ -1,4 +1,4 @@
-//! An event as it stands in a journal.
+//! An event as a journal holds it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::time::Stamp;
 /// An event's place in its run's journal, from 1 without a gap.
 pub type Seq = u64;
 
-/// Who owns a run: a writer with an older epoch is refused.
+/// Counts the owners of a run: a writer with an older epoch is refused.
 pub type Epoch = u32;
 
 /// A journaled event.
@@ -20,7 +20,7 @@ pub struct Record {
     /// The version of this form.
     #[serde(deserialize_with = "crate::known_version")]
     pub v: u16,
-    /// Its place.
+    /// Its place in the journal.
     pub seq: Seq,
     /// The writer's epoch.
     pub epoch: Epoch,
@@ -31,17 +31,17 @@ pub struct Record {
     pub event: Event,
 }
 
-/// What a journal holds of a run, in order.
+/// An entry of a run's journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// An event.
     Fact(Arc<Record>),
-    /// A part of an answer that streams.
+    /// Streamed text that is not in an event yet.
     Lump(Arc<Lump>),
 }
 
 impl Entry {
-    /// The event, if it is one.
+    /// The journaled event, if it is one.
     pub fn fact(&self) -> Option<&Arc<Record>> {
         match self {
             Self::Fact(record) => Some(record),
