@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::de::value::CowStrDeserializer;
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, IntoDeserializer, MapAccess, VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, VariantAccess, Visitor,
 };
 use serde::{Deserialize, forward_to_deserialize_any};
 
@@ -198,8 +198,8 @@ struct Fields<A>(A);
 impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Fields<A> {
     type Error = A::Error;
 
-    fn unit_variant(mut self) -> Result<(), A::Error> {
-        while self.0.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    // If the record has more fields, the quick way fails on them, and the record is read the slow way.
+    fn unit_variant(self) -> Result<(), A::Error> {
         Ok(())
     }
 
