@@ -45,4 +45,11 @@ mod tests {
         assert_eq!(written, [r#""continue""#, r#""cancel""#, r#"{"cancel_after_ms":5}"#]);
         assert_eq!(written.map(|text| serde_json::from_str::<OnDisconnect>(&text).unwrap()), forms);
     }
+
+    #[test]
+    fn only_a_run_that_minds_losing_its_readers_runs_out_of_patience() {
+        let forms = [OnDisconnect::Continue, OnDisconnect::Cancel, OnDisconnect::CancelAfterMs(5)];
+        assert_eq!(forms.map(OnDisconnect::patience), [None, Some(Duration::ZERO), Some(Duration::from_millis(5))]);
+        assert_eq!(forms.map(|form| form.is_continue()), [true, false, false]);
+    }
 }

@@ -135,4 +135,16 @@ mod tests {
         // They share all blocks but the last.
         assert!(Arc::ptr_eq(&before.blocks[0], &after.blocks[0]));
     }
+
+    #[test]
+    fn histories_are_equal_if_their_messages_are() {
+        let history = History::from(said(0, BLOCK + 1));
+        assert_eq!(history, History::from(said(0, BLOCK + 1)));
+        for other in [said(0, BLOCK), said(1, BLOCK + 2), said(0, BLOCK + 2), vec![]] {
+            assert_ne!(history, other);
+            assert_ne!(history, History::from(other));
+        }
+        assert_eq!(history.to_vec(), said(0, BLOCK + 1));
+        assert_eq!(format!("{history:?}"), format!("{:?}", said(0, BLOCK + 1)));
+    }
 }

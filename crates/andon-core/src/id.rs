@@ -163,4 +163,27 @@ mod tests {
         assert_eq!(RunId::new(".."), Err(IdError::Dots("..".to_owned())));
         assert_eq!(RunId::new("run-1").unwrap().as_str(), "run-1");
     }
+
+    #[test]
+    fn an_id_may_have_256_bytes_and_no_more() {
+        assert!(RunId::new("x".repeat(256)).is_ok());
+        assert_eq!(RunId::new("x".repeat(257)), Err(IdError::TooLong(257)));
+    }
+
+    #[test]
+    fn a_session_names_its_tenant_only_if_that_is_not_the_local_one() {
+        let local = SessionKey::new("app", "ann", "s").unwrap();
+        let other = SessionKey { tenant: "acme".into(), ..local.clone() };
+        assert_eq!([local.to_string(), other.to_string()], ["app/ann/s", "acme:app/ann/s"]);
+        let json = [&local, &other].map(|key| serde_json::to_string(key).unwrap());
+        assert_eq!(
+            json,
+            [
+                r#"{"app":"app","user":"ann","session":"s"}"#,
+                r#"{"tenant":"acme","app":"app","user":"ann","session":"s"}"#
+            ]
+        );
+        assert_eq!(json.map(|text| serde_json::from_str::<SessionKey>(&text).unwrap()), [local, other]);
+        assert!(serde_json::from_str::<SessionKey>(r#"{"app":"a/b","user":"ann","session":"s"}"#).is_err());
+    }
 }

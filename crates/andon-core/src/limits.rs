@@ -76,4 +76,25 @@ mod tests {
         let read: Limits = serde_json::from_str(&json).unwrap();
         assert_eq!(read, Limits { deadline: Some(Duration::from_millis(2)), ..limits });
     }
+
+    #[test]
+    fn a_limit_of_zero_is_named() {
+        let limits = Limits {
+            deadline: Some(Duration::from_micros(1)),
+            silence: Some(Duration::from_micros(1)),
+            turns: Some(1),
+            tokens: Some(1),
+        };
+        assert_eq!((limits.zero(), Limits::NONE.zero()), (None, None));
+        assert_eq!(Limits { deadline: Some(Duration::ZERO), ..limits }.zero(), Some("deadline"));
+        assert_eq!(Limits { silence: Some(Duration::ZERO), ..limits }.zero(), Some("silence"));
+        assert_eq!(Limits { turns: Some(0), ..limits }.zero(), Some("turns"));
+        assert_eq!(Limits { tokens: Some(0), ..limits }.zero(), Some("tokens"));
+    }
+
+    #[test]
+    fn a_run_has_no_limits_only_if_none_is_set() {
+        assert!(Limits::NONE.is_none());
+        assert!(!Limits { tokens: Some(1), ..Limits::NONE }.is_none());
+    }
 }

@@ -309,3 +309,76 @@ impl ToolResult {
         texts.collect::<Vec<_>>().join("\n")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(name: &str) -> Image {
+        Image { media_type: "image/png".into(), reference: name.into() }
+    }
+
+    fn result(content: Vec<Content>) -> ToolResult {
+        ToolResult { call: CallId::new("a").unwrap(), status: ResultStatus::Ok, content }
+    }
+
+    fn text(text: &str) -> Content {
+        Content::Text { text: text.into() }
+    }
+
+    /// One part of each kind, whose variable text is `more`.
+    fn parts(more: &str) -> Vec<Part> {
+        let call = |name: &str, arguments: &str| {
+            Part::ToolCall(ToolCall { id: CallId::new("a").unwrap(), name: name.into(), arguments: arguments.into() })
+        };
+        let thought = |text: &str, signature: &str| Part::Thinking {
+            text: text.into(),
+            signature: Some(Signature::new("maker", signature)),
+        };
+        vec![
+            Part::text(more),
+            Part::Image(image(more)),
+            thought(more, "sig"),
+            thought("hm", more),
+            call(more, "{}"),
+            call("look", more),
+            Part::ToolResult(result(vec![text(more)])),
+            Part::ToolResult(result(vec![text("seen"), Content::Image(image(more))])),
+        ]
+    }
+
+    #[test]
+    fn a_message_weighs_a_byte_more_for_each_byte_in_it_wherever_that_is() {
+        let weigh = |part: Part| Message { role: Role::Assistant, parts: vec![part], cut: None }.weight();
+        for (short, long) in parts("12345").into_iter().zip(parts("123456789")) {
+            assert_eq!(weigh(long.clone()), weigh(short) + 4, "{long:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_weighs_at_least_what_its_parts_take_without_their_text() {
+        let empty = |parts: usize| Message { role: Role::User, parts: vec![Part::text(""); parts], cut: None };
+        assert_eq!(empty(0).weight(), size_of::<Message>());
+        assert_eq!(empty(2).weight(), size_of::<Message>() + 2 * size_of::<Part>());
+        let results = |content| Message { role: Role::Tool, parts: vec![Part::ToolResult(result(content))], cut: None };
+        let (none, one) = (results(vec![]).weight(), results(vec![text("")]).weight());
+        assert_eq!(one, none + size_of::<Content>());
+    }
+
+    #[test]
+    fn images_and_texts_are_found_among_the_parts_in_order() {
+        let found = result(vec![Content::Image(image("a")), text("one"), Content::Image(image("b")), text("two")]);
+        assert!(found.images().eq([&image("a"), &image("b")]));
+        assert_eq!(found.to_text(), "one\ntwo");
+        let parts = vec![Part::Image(image("c")), Part::text("so"), Part::ToolResult(found), Part::Image(image("d"))];
+        let message = Message { role: Role::User, parts, cut: None };
+        assert!(message.images().eq([&image("c"), &image("d")]), "those of a result are not the message's own");
+        assert_eq!(message.text(), "so");
+    }
+
+    #[test]
+    fn only_a_call_that_did_what_it_was_asked_is_no_error() {
+        let failed = [ResultStatus::Error, ResultStatus::Refused, ResultStatus::Cut, ResultStatus::Unknown];
+        assert!(failed.into_iter().all(ResultStatus::is_error) && !ResultStatus::Ok.is_error());
+    }
+}

@@ -143,3 +143,40 @@ impl Outcome {
         self.message.as_ref().map(|message| message.text()).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{RunId, SessionKey};
+
+    fn failed(error: FailureKind) -> Ending {
+        Ending::Failed(Failure { error, message: "It broke.".into() })
+    }
+
+    fn outcome(ending: Ending, message: Option<Message>) -> Outcome {
+        let (run, session) = (RunId::new("r").unwrap(), SessionKey::new("app", "ann", "s").unwrap());
+        let receipt = Receipt::unknown(&run, &session);
+        Outcome { ending: Arc::new(ending), message: message.map(Arc::new), usage: Used::NONE, receipt }
+    }
+
+    #[test]
+    fn the_stop_reason_is_the_models_own_or_says_how_the_run_ended_without_one() {
+        for (ending, word) in [
+            (Ending::Completed { stop: ModelStop::MaxTokens }, "max_tokens"),
+            (Ending::Cancelled { reason: Reason::Deadline }, "cancelled"),
+            (failed(FailureKind::Model), "failed"),
+            (failed(FailureKind::ContextOverflow), "context_overflow"),
+            (Ending::Lost, "lost"),
+        ] {
+            assert_eq!((ending.stop_reason(), outcome(ending.clone(), None).stop_reason()), (word, word));
+        }
+    }
+
+    #[test]
+    fn an_outcome_says_whether_it_was_cancelled_and_has_the_last_text() {
+        let cancelled = outcome(Ending::Cancelled { reason: Reason::Requested }, Some(Message::assistant("One, two")));
+        assert_eq!((cancelled.is_cancelled(), cancelled.text().as_str()), (true, "One, two"));
+        let lost = outcome(Ending::Lost, None);
+        assert_eq!((lost.is_cancelled(), lost.text().as_str()), (false, ""));
+    }
+}

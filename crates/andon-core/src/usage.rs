@@ -327,4 +327,38 @@ mod tests {
         let both = early.corrected_by(late);
         assert_eq!((both.input, both.output), (Figure::reported(10), Figure::reported(3)));
     }
+
+    #[test]
+    fn no_more_was_surely_delivered_than_the_provider_charges() {
+        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
+        let cut = Used { delivered: Usage { reasoning: guess, ..Usage::UNKNOWN }, billed: Usage::UNKNOWN };
+        let stated = Usage { reasoning: Figure::reported(200), ..Usage::UNKNOWN };
+        let used = cut.refined_by(Used { billed: stated, ..Used::UNKNOWN });
+        let expected = Figure { value: Some(200), low: Some(200), high: Some(200), ..guess };
+        assert_eq!(used.delivered, Usage { reasoning: expected, ..Usage::UNKNOWN });
+    }
+
+    #[test]
+    fn a_sum_of_unknown_figures_is_unknown() {
+        assert_eq!(Figure::UNKNOWN.plus(Figure::UNKNOWN), Figure::UNKNOWN);
+    }
+
+    #[test]
+    fn a_report_has_the_figures_that_the_provider_gave_and_no_cache() {
+        let (input, output, zero) = (Figure::reported(10), Figure::reported(5), Figure::reported(0));
+        let expected = Usage { input, output, cache_read: zero, cache_write: zero, reasoning: zero };
+        assert_eq!(Usage::reported(10, 5), expected);
+        assert_eq!(Usage { cache_read: Figure::reported(3), ..expected }.at_least(), 18);
+    }
+
+    #[test]
+    fn a_cut_call_is_billed_for_at_least_what_was_delivered_and_unknown_is_not_zero() {
+        let running = Usage { reasoning: Figure::UNKNOWN, ..Usage::reported(10, 5) }.running();
+        assert_eq!(running.output, Figure::exact(5, Provenance::ReportedRunning));
+        assert_eq!(running.reasoning, Figure::UNKNOWN);
+        let open = |low| Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None };
+        assert_eq!(Used::cut(running), Used { delivered: running, billed: Usage { output: open(5), ..running } });
+        let thought = Usage { reasoning: Figure::reported(2), ..running };
+        assert_eq!(Used::cut(thought).billed.reasoning, open(2));
+    }
 }

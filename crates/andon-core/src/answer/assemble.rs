@@ -182,12 +182,48 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_thought_keeps_its_seal_when_its_end_is_told_again() {
+    fn a_signed_thought_keeps_its_signature_when_its_end_is_reported_again() {
         let mut span = Span::new(0);
         span.push(&Kind::Thinking, "hm");
         span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "sig")) });
         span.mark(What::ThinkingEnded { signature: None });
-        let sealed = vec![Part::Thinking { text: "hm".into(), signature: Some(Signature::new("maker", "sig")) }];
-        assert_eq!(assemble([&span], AnswerEnd::Cut), sealed);
+        let signed = vec![Part::Thinking { text: "hm".into(), signature: Some(Signature::new("maker", "sig")) }];
+        assert_eq!(assemble([&span], AnswerEnd::Cut), signed);
+    }
+
+    #[test]
+    fn a_usage_report_or_an_event_in_the_middle_of_a_text_or_a_thought_does_not_divide_it() {
+        for (kind, whole) in [
+            (Kind::Text, Part::text("one two three")),
+            (Kind::Thinking, Part::Thinking { text: "one two three".into(), signature: None }),
+        ] {
+            let (mut before, mut after) = (Span::new(3), Span::new(4));
+            before.push(&kind, "one ");
+            before.mark(What::Used(Box::default()));
+            before.push(&kind, "two ");
+            after.push(&kind, "three");
+            assert_eq!(assemble([&before, &after], AnswerEnd::Cut), vec![whole]);
+        }
+    }
+
+    #[test]
+    fn a_signed_thought_that_is_not_shown_is_kept_as_its_signature_alone() {
+        let mut span = Span::new(0);
+        let signature = || Some(Signature::new("maker", "sig"));
+        span.mark(What::ThinkingEnded { signature: signature() });
+        span.push(&Kind::Text, "So.");
+        span.mark(What::ThinkingEnded { signature: None });
+        let parts = vec![Part::Thinking { text: String::new(), signature: signature() }, Part::text("So.")];
+        assert_eq!(assemble([&span], AnswerEnd::Whole(ModelStop::EndTurn)), parts);
+    }
+
+    #[test]
+    fn a_call_that_the_token_limit_broke_off_is_dropped_even_if_the_provider_ended_it() {
+        let mut span = Span::new(0);
+        span.push(&Kind::ToolInput(head(0)), "{\"a\":1}");
+        span.mark(What::CallEnded { index: 0 });
+        span.push(&Kind::ToolInput(head(1)), "{\"a\"");
+        span.mark(What::CallEnded { index: 1 });
+        assert_eq!(assemble([&span], AnswerEnd::Whole(ModelStop::MaxTokens)), vec![call(0, "{\"a\":1}")]);
     }
 }

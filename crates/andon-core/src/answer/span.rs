@@ -217,4 +217,25 @@ mod tests {
         assert_eq!(span.stretch(4), Some(Stretch { kind: &Kind::Text, text: "d" }));
         assert_eq!(span.stretch(5), None);
     }
+
+    #[test]
+    fn a_span_is_empty_until_something_is_pushed_or_marked() {
+        assert!(Span::new(3).is_empty());
+        let (mut pushed, mut marked) = (Span::new(3), Span::new(3));
+        pushed.push(&Kind::Text, "");
+        assert!(pushed.is_empty(), "no bytes are nothing");
+        pushed.push(&Kind::Text, "a");
+        marked.mark(What::CallEnded { index: 0 });
+        assert!(!pushed.is_empty() && !marked.is_empty());
+    }
+
+    #[test]
+    fn a_mark_without_text_is_journaled_and_nothing_new_is_not() {
+        let mut span = Span::new(3);
+        span.push(&Kind::Text, "a");
+        assert_eq!(span.lump_from(1, 1), None);
+        span.mark(What::Used(Box::new(Usage::reported(1, 2))));
+        let lump = span.lump_from(1, 1).unwrap();
+        assert_eq!((lump.from, lump.span.text.as_str(), lump.span.marks.len()), (1, "", 1));
+    }
 }

@@ -174,4 +174,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn calls_that_have_started_are_not_looked_at_again_for_one_that_may() {
+        let mut turn = turn(3);
+        let id = |number: usize| CallId::new(format!("c{number}")).unwrap();
+        turn.change(&id(1), |call| call.start(Effect::ReadOnly)).unwrap();
+        assert_eq!(turn.ready_from, 0);
+        turn.change(&id(0), Call::ask).unwrap();
+        assert_eq!(turn.ready_from, 2);
+        turn.change(&id(0), |call| call.decide(&Approval::Approved { by: None, arguments: None })).unwrap();
+        assert_eq!(turn.ready_from, 0, "it was approved");
+    }
 }
