@@ -38,9 +38,10 @@ Commands:
                      the explorer, the conformance suite and the crash harness catch what they must; the last line is
                      `N faults, N caught`
   mutants [--long] [OPTION..]
-                     changes andon-core in one small place at a time and sees that a test notices; --long adds the gate, the
-                     pull and the settling of andon. Options are cargo-mutants' own, such as --shard 1/8 or --file PATH; the last
-                     line is `N mutants, M caught, K accepted`
+                     changes andon-core in one small place at a time and checks that a test notices, which takes most of an hour
+                     on two cores; --long adds the gate, the pull and the settling of andon-runtime, and takes hours. Options
+                     are cargo-mutants' own, such as --shard 1/8 or --file PATH; the last line is
+                     `N mutants, M caught, K accepted`
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis
   adk                ADK's own client and its web page (wheel google-adk, headless Chromium) against our server; pictures are

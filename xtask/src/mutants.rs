@@ -1,7 +1,7 @@
-//! `cargo xtask mutants`: changes the source in one small place at a time, and sees that a test notices.
+//! `cargo xtask mutants`: changes the source in one small place at a time, and checks that a test notices.
 //!
-//! Faults are ways to go wrong that somebody has thought of; mutants are those that nobody has. One that no test catches is
-//! a hole in the tests, or means the same as the source: then it stands in `mutants.accepted`, with a sentence why.
+//! Faults are ways to go wrong that somebody has thought of; mutants are those that nobody has. A mutant that no test catches
+//! is a hole in the tests, or means the same as the source: then it is in `mutants.accepted`, with the reason.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,21 +12,21 @@ use anyhow::{Context, Result, bail};
 
 use crate::stages::{cargo, on_this_machine};
 
-/// Another version makes other mutants.
+/// The version of cargo-mutants. Another version makes other mutants.
 const VERSION: &str = "27.1.0";
-/// Where what came of it is told, seen from the root.
+/// Where cargo-mutants writes its results, relative to the root.
 const OUTPUT: &str = "target/mutants";
-/// Those that may live, seen from the root.
+/// The mutants that may survive, relative to the root.
 const ACCEPTED: &str = "mutants.accepted";
-/// What decides, under the lock, between a pull and everything else.
+/// The middle of the runtime: what decides between a pull and everything else, and what follows a pull.
 const MIDDLE: [&str; 3] = [
     "crates/andon-runtime/src/live/gate.rs",
     "crates/andon-runtime/src/live/pull.rs",
     "crates/andon-runtime/src/driver/settle.rs",
 ];
 
-/// Tries the mutants of `andon-core`, and with `--long` of the middle of `andon-runtime`. What follows is handed to cargo-mutants, such
-/// as `--shard 1/8` or `--file crates/andon-core/src/cancel.rs`.
+/// Tests the mutants of `andon-core`, and with `--long` also those of the middle of `andon-runtime`. All other words are passed to
+/// cargo-mutants, such as `--shard 1/8`, `--list` or `--file crates/andon-core/src/cancel.rs`.
 pub(crate) fn mutants(words: &[&str]) -> Result<()> {
     let (is_long, words) = match words {
         ["--long", words @ ..] => (true, words),
@@ -35,12 +35,19 @@ pub(crate) fn mutants(words: &[&str]) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let program = ensure_program(&root)?;
     let accepted = Accepted::parse(&fs::read_to_string(root.join(ACCEPTED)).context(ACCEPTED)?)?;
-    let mut tally = Tally::default();
-    tally.add(&run(&program, &root, "core", &["--package", "andon-core"], words)?, &accepted)?;
+    let mut results = vec![run(&program, &root, "core", &["--package", "andon-core"], words)?];
     if is_long {
+        check_middle(&root)?;
         let middle: Vec<&str> = MIDDLE.iter().flat_map(|file| ["--file", *file]).collect();
         let packages = ["--package", "andon-runtime", "--test-package", "andon-runtime"];
-        tally.add(&run(&program, &root, "middle", &[&packages[..], &middle].concat(), words)?, &accepted)?;
+        results.push(run(&program, &root, "middle", &[&packages[..], &middle].concat(), words)?);
+    }
+    if words.contains(&"--list") {
+        return Ok(());
+    }
+    let mut tally = Tally::default();
+    for folder in &results {
+        tally.add(folder, &accepted)?;
     }
     for survivor in &tally.survivors {
         println!("not caught: {survivor}");
@@ -48,12 +55,20 @@ pub(crate) fn mutants(words: &[&str]) -> Result<()> {
     let Tally { caught, accepted, survivors } = tally;
     println!("{} mutants, {caught} caught, {accepted} accepted", caught + accepted + survivors.len());
     if !survivors.is_empty() {
-        bail!("{} mutants live: write the test that is missing, or say in {ACCEPTED} why none is", survivors.len());
+        bail!("{} mutants survive: write the missing test, or give the reason in {ACCEPTED}", survivors.len());
     }
     Ok(())
 }
 
-/// What became of mutants. Those that cannot be built are none.
+/// cargo-mutants finds no mutants in a file that does not exist, and says nothing about it.
+fn check_middle(root: &Path) -> Result<()> {
+    match MIDDLE.iter().find(|file| !root.join(file).is_file()) {
+        Some(missing) => bail!("{missing} does not exist: has it moved? Correct the list in xtask/src/mutants.rs"),
+        None => Ok(()),
+    }
+}
+
+/// What became of the mutants. Those that do not build are not counted.
 #[derive(Debug, Default)]
 struct Tally {
     caught: usize,
@@ -62,9 +77,10 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds what a folder of cargo-mutants tells. A mutant that never ends is caught.
-    fn add(&mut self, told: &Path, accepted: &Accepted) -> Result<()> {
-        let read = |name: &str| fs::read_to_string(told.join(name)).with_context(|| format!("{name} of cargo-mutants"));
+    /// Adds the results in a folder of cargo-mutants. A mutant that runs into the timeout is caught.
+    fn add(&mut self, results: &Path, accepted: &Accepted) -> Result<()> {
+        let read =
+            |name: &str| fs::read_to_string(results.join(name)).with_context(|| format!("{name} of cargo-mutants"));
         self.caught += read("caught.txt")?.lines().count() + read("timeout.txt")?.lines().count();
         for missed in read("missed.txt")?.lines() {
             match accepted.0.contains_key(&without_place(missed)) {
@@ -76,25 +92,26 @@ impl Tally {
     }
 }
 
-/// The mutants that may live, each with the reason.
+/// The mutants that may survive, each with the reason.
 #[derive(Debug, PartialEq, Eq)]
 struct Accepted(BTreeMap<String, String>);
 
 impl Accepted {
-    /// A mutant is a line, and the indented line below it says why it may live. Lines that begin with `#` are for the reader.
+    /// Each mutant is a line, and the indented line below it says why it may survive. Lines that begin with `#` are comments.
     fn parse(text: &str) -> Result<Self> {
         let mut accepted = BTreeMap::new();
         let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         while let Some(mutant) = lines.next() {
             let why = lines.next().and_then(|why| why.strip_prefix("    "));
-            let why = why.with_context(|| format!("{ACCEPTED}: the line below `{mutant}` must say why it may live"))?;
+            let why =
+                why.with_context(|| format!("{ACCEPTED}: the line below `{mutant}` must say why it may survive"))?;
             accepted.insert(mutant.to_owned(), why.to_owned());
         }
         Ok(Self(accepted))
     }
 }
 
-/// A mutant without its line and its column, which change with every line above it.
+/// A mutant without its line and column, which change with every line above it.
 fn without_place(mutant: &str) -> String {
     match mutant.splitn(4, ':').collect::<Vec<_>>().as_slice() {
         [file, _, _, change] => format!("{file}:{change}"),
@@ -102,24 +119,26 @@ fn without_place(mutant: &str) -> String {
     }
 }
 
-/// Runs cargo-mutants, and gives the folder in which it tells what came of it.
+/// Runs cargo-mutants, and returns the folder with its results.
 fn run(program: &Path, root: &Path, name: &str, what: &[&str], words: &[&str]) -> Result<PathBuf> {
     let output = root.join(OUTPUT).join(name);
     fs::create_dir_all(&output)?;
     let mut command = Command::new(program);
     on_this_machine(&mut command).arg("mutants").current_dir(root);
     command.args(["--no-shuffle", "--colors", "never", "--output"]).arg(&output).args(what).args(words);
-    // Doc tests are slow and show how things are used.
+    // Doc tests are slow, and are there to show how things are used.
     command.args(["--", "--lib", "--tests"]);
+    // Nobody debugs a mutant, and linking without debug information is quicker.
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let status = command.status().context("cargo-mutants could not be started")?;
-    // 2: some were not caught; 3: some did not end.
+    // 2: some were not caught; 3: some ran into the timeout.
     match status.code() {
         Some(0 | 2 | 3) => Ok(output.join("mutants.out")),
         _ => bail!("cargo-mutants has failed: {status}"),
     }
 }
 
-/// The program, installed below `target` if it is not there.
+/// The path of cargo-mutants, which is installed below `target` if it is not there.
 fn ensure_program(root: &Path) -> Result<PathBuf> {
     let place = root.join("target/tools");
     let program = place.join("bin/cargo-mutants");
@@ -139,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mutant_is_known_wherever_its_line_has_moved() {
+    fn a_mutant_is_recognised_wherever_its_line_has_moved() {
         let mutant = "crates/andon-core/src/id.rs:10:5: replace RunId::new -> Self with Default::default()";
         assert_eq!(
             without_place(mutant),
@@ -148,8 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn a_mutant_may_live_only_with_a_reason() {
+    fn a_mutant_may_survive_only_with_a_reason() {
         assert!(Accepted::parse("# Why.\n\na.rs: replace f\n    It is the same.\n").is_ok_and(|all| all.0.len() == 1));
         assert!(Accepted::parse("a.rs: replace f\nb.rs: replace g\n").is_err());
+    }
+
+    #[test]
+    fn every_file_of_the_middle_exists() {
+        check_middle(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! 1. A sealed stop stays sealed: no request changes the [`Ending`] that was decided.
+//! 1. A sealed stop stays sealed: no request changes the outcome that was decided.
 //! 2. A request only gets harder. `Now` may follow `Graceful`; `Graceful` never follows `Now`.
-//! 3. Finish and pull are decided here, in one value under one lock: [`Stop::seal`] fails once a request that cuts is
-//!    in, and [`Stop::pull`] answers `TooLate` once the seal is on.
+//! 3. Finish and pull are decided here, in one value under one lock: [`Stop::seal`] fails after a pull that
+//!    cuts, and [`Stop::pull`] answers `TooLate` after the seal.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub enum Reason {
     Deadline,
     /// Its turns or tokens were used up.
     Budget,
-    /// A rule of the program said no.
+    /// A rule of the program did not allow it.
     Policy,
     /// A person did not approve.
     ApprovalDenied,
@@ -96,7 +96,7 @@ pub struct CancelRequest {
     pub reason: Reason,
     /// How hard.
     pub force: Force,
-    /// Who asked, in the words of whoever checked it.
+    /// Who asked, as named by whoever authenticated them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<str>>,
     /// Free text.
@@ -119,7 +119,7 @@ pub enum ReplyKind {
     Hardened,
     /// The run was stopping at least this hard already; nothing changed.
     AlreadyCancelling,
-    /// The run had ended, as the ending says; nothing changed.
+    /// The run had already ended; nothing changed.
     TooLate {
         /// How it ended.
         outcome: Arc<Ending>,
@@ -128,7 +128,7 @@ pub enum ReplyKind {
     NotRunning,
     /// Nothing runs, and the next run of this agent will be cancelled before it starts.
     Armed,
-    /// Nothing of that name is known.
+    /// Nothing with that id is known.
     NotFound,
 }
 
@@ -147,19 +147,19 @@ impl ReplyKind {
     }
 }
 
-/// Whether a run is to stop: the value that finish and pull compete for.
+/// Whether a run must stop: the value that finish and pull compete for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// Nobody has pulled and the end is not decided.
+    /// Nobody has pulled, and the outcome is not decided.
     Open,
     /// Pulled, this hard so far.
     Pulled(Force),
-    /// The end is decided.
+    /// The outcome is decided.
     Sealed(Arc<Ending>),
 }
 
 impl Stop {
-    /// Pulls: the one place where a request meets a state. The caller journals a request that changed something.
+    /// Pulls the cord: the only place where a request meets a state. The caller journals a request that changed something.
     pub fn pull(&mut self, force: Force) -> ReplyKind {
         match self {
             Self::Open => {
@@ -188,7 +188,7 @@ impl Stop {
         }
     }
 
-    /// How hard it was pulled, if it was and the end is not decided.
+    /// How hard it was pulled, if it was and the outcome is not decided.
     pub fn force(&self) -> Option<Force> {
         match self {
             Self::Pulled(force) => Some(*force),
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(stop, Stop::Sealed(completed()));
     }
 
-    /// P1: how hard it was pulled, whether the turn goes on, and whether one may begin, of every state.
+    /// P1: for every state, how hard the cord was pulled, whether the turn goes on, and whether one may begin.
     #[test]
     fn what_a_pull_forbids_is_forbidden_in_every_state_that_follows_it() {
         let told = |stop: Stop| (stop.force(), stop.lets_the_turn_go_on(), stop.lets_a_turn_begin());

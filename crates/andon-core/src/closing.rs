@@ -1,7 +1,7 @@
-//! What closes everything that is open in a run: the one place that writes the words of a stop.
+//! Closes everything that is open in a run. Only this file writes the texts of a stop.
 //!
 //! Settling a cancelled run and recovering a lost one need the same events: the answer so far, its usage, one result for
-//! each open call. Only who runs, and so whether a running tool can be waited for, differs.
+//! each open call. They differ only in whether the process is alive, so that a running tool can be waited for.
 
 use std::sync::Arc;
 
@@ -50,9 +50,9 @@ impl Why {
     }
 }
 
-/// Closes an open model call: the answer as far as it came, what it used, its end, and a result for each call in it.
+/// Closes an open model call: the partial answer, its usage, its end, and a result for each call in it.
 ///
-/// `number` is the model call's, `spans` all that was accepted of its answer.
+/// `number` is the number of the model call, and `spans` are everything that was accepted of its answer.
 pub fn close_model<'a>(
     number: u32,
     spans: impl IntoIterator<Item = &'a Span>,
@@ -66,7 +66,7 @@ pub fn close_model<'a>(
     cut_answer(spans, [usage, finished], why)
 }
 
-/// The answer as far as it came, the end of its model call, and a result for each call in it.
+/// The partial answer, the end of its model call, and a result for each call in it.
 fn cut_answer<'a>(
     spans: impl IntoIterator<Item = &'a Span>,
     end: impl IntoIterator<Item = Event>,
@@ -81,7 +81,7 @@ fn cut_answer<'a>(
     [Event::Message { message: Arc::new(message) }].into_iter().chain(end).chain(refusals).collect()
 }
 
-/// Closes the calls of a turn that have not started, with the approvals that are open for them.
+/// Closes the calls of a turn that have not started, and the approvals that are open for them.
 pub fn close_unstarted(calls: &[Call], why: &Why) -> Vec<Event> {
     let mut events = Vec::new();
     for Call { call, state } in calls {
@@ -107,7 +107,7 @@ fn refuse_denied(call: CallId, verdict: &Approval, why: &Why) -> Event {
     }
 }
 
-/// Closes everything that a dead process left open. A tool that ran may have had its effect: nobody knows.
+/// Closes everything that a dead process left open. Nobody knows whether a tool that ran had its effect.
 pub fn close_lost(progress: &Progress) -> Vec<Event> {
     let mut events = Vec::new();
     if let Some(point) = progress.open_hook() {
@@ -129,7 +129,7 @@ pub fn close_lost(progress: &Progress) -> Vec<Event> {
     events
 }
 
-/// Writes what the journal lacks of a model call: an answer and a usage are recorded once.
+/// The events of a model call that the journal lacks. An answer and a usage are each recorded only once.
 fn close_lost_model(model: &OpenModel) -> Vec<Event> {
     let usage = (!model.accounted).then(|| {
         let reported = model.spans.iter().filter_map(Span::reported).reduce(Usage::corrected_by);
@@ -141,7 +141,7 @@ fn close_lost_model(model: &OpenModel) -> Vec<Event> {
     if model.answered { end.collect() } else { cut_answer(&model.spans, end, &Why::Lost) }
 }
 
-/// The end of a call of which no cleanup has anything to say.
+/// The end of a call whose cleanup has nothing to report.
 pub fn tool_finished(end: ToolEnd, result: ToolResult) -> Event {
     Event::ToolFinished { call: result.call.clone(), end, result: Arc::new(result), remains: None, state: None }
 }
@@ -151,7 +151,7 @@ pub fn refuse(call: CallId, why: Refusal) -> Event {
     refuse_with(call, why, None)
 }
 
-/// Closes one call that did not start, with more to say about it.
+/// Closes one call that did not start, with `detail` added to the usual text.
 pub fn refuse_with(call: CallId, why: Refusal, detail: Option<&str>) -> Event {
     let reason = match why {
         Refusal::UnknownTool => "Not run: there is no tool of this name.",
@@ -168,7 +168,7 @@ pub fn refuse_with(call: CallId, why: Refusal, detail: Option<&str>) -> Event {
     Event::ToolRefused { call, why, result: Arc::new(result) }
 }
 
-/// What a stopped call is told to the model as, with what it had returned, if anything.
+/// The result that tells the model about a stopped call, with anything that the call had returned.
 pub fn stopped_result(call: CallId, end: ToolEnd, returned: Vec<Content>) -> ToolResult {
     let (status, text) = match end {
         ToolEnd::Finished => (ResultStatus::Ok, None),

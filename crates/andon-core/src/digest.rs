@@ -1,4 +1,4 @@
-//! The digest that a person's yes is bound to.
+//! The digest that a person's approval is bound to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,9 +30,9 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no digest: it has 64 hexadecimal digits")]
+#[error("{0:?} is not a digest: a digest has 64 hexadecimal digits")]
 pub struct NoDigest(String);
 
 impl FromStr for Digest {
@@ -76,11 +76,14 @@ mod tests {
         let digest = Digest::of(b"{}");
         assert_eq!(digest.to_string(), "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
         assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert_eq!(format!("{digest:?}"), format!("Digest({digest})"));
         for bad in [
             "",
             "44",
             &"zz".repeat(32),
             &"4".repeat(63),
+            &"4".repeat(65),
+            &"4".repeat(66),
             "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8\u{e9}",
         ] {
             assert!(bad.parse::<Digest>().is_err(), "{bad:?}");

@@ -1,11 +1,11 @@
-//! What losing its readers does to a run, as a plain value: it is on record with the run, so that a run that outlives its
-//! process keeps it.
+//! What happens to a run that loses its readers: a plain value that is recorded with the run, so that a run that outlives
+//! its process keeps it.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to a run when the last feed that was opened on it closes. If none was ever opened, nothing.
+/// What happens to a run when the last feed that was opened on it closes. Nothing happens if none was ever opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDisconnect {
@@ -14,12 +14,12 @@ pub enum OnDisconnect {
     Continue,
     /// It is cancelled at once.
     Cancel,
-    /// It is cancelled, unless a reader comes back within so many milliseconds.
+    /// It is cancelled, unless a reader comes back within this many milliseconds.
     CancelAfterMs(u64),
 }
 
 impl OnDisconnect {
-    /// How long the run may be without a reader; nothing if for ever.
+    /// How long the run may be without a reader, or `None` if there is no limit.
     pub fn patience(self) -> Option<Duration> {
         match self {
             Self::Continue => None,
@@ -44,5 +44,12 @@ mod tests {
         let written = forms.map(|form| serde_json::to_string(&form).unwrap());
         assert_eq!(written, [r#""continue""#, r#""cancel""#, r#"{"cancel_after_ms":5}"#]);
         assert_eq!(written.map(|text| serde_json::from_str::<OnDisconnect>(&text).unwrap()), forms);
+    }
+
+    #[test]
+    fn only_a_run_that_minds_losing_its_readers_runs_out_of_patience() {
+        let forms = [OnDisconnect::Continue, OnDisconnect::Cancel, OnDisconnect::CancelAfterMs(5)];
+        assert_eq!(forms.map(OnDisconnect::patience), [None, Some(Duration::ZERO), Some(Duration::from_millis(5))]);
+        assert_eq!(forms.map(|form| form.is_continue()), [true, false, false]);
     }
 }

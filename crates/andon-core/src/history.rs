@@ -1,17 +1,17 @@
-//! What was said, as a list that many hold at once: each model call has a copy of all that was said before it.
+//! The messages of a session, as a list that is shared and not copied: each model call holds all messages before it.
 //!
-//! A copy shares the messages in blocks, so it costs a few bytes for each block and not for each message, and whoever adds
-//! to one copies the last block at most.
+//! Clones share the messages in blocks, so a clone costs a few bytes per block and not per message, and adding a message
+//! copies at most the last block.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::message::Message;
 
-/// How many messages a block has.
+/// The number of messages in a full block.
 const BLOCK: usize = 128;
 
-/// What was said, in its order. Cheap to clone.
+/// The messages of a session, in order. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct History {
     /// All but the last are full.
@@ -19,7 +19,7 @@ pub struct History {
 }
 
 impl History {
-    /// Nothing was said.
+    /// A history without messages.
     pub const fn new() -> Self {
         Self { blocks: Vec::new() }
     }
@@ -29,14 +29,14 @@ impl History {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
 
-    /// Whether nothing was said.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// The message at this place, from 0.
-    pub fn get(&self, place: usize) -> Option<&Arc<Message>> {
-        self.blocks.get(place / BLOCK)?.get(place % BLOCK)
+    /// The message at this index.
+    pub fn get(&self, index: usize) -> Option<&Arc<Message>> {
+        self.blocks.get(index / BLOCK)?.get(index % BLOCK)
     }
 
     /// The last message.
@@ -57,7 +57,7 @@ impl History {
         }
     }
 
-    /// The messages as a list of one's own.
+    /// The messages as a `Vec`.
     pub fn to_vec(&self) -> Vec<Arc<Message>> {
         self.iter().cloned().collect()
     }
@@ -120,19 +120,31 @@ mod tests {
             assert_eq!(history, list);
             assert_eq!(history.last(), list.last());
             assert!(history.iter().rev().eq(list.iter().rev()));
-            assert!((0..=length).all(|place| history.get(place) == list.get(place)));
+            assert!((0..=length).all(|index| history.get(index) == list.get(index)));
         }
     }
 
     #[test]
-    fn what_is_added_to_a_copy_is_not_in_the_other() {
+    fn what_is_added_to_a_clone_is_not_in_the_original() {
         let before = History::from(said(0, BLOCK + 3));
         let mut after = before.clone();
         after.extend(said(BLOCK + 3, 2 * BLOCK + 1));
         assert_eq!((before.len(), after.len()), (BLOCK + 3, 2 * BLOCK + 1));
         assert_eq!(before, said(0, BLOCK + 3));
         assert_eq!(after, said(0, 2 * BLOCK + 1));
-        // All but the last block are one and the same.
+        // They share all blocks but the last.
         assert!(Arc::ptr_eq(&before.blocks[0], &after.blocks[0]));
+    }
+
+    #[test]
+    fn histories_are_equal_if_their_messages_are() {
+        let history = History::from(said(0, BLOCK + 1));
+        assert_eq!(history, History::from(said(0, BLOCK + 1)));
+        for other in [said(0, BLOCK), said(1, BLOCK + 2), said(0, BLOCK + 2), vec![]] {
+            assert_ne!(history, other);
+            assert_ne!(history, History::from(other));
+        }
+        assert_eq!(history.to_vec(), said(0, BLOCK + 1));
+        assert_eq!(format!("{history:?}"), format!("{:?}", said(0, BLOCK + 1)));
     }
 }

@@ -1,11 +1,11 @@
-//! Names of things: runs, sessions, calls.
+//! The ids of runs, sessions and calls.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The longest id that is taken from outside, in bytes.
+/// The maximum length of an id, in bytes.
 pub const MAX_ID_BYTES: usize = 256;
 
 /// Why a text cannot be an id.
@@ -17,8 +17,8 @@ pub enum IdError {
     /// The text is longer than [`MAX_ID_BYTES`].
     #[error("an id has at most {MAX_ID_BYTES} bytes, this one has {0}")]
     TooLong(usize),
-    /// The text is `.` or `..`, which paths take for places.
-    #[error("an id must not be {0:?}: an address takes it for a folder, so choose another")]
+    /// The text is `.` or `..`, which mean folders in a path.
+    #[error("an id must not be {0:?}, which means a folder in a path: choose another")]
     Dots(String),
     /// The text has a character that breaks paths and logs.
     #[error("an id must not contain {0:?}: use letters, digits and punctuation other than '/'")]
@@ -96,7 +96,7 @@ id! {
     CallId
 }
 
-/// The tenant of everything that names none.
+/// The tenant of everything that does not name one.
 pub const LOCAL: &str = "local";
 
 /// Where a session lives: the tenant, the app (an agent's name), the user it belongs to, and its own id.
@@ -116,12 +116,12 @@ pub struct SessionKey {
 }
 
 fn local() -> Arc<str> {
-    // Nearly every session has it: one text serves them all.
+    // Nearly every session has this tenant, so they share one text.
     static SHARED: OnceLock<Arc<str>> = OnceLock::new();
     Arc::clone(SHARED.get_or_init(|| LOCAL.into()))
 }
 
-/// Reads a name that comes from outside, by the same rules as an id.
+/// Reads a name, by the same rules as an id.
 fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     let text = String::deserialize(deserializer)?;
     check(&text).map_err(serde::de::Error::custom)?;
@@ -162,5 +162,28 @@ mod tests {
         assert_eq!(RunId::new("x".repeat(10_000)), Err(IdError::TooLong(10_000)));
         assert_eq!(RunId::new(".."), Err(IdError::Dots("..".to_owned())));
         assert_eq!(RunId::new("run-1").unwrap().as_str(), "run-1");
+    }
+
+    #[test]
+    fn an_id_may_have_256_bytes_and_no_more() {
+        assert!(RunId::new("x".repeat(256)).is_ok());
+        assert_eq!(RunId::new("x".repeat(257)), Err(IdError::TooLong(257)));
+    }
+
+    #[test]
+    fn a_session_names_its_tenant_only_if_that_is_not_the_local_one() {
+        let local = SessionKey::new("app", "ann", "s").unwrap();
+        let other = SessionKey { tenant: "acme".into(), ..local.clone() };
+        assert_eq!([local.to_string(), other.to_string()], ["app/ann/s", "acme:app/ann/s"]);
+        let json = [&local, &other].map(|key| serde_json::to_string(key).unwrap());
+        assert_eq!(
+            json,
+            [
+                r#"{"app":"app","user":"ann","session":"s"}"#,
+                r#"{"tenant":"acme","app":"app","user":"ann","session":"s"}"#
+            ]
+        );
+        assert_eq!(json.map(|text| serde_json::from_str::<SessionKey>(&text).unwrap()), [local, other]);
+        assert!(serde_json::from_str::<SessionKey>(r#"{"app":"a/b","user":"ann","session":"s"}"#).is_err());
     }
 }

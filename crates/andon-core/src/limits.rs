@@ -1,23 +1,23 @@
-//! What a run may use, as a plain value: it is on record with the run, so that a run that outlives its process keeps it.
+//! What a run may use: a plain value that is recorded with the run, so that a run that outlives its process keeps it.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What a run may use. Each limit that is reached pulls the run's cord, and the note says which it was.
+/// What a run may use. Reaching a limit pulls the run's cord, and the note of that request names the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
     /// How long the run may take in all, waiting for its session and for people included.
     #[serde(rename = "deadline_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
     pub deadline: Option<Duration>,
-    /// How long the model may send nothing.
+    /// How long the model may be silent.
     #[serde(rename = "silence_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
     pub silence: Option<Duration>,
     /// How many answers the model may give.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
-    /// How many tokens may be read and written in all. Only what is known to be used counts: a provider that reports only
-    /// at the end of an answer lets that answer come to its end, and the next one is not asked for.
+    /// How many tokens may be read and written in all. Only tokens that are known to be used count: if the provider reports
+    /// only at the end of an answer, that answer finishes, and the next model call is not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
@@ -47,7 +47,7 @@ impl Limits {
     }
 }
 
-/// A time as whole milliseconds; a part of one counts as one, so that a limit is never rounded to nothing.
+/// A duration as whole milliseconds, rounded up, so that a limit never becomes zero.
 mod millis {
     use std::time::Duration;
 
@@ -68,12 +68,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_survive_a_round_trip_through_json_and_are_never_rounded_to_nothing() {
+    fn limits_survive_a_round_trip_through_json_and_are_never_rounded_to_zero() {
         assert_eq!(serde_json::to_string(&Limits::NONE).unwrap(), "{}");
         let limits = Limits { deadline: Some(Duration::from_micros(1_200)), turns: Some(3), ..Limits::NONE };
         let json = serde_json::to_string(&limits).unwrap();
         assert_eq!(json, r#"{"deadline_ms":2,"turns":3}"#);
         let read: Limits = serde_json::from_str(&json).unwrap();
         assert_eq!(read, Limits { deadline: Some(Duration::from_millis(2)), ..limits });
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_named() {
+        let limits = Limits {
+            deadline: Some(Duration::from_micros(1)),
+            silence: Some(Duration::from_micros(1)),
+            turns: Some(1),
+            tokens: Some(1),
+        };
+        assert_eq!((limits.zero(), Limits::NONE.zero()), (None, None));
+        assert_eq!(Limits { deadline: Some(Duration::ZERO), ..limits }.zero(), Some("deadline"));
+        assert_eq!(Limits { silence: Some(Duration::ZERO), ..limits }.zero(), Some("silence"));
+        assert_eq!(Limits { turns: Some(0), ..limits }.zero(), Some("turns"));
+        assert_eq!(Limits { tokens: Some(0), ..limits }.zero(), Some("tokens"));
+    }
+
+    #[test]
+    fn a_run_has_no_limits_only_if_none_is_set() {
+        assert!(Limits::NONE.is_none());
+        assert!(!Limits { tokens: Some(1), ..Limits::NONE }.is_none());
     }
 }

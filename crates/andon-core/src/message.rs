@@ -1,10 +1,10 @@
-//! What is said in a conversation.
+//! The messages of a conversation.
 //!
 //! # Invariants
 //!
 //! 1. A message is stored as it was: the text that was shown, byte for byte; a call's arguments as they were streamed.
-//!    What a provider will accept is made from it by [`prompt`](crate::prompt), never stored back.
-//! 2. An answer that did not come to its end says so in [`Message::cut`], beside the words and never among them.
+//!    [`prompt`](crate::prompt) makes from it what a provider accepts, and stores nothing back.
+//! 2. An unfinished answer says so in [`Message::cut`], beside its text and never inside it.
 //! 3. A tool call in a stored assistant message has exactly one [`ToolResult`] in the tool message that follows it.
 
 mod image;
@@ -26,7 +26,7 @@ pub struct Message {
     pub role: Role,
     /// What is said, in order.
     pub parts: Vec<Part>,
-    /// Why the message stops where it stops, if that is not its end.
+    /// Why the message is unfinished, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
 }
@@ -43,7 +43,7 @@ pub enum Role {
     Tool,
 }
 
-/// Why an answer did not come to its end.
+/// Why an answer is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "by", content = "reason")]
 pub enum Cut {
@@ -55,42 +55,42 @@ pub enum Cut {
     Lost,
 }
 
-/// A piece of a message's content.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Part {
     /// Plain text or markdown.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// An image, by reference. One whose reference is a `data:` address is kept with its bytes, in the journal, too.
+    /// An image, by reference. A `data:` URL is stored with the bytes in it, in the journal, too.
     Image(Image),
     /// What the model thought before it spoke.
     Thinking {
         /// The thought, as far as it was shown.
         text: String,
-        /// The provider's seal on the whole thought. A thought that was cut has none and is not sent back.
+        /// The provider's signature of the complete thought. A cut thought has none and is not sent back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<Signature>,
     },
-    /// The model asks for a tool.
+    /// A call of a tool.
     ToolCall(ToolCall),
-    /// A tool's answer to one call.
+    /// The result of a call.
     ToolResult(ToolResult),
 }
 
-/// A provider's seal on a thought. Only who made it takes it back: a session may change its model.
+/// A provider's signature of a thought. It is sent back only to that provider: a session may change its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredSignature")]
 pub struct Signature {
-    /// Who made it, as its adapter calls itself.
+    /// The provider, as its adapter names itself.
     pub by: Arc<str>,
-    /// The seal, which nobody else reads.
+    /// The signature itself, which only the provider can read.
     pub value: String,
 }
 
-/// A seal as journals hold it. Early ones did not say who made it: such a seal is kept, and sent back to nobody.
+/// A signature as journals hold it. Early journals did not name the provider: such a signature is kept, and never sent back.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum StoredSignature {
@@ -108,25 +108,25 @@ impl From<StoredSignature> for Signature {
 }
 
 impl Signature {
-    /// A seal made by `by`.
+    /// A signature by the provider `by`.
     pub fn new(by: impl Into<Arc<str>>, value: impl Into<String>) -> Self {
         Self { by: by.into(), value: value.into() }
     }
 }
 
-/// The model asks for a tool.
+/// A call of a tool, as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The call's id, unique within its session.
     pub id: CallId,
     /// The tool's name, as the model wrote it.
     pub name: String,
-    /// The arguments exactly as the model wrote them: meant to be a JSON object, but nothing makes a model keep to it.
+    /// The arguments exactly as the model wrote them. They should be a JSON object, but models make mistakes.
     pub arguments: String,
 }
 
 impl ToolCall {
-    /// The arguments as JSON. An empty text is an empty object, because several providers write it so.
+    /// The arguments as JSON. An empty text is an empty object, because several providers send nothing for one.
     pub fn input(&self) -> Result<serde_json::Value, serde_json::Error> {
         if self.arguments.trim().is_empty() {
             return Ok(serde_json::Value::Object(serde_json::Map::new()));
@@ -134,16 +134,16 @@ impl ToolCall {
         serde_json::from_str(&self.arguments)
     }
 
-    /// What a yes to this call is bound to: the arguments, byte for byte.
+    /// What an approval of this call is bound to: the arguments, byte for byte.
     pub fn digest(&self) -> Digest {
         Digest::of(self.arguments.as_bytes())
     }
 }
 
-/// A tool's answer to one call.
+/// The one result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call that is answered.
+    /// The call that it belongs to.
     pub call: CallId,
     /// How the call ended.
     pub status: ResultStatus,
@@ -168,7 +168,7 @@ pub enum ResultStatus {
 }
 
 impl ResultStatus {
-    /// Whether a provider that knows only right and wrong is told "wrong".
+    /// Whether a provider that knows only success and error is told of an error.
     pub fn is_error(self) -> bool {
         match self {
             Self::Ok => false,
@@ -183,7 +183,7 @@ impl ResultStatus {
 pub enum Content {
     /// Text.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
     /// An image, by reference.
@@ -201,12 +201,12 @@ impl Content {
 }
 
 impl Message {
-    /// A person's words.
+    /// A user's message of plain text.
     pub fn user(text: impl Into<String>) -> Self {
         Self { role: Role::User, parts: vec![Part::text(text)], cut: None }
     }
 
-    /// A model's words, whole.
+    /// A complete answer of plain text.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self { role: Role::Assistant, parts: vec![Part::text(text)], cut: None }
     }
@@ -216,7 +216,7 @@ impl Message {
         self.parts.iter().filter_map(Part::as_text).collect()
     }
 
-    /// About how many bytes it takes in memory.
+    /// Roughly how many bytes it takes in memory.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.parts.iter().map(Part::weight).sum::<usize>()
     }
@@ -237,7 +237,7 @@ impl Message {
         })
     }
 
-    /// The images, in order; those in tool results are not among them.
+    /// The images, in order, without those in tool results.
     pub fn images(&self) -> impl Iterator<Item = &Image> {
         self.parts.iter().filter_map(|part| match part {
             Part::Image(image) => Some(image),
@@ -263,7 +263,9 @@ impl Part {
         let own = match self {
             Self::Text { text } => text.len(),
             Self::Image(image) => image.reference.len(),
-            Self::Thinking { text, signature } => text.len() + signature.as_ref().map_or(0, |seal| seal.value.len()),
+            Self::Thinking { text, signature } => {
+                text.len() + signature.as_ref().map_or(0, |signature| signature.value.len())
+            }
             Self::ToolCall(call) => call.name.len() + call.arguments.len(),
             Self::ToolResult(result) => result.content.iter().map(Content::weight).sum(),
         };
@@ -298,12 +300,85 @@ impl ToolResult {
         })
     }
 
-    /// All text of the result, a line each.
+    /// All texts of the result, joined by line breaks.
     pub fn to_text(&self) -> String {
         let texts = self.content.iter().filter_map(|content| match content {
             Content::Text { text } => Some(text.as_str()),
             Content::Image(_) => None,
         });
         texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(name: &str) -> Image {
+        Image { media_type: "image/png".into(), reference: name.into() }
+    }
+
+    fn result(content: Vec<Content>) -> ToolResult {
+        ToolResult { call: CallId::new("a").unwrap(), status: ResultStatus::Ok, content }
+    }
+
+    fn text(text: &str) -> Content {
+        Content::Text { text: text.into() }
+    }
+
+    /// One part of each kind, whose variable text is `more`.
+    fn parts(more: &str) -> Vec<Part> {
+        let call = |name: &str, arguments: &str| {
+            Part::ToolCall(ToolCall { id: CallId::new("a").unwrap(), name: name.into(), arguments: arguments.into() })
+        };
+        let thought = |text: &str, signature: &str| Part::Thinking {
+            text: text.into(),
+            signature: Some(Signature::new("maker", signature)),
+        };
+        vec![
+            Part::text(more),
+            Part::Image(image(more)),
+            thought(more, "sig"),
+            thought("hm", more),
+            call(more, "{}"),
+            call("look", more),
+            Part::ToolResult(result(vec![text(more)])),
+            Part::ToolResult(result(vec![text("seen"), Content::Image(image(more))])),
+        ]
+    }
+
+    #[test]
+    fn a_message_weighs_a_byte_more_for_each_byte_in_it_wherever_that_is() {
+        let weigh = |part: Part| Message { role: Role::Assistant, parts: vec![part], cut: None }.weight();
+        for (short, long) in parts("12345").into_iter().zip(parts("123456789")) {
+            assert_eq!(weigh(long.clone()), weigh(short) + 4, "{long:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_weighs_at_least_what_its_parts_take_without_their_text() {
+        let empty = |parts: usize| Message { role: Role::User, parts: vec![Part::text(""); parts], cut: None };
+        assert_eq!(empty(0).weight(), size_of::<Message>());
+        assert_eq!(empty(2).weight(), size_of::<Message>() + 2 * size_of::<Part>());
+        let results = |content| Message { role: Role::Tool, parts: vec![Part::ToolResult(result(content))], cut: None };
+        let (none, one) = (results(vec![]).weight(), results(vec![text("")]).weight());
+        assert_eq!(one, none + size_of::<Content>());
+    }
+
+    #[test]
+    fn images_and_texts_are_found_among_the_parts_in_order() {
+        let found = result(vec![Content::Image(image("a")), text("one"), Content::Image(image("b")), text("two")]);
+        assert!(found.images().eq([&image("a"), &image("b")]));
+        assert_eq!(found.to_text(), "one\ntwo");
+        let parts = vec![Part::Image(image("c")), Part::text("so"), Part::ToolResult(found), Part::Image(image("d"))];
+        let message = Message { role: Role::User, parts, cut: None };
+        assert!(message.images().eq([&image("c"), &image("d")]), "those of a result are not the message's own");
+        assert_eq!(message.text(), "so");
+    }
+
+    #[test]
+    fn only_a_call_that_did_what_it_was_asked_is_no_error() {
+        let failed = [ResultStatus::Error, ResultStatus::Refused, ResultStatus::Cut, ResultStatus::Unknown];
+        assert!(failed.into_iter().all(ResultStatus::is_error) && !ResultStatus::Ok.is_error());
     }
 }

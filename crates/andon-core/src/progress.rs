@@ -4,8 +4,8 @@
 //!
 //! # Invariants
 //!
-//! 1. [`Progress::apply`] refuses an event that cannot follow what was, and is then as it was before: a journal that
-//!    folds is a journal that makes sense.
+//! 1. [`Progress::apply`] refuses an event that cannot follow the earlier ones, and then changes nothing: a journal that
+//!    folds makes sense.
 //! 2. Nothing follows `run_settled`.
 //! 3. Every call of an answer is closed exactly once; when the last one is, the tool message joins the conversation, with
 //!    the results in the model's order.
@@ -73,7 +73,7 @@ pub enum Phase {
 pub enum Step {
     /// Ask the model.
     CallModel,
-    /// Bring the turn's tools forward: start these, then wait for one of those that run.
+    /// Continue with the turn's tools: start these, then wait until one that runs has ended.
     CallTools {
         /// The calls that may start now, in the model's order.
         start: Vec<CallId>,
@@ -111,15 +111,15 @@ pub struct Progress {
     life: Life,
     seq: Seq,
     messages: Vec<Arc<Message>>,
-    /// Boxed: a run that waits on its model has none.
+    /// Boxed, because a run that waits for its model has none.
     turn: Option<Box<Turn>>,
     model: Option<OpenModel>,
-    /// Why the latest model call stopped writing, if it came to its end and asked for no tool: the run is then done.
+    /// Why the model stopped writing in the latest call, if it finished and asked for no tool: then the run is done.
     last_stop: Option<ModelStop>,
     failure: Option<Failure>,
     hook: Option<HookPoint>,
     in_backoff: bool,
-    /// Why it was told to stop, first; how hard, `standing` says.
+    /// The reason of the first cancel request. The force is in `standing`.
     reason: Option<Reason>,
     standing: StandingFold,
     model_calls: u32,
@@ -149,8 +149,8 @@ impl Progress {
         }
     }
 
-    /// What to do next, with at most `at_once` tools running together; nothing for a run that waits for its session or
-    /// has settled.
+    /// What to do next, with at most `at_once` tools running together, or `None` if the run waits for its session or has
+    /// settled.
     pub fn next_step(&self, at_once: usize) -> Option<Step> {
         match self.life {
             Life::Queued | Life::Settled(_) => return None,
@@ -178,7 +178,7 @@ impl Progress {
         self.turn.is_none() && self.model.is_none() && self.last_stop.is_none() && self.failure.is_none()
     }
 
-    /// Whether the session was the run's own, so that its input is part of the conversation.
+    /// Whether the run got its session, so that its input is part of the conversation.
     pub fn has_started(&self) -> bool {
         !self.messages.is_empty()
     }
@@ -193,7 +193,7 @@ impl Progress {
         self.standing.phase()
     }
 
-    /// Where the run stands, as its feed tells it.
+    /// Where the run stands, as its feed shows it.
     pub fn standing(&self) -> RunStanding {
         self.standing.told()
     }
@@ -208,7 +208,7 @@ impl Progress {
         &self.messages
     }
 
-    /// The calls of the current turn; none if no call is open.
+    /// The calls of the current turn; empty if no call is open.
     pub fn calls(&self) -> &[Call] {
         self.turn.as_ref().map_or(&[], |turn| turn.calls())
     }
@@ -245,12 +245,12 @@ impl Progress {
         self.seq
     }
 
-    /// How many model calls were made, attempts included.
+    /// How many model calls were made, failed ones included.
     pub fn model_calls(&self) -> u32 {
         self.model_calls
     }
 
-    /// How many answers were taken.
+    /// How many answers there were.
     pub fn turns(&self) -> u32 {
         self.turns
     }
@@ -260,7 +260,7 @@ impl Progress {
         self.used.as_deref().copied().unwrap_or(Used::NONE)
     }
 
-    /// Why the run was told to stop, first, and how hard, last.
+    /// The reason of the first cancel request and the highest force so far, if there was a request.
     pub fn cancel(&self) -> Option<(Reason, Force)> {
         self.reason.zip(self.standing.force())
     }
@@ -273,7 +273,7 @@ impl Progress {
         }
     }
 
-    /// The last answer, as far as it came.
+    /// The last answer, whole or cut.
     pub fn last_answer(&self) -> Option<&Arc<Message>> {
         self.messages.iter().rev().find(|message| message.role == Role::Assistant)
     }
@@ -281,14 +281,14 @@ impl Progress {
 
 fn next_of_turn(turn: &Turn, at_once: usize) -> Step {
     let count = turn.count();
-    // One tool at least, or the turn would never end.
+    // At least one tool, or the turn would never end.
     let start = turn.ready(at_once.max(1).saturating_sub(count.running));
     if count.running > 0 || !start.is_empty() {
         Step::CallTools { start }
     } else if count.awaiting_approval > 0 {
         Step::AwaitApproval
     } else {
-        // A no and its refusal are recorded together. If they were not, no news would ever end the wait.
+        // A denial and its refusal are recorded together. If they were not, nothing would ever end the wait.
         let message = "a call that was denied was not closed; this is a defect in Andon".to_owned();
         Step::Settle(Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message })))
     }

@@ -1,13 +1,13 @@
-//! What a model is sent: the stored history made acceptable, in one place for all providers.
+//! What a model is sent: the stored history made acceptable for all providers, in one place.
 //!
 //! History is stored as it was, cut answers included. Providers are strict about what they take back. This module makes
-//! the one from the other and changes nothing that is stored; a provider's adapter then only translates.
+//! the one from the other and changes nothing that is stored, so that a provider's adapter only translates.
 //!
-//! # What holds of every prompt
+//! # Promises
 //!
 //! 1. It begins with a user message and ends with a user or tool message.
 //! 2. Roles alternate: user or tool, then assistant. A user message may follow a tool message.
-//! 3. Every call has exactly one result, in the tool message right behind it, in the model's order; every result has its call.
+//! 3. Every call has exactly one result, in the tool message right after it, in the model's order; every result has its call.
 //! 4. Call ids are unique; arguments are a JSON object.
 //! 5. No part is empty, no message is without parts, no text of a result is blank.
 //! 6. A thought of a cut answer is there with its signature, or not at all; no answer ends with a thought.
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use crate::cancel::Reason;
 use crate::message::{Content, Cut, Message, Part, Role, ToolCall, ToolResult};
 
-/// Makes from a stored history what a model may be sent. See the module's promises.
+/// Turns a stored history into what a model may be sent. See the module's promises.
 pub fn prompt<'a>(history: impl IntoIterator<Item = &'a Message>) -> Vec<Message> {
     let mut prompt: Vec<Message> = Vec::new();
     let mut stopped: Option<Cut> = None;
@@ -31,7 +31,7 @@ pub fn prompt<'a>(history: impl IntoIterator<Item = &'a Message>) -> Vec<Message
             }
             Role::Tool => sendable_parts(message),
             Role::User => {
-                // A prompt to which no answer was stored, not even an empty one, was stopped too early for one.
+                // No answer was stored between them, not even an empty one: the earlier prompt was stopped before an answer began.
                 let unanswered = (before == Some(Role::User)).then_some(UNANSWERED);
                 input(message, stopped.take().map(note).or(unanswered))
             }
@@ -42,7 +42,7 @@ pub fn prompt<'a>(history: impl IntoIterator<Item = &'a Message>) -> Vec<Message
     prompt
 }
 
-/// What is left out may leave two neighbours with one role: they become one message.
+/// Leaving something out can make two messages of one role neighbours: they become one message.
 fn push(prompt: &mut Vec<Message>, role: Role, parts: Vec<Part>) {
     if parts.is_empty() {
         return;
@@ -53,11 +53,11 @@ fn push(prompt: &mut Vec<Message>, role: Role, parts: Vec<Part>) {
     }
 }
 
-/// The user's words behind a note, if there is one to tell.
+/// The user's message, with the note before it if there is one.
 fn input(message: &Message, note: Option<&str>) -> Vec<Part> {
     let mut parts = sendable_parts(message);
     if parts.is_empty() {
-        // Left out, it would leave the answer to it without a question.
+        // Without it, its answer would be an answer to nothing.
         parts.push(Part::text("(no text)"));
     }
     note.map(Part::text).into_iter().chain(parts).collect()
@@ -93,7 +93,7 @@ fn note(cut: Cut) -> &'static str {
     }
 }
 
-/// The part as it may be sent, or nothing.
+/// The part as it may be sent, or `None` if it may not.
 fn sendable(part: &Part, cut: Option<Cut>) -> Option<Part> {
     match part {
         Part::Text { text } if text.trim().is_empty() => None,
@@ -105,7 +105,7 @@ fn sendable(part: &Part, cut: Option<Cut>) -> Option<Part> {
     }
 }
 
-/// A result cannot be left out, so one without words says that it has none.
+/// A result cannot be left out, so an empty one says that it is empty.
 fn with_words(result: &ToolResult) -> ToolResult {
     let is_blank = |content: &&Content| matches!(content, Content::Text { text } if text.trim().is_empty());
     let mut content: Vec<Content> = result.content.iter().filter(|content| !is_blank(content)).cloned().collect();
@@ -115,7 +115,7 @@ fn with_words(result: &ToolResult) -> ToolResult {
     ToolResult { content, ..result.clone() }
 }
 
-/// A call whose arguments are no JSON object is shown to the model as an object that quotes them.
+/// Arguments that are not a JSON object are shown to the model inside an object that quotes them.
 fn with_object_arguments(call: &ToolCall) -> ToolCall {
     let arguments = match call.input() {
         // As the model wrote them: a provider's prompt cache compares bytes.

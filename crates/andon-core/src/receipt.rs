@@ -30,7 +30,7 @@ pub enum Verdict {
     Unknown,
     /// It went on after the run, and then ended; see the addenda.
     Late,
-    /// It went on after the run, or was not seen to end; see what is leaked.
+    /// It went on after the run, or was not seen to end; see [`Receipt::leaked`].
     Leaked,
     /// It is declared to outlive the run, and went on.
     Detached,
@@ -48,13 +48,13 @@ pub struct CallAccount {
     /// Why it was not run, if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refusal>,
-    /// How long it ran, in microseconds, if it ran; unknown if it was closed after its process had died.
+    /// How long it ran, in microseconds. `None` if it did not run, or if it was closed after its process had died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_us: Option<u64>,
     /// The key under which its effect can be made to happen at most once, if it was started and can have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect_id: Option<Arc<str>>,
-    /// What else is to be known of how it was stopped.
+    /// What else is known about how it was stopped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// What became of the compensation, if somebody asked for one.
@@ -63,7 +63,7 @@ pub struct CallAccount {
 }
 
 impl CallAccount {
-    /// The account of a call of which nothing else is to be said.
+    /// The account of a call with nothing else to report.
     pub fn new(call: CallId, tool: impl Into<String>, verdict: Verdict) -> Self {
         Self {
             call,
@@ -82,13 +82,13 @@ impl CallAccount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compensation {
-    /// It was started, and nothing was heard of its end.
+    /// It was started, and is not known to have ended.
     Started,
     /// It did what it was asked.
     Done,
     /// It failed, and said why; see the addenda.
     Failed,
-    /// Its time was over before it ended: it may have undone the effect or not.
+    /// It ran out of time: it may or may not have undone the effect.
     Unknown,
 }
 
@@ -103,23 +103,23 @@ pub struct ModelAccount {
     pub usage: Used,
     /// Microseconds to its first piece, if one came.
     pub first_piece_us: Option<u64>,
-    /// How long it took, in microseconds; unknown while it is open, and if it was closed after its process had died.
+    /// How long it took, in microseconds. `None` while it is open, or if it was closed after its process had died.
     pub took_us: Option<u64>,
-    /// A better figure is on its way.
+    /// How a better figure is being looked for, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Awaited>,
 }
 
 /// How long a stop took from the request to each instant, in microseconds.
 ///
-/// Unknown where the request and the instant were stamped by two owners of the run: their clocks cannot be compared.
+/// Unknown if two owners of the run stamped the request and the instant: their clocks cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Took {
     /// Until the driver saw it.
     pub delivered_us: Option<u64>,
     /// Until nothing was accepted or started any more.
     pub quiet_us: Option<u64>,
-    /// Until all was at rest and the outcome on disk. Unknown, too, where that instant is not on record.
+    /// Until everything was at rest and the outcome on disk. Also unknown if that instant is not on record.
     pub settled_us: Option<u64>,
 }
 
@@ -133,7 +133,7 @@ pub struct Receipt {
     pub run: RunId,
     /// Its session.
     pub session: SessionKey,
-    /// How it ended; nothing while it has not.
+    /// How it ended, or `None` while it has not.
     pub outcome: Option<Arc<Ending>>,
     /// When it began.
     pub accepted_at: Wall,
@@ -143,22 +143,22 @@ pub struct Receipt {
     pub delivered_at: Option<Wall>,
     /// When nothing was accepted or started any more.
     pub quiet_at: Option<Wall>,
-    /// When all was at rest and the outcome on disk. It is measured behind the commit and kept without a sync of its own, so a
-    /// crash just after the end can lose it: then there is none, and `on_disk` says that the run has settled all the same.
+    /// When everything was at rest and the outcome on disk. It is measured after the commit and written without a sync of its
+    /// own, so a crash just after the end can lose it: then it is `None`, and `on_disk` still says that the run has settled.
     pub settled_at: Option<Wall>,
-    /// Whether the outcome is on disk. It is not while the run has none, and where the journal failed under the run.
+    /// Whether the outcome is on disk. It is not while the run has none, or if the journal failed.
     #[serde(default)]
     pub on_disk: bool,
     /// How long the stop took.
     pub took: Took,
-    /// How long the run took until it had settled, in microseconds; until its last event if that instant is not on record;
-    /// by wall time if it had more than one owner.
+    /// How long the run took, in microseconds: until it had settled, or until its last event if that instant is not on record.
+    /// It is wall time if the run had more than one owner.
     pub run_us: u64,
     /// Why it was stopped.
     pub reason: Option<Reason>,
     /// Who asked.
     pub by: Option<Arc<str>>,
-    /// Their note.
+    /// The note of the request.
     pub note: Option<Arc<str>>,
     /// How hard, in the end.
     pub force: Option<Force>,
@@ -172,8 +172,7 @@ pub struct Receipt {
     pub model_calls: Vec<ModelAccount>,
     /// The tokens of all model calls.
     pub usage: Used,
-    /// Microseconds from call to piece, of the first model call that had a piece. Earlier calls that failed without
-    /// one do not count.
+    /// Microseconds from the call to its first piece, for the first model call that had one.
     pub first_piece_us: Option<u64>,
     /// Tools and hooks that went on after the run, by name and call.
     pub leaked: Vec<String>,
@@ -184,7 +183,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// A receipt of which nothing is known but the run and its session.
+    /// The receipt of a run of which only the id and the session are known.
     pub fn unknown(run: &RunId, session: &SessionKey) -> Self {
         Self {
             v: crate::FORMAT_VERSION,
@@ -215,9 +214,9 @@ impl Receipt {
         }
     }
 
-    /// Folds a run's receipt from its journal. `settled` is when its last event was durable, by the clock of who wrote that.
+    /// Folds a run's receipt from its journal. `settled` is when its last event was durable, by the clock of whoever wrote it.
     ///
-    /// Returns nothing if the journal does not begin with `run_accepted`.
+    /// Returns `None` if the journal does not begin with `run_accepted`.
     pub fn fold<'a>(
         records: impl IntoIterator<Item = &'a Arc<Record>>,
         addenda: impl IntoIterator<Item = Addendum>,

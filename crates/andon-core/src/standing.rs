@@ -1,12 +1,12 @@
-//! Where a run stands: its state, what it is doing and how hard it is being stopped, folded from its facts.
+//! Where a run stands: its state, what it is doing and how hard it is being stopped, folded from its events.
 //!
-//! This is the only place that says so. [`Progress`](crate::progress::Progress), the feed and the board all ask it.
+//! Only this file decides that: [`Progress`](crate::progress::Progress), the feed and the board all ask it.
 //!
 //! # Invariants
 //!
-//! 1. A fact costs the same however long the run is. Of its calls only those that were put to a person are held, until
-//!    they are closed.
-//! 2. It checks nothing: of facts that make no sense it makes what it can. Whether they do is for `Progress` to say.
+//! 1. Applying an event takes the same time however long the run is. Only calls that a person was asked about are kept,
+//!    until they are closed.
+//! 2. It checks nothing, and does what it can with events that make no sense. Refusing those is up to `Progress`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::event::{Approval, Event};
 use crate::id::CallId;
 use crate::progress::{Phase, State};
 
-/// Where a run stands behind one of its facts.
+/// Where a run stands after one of its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStanding {
     /// Its state.
@@ -30,7 +30,7 @@ pub struct RunStanding {
     pub force: Option<Force>,
 }
 
-// A feed keeps one for each fact.
+// A feed keeps one for each event.
 const _: () = assert!(std::mem::size_of::<RunStanding>() <= 3);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,14 +41,14 @@ enum Life {
     Settled,
 }
 
-/// A call that was put to a person and did not get a yes.
+/// A call that a person was asked about and has not approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Waiting,
     Denied,
 }
 
-/// The fold: facts in, where the run stands out. The default is a run that was just accepted.
+/// Folds events into where the run stands. The default is a run that was just accepted.
 #[derive(Debug, Clone, Default)]
 pub struct StandingFold {
     life: Life,
@@ -56,16 +56,16 @@ pub struct StandingFold {
     is_in_hook: bool,
     is_in_backoff: bool,
     is_in_model: bool,
-    /// The calls that may start or run.
+    /// How many calls may start or run.
     going: u32,
-    /// The calls that wait for a person.
+    /// How many calls wait for a person.
     waiting: u32,
-    /// The open calls that neither may start nor run.
+    /// The open calls that wait for a person or were denied.
     asked: BTreeMap<CallId, Asked>,
 }
 
 impl StandingFold {
-    /// Takes the next fact in.
+    /// Applies the next event.
     pub fn take(&mut self, event: &Event) {
         match event {
             Event::RunAccepted { .. }
@@ -89,7 +89,7 @@ impl StandingFold {
             Event::ApprovalResolved { call, verdict } => self.decide(call, verdict),
             Event::ToolFinished { call, .. } | Event::ToolRefused { call, .. } => self.close(call),
             Event::CancelRequested { request, .. } => self.force = self.force.max(Some(request.force)),
-            // Nothing is open any more, whatever the facts say.
+            // Nothing is open any more, whatever the events before it say.
             Event::RunSettled { .. } => *self = Self { life: Life::Settled, force: self.force, ..Self::default() },
         }
     }
@@ -118,7 +118,7 @@ impl StandingFold {
         }
     }
 
-    /// Forgets that a person was asked about a call; says whether one was.
+    /// Forgets that a person was asked about a call, and returns whether one was.
     fn forget(&mut self, call: &CallId) -> bool {
         let was = self.asked.remove(call);
         self.waiting -= u32::from(was == Some(Asked::Waiting));
@@ -165,7 +165,7 @@ impl StandingFold {
         self.waiting
     }
 
-    /// All of it, as it is told.
+    /// State, phase and force together.
     pub fn told(&self) -> RunStanding {
         let state = self.state();
         let phase = (state != State::Settled).then(|| self.phase());

@@ -1,4 +1,4 @@
-//! Instants as plain values. Who reads the clock is not this crate's business.
+//! Instants as plain values. This crate reads no clock.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -65,5 +65,12 @@ mod tests {
         let json = serde_json::to_string(&wall).unwrap();
         assert_eq!(json, "\"2025-11-15T11:00:00.123456Z\"");
         assert_eq!(serde_json::from_str::<Wall>(&json).unwrap(), wall);
+    }
+
+    #[test]
+    fn time_is_measured_on_the_monotonic_clock_and_never_negative() {
+        let stamp = |wall, mono_us| Stamp { wall: Wall(wall), mono_us };
+        assert_eq!(stamp(1, 700).since(stamp(9, 500)), Duration::from_micros(200));
+        assert_eq!(stamp(9, 500).since(stamp(1, 700)), Duration::ZERO);
     }
 }

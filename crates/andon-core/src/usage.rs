@@ -30,10 +30,10 @@ pub enum Provenance {
     Unknown,
 }
 
-/// A number of tokens, or the honest lack of one.
+/// A number of tokens, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figure {
-    /// The number, if there is one.
+    /// The number, if it is known.
     pub value: Option<u64>,
     /// How it is known.
     pub provenance: Provenance,
@@ -57,12 +57,12 @@ impl Figure {
         Self::exact(value, Provenance::Reported)
     }
 
-    /// What surely was used: the lower bound, or else nothing. An estimate is not sure.
+    /// What was certainly used: the lower bound if there is one, or else the value, or else 0. An estimate is not certain.
     pub fn at_least(&self) -> u64 {
         self.low.or(self.value).unwrap_or(0)
     }
 
-    /// The same figure, where it is known that it is no more than `most`.
+    /// The same figure, given that it is at most `most`.
     #[must_use]
     fn capped(self, most: u64) -> Self {
         let cap = |number: Option<u64>| number.map(|number| number.min(most));
@@ -74,7 +74,7 @@ impl Figure {
     pub fn plus(self, other: Self) -> Self {
         let add = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         let value = add(self.value, other.value);
-        // Whatever is unknown of a part is at least 0 and has no upper limit.
+        // An unknown part is at least 0 and has no upper bound.
         let low = match (self.low, other.low) {
             (None, None) => None,
             (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
@@ -131,7 +131,7 @@ impl Usage {
         Self { input: Figure::reported(input), output: Figure::reported(output), ..Self::NONE }
     }
 
-    /// The same figures, known only as far as the call had come.
+    /// The same figures, as reported before the end of the call.
     #[must_use]
     pub fn running(self) -> Self {
         let weaken = |figure: Figure| Figure {
@@ -175,8 +175,7 @@ impl Usage {
         }
     }
 
-    /// The same figures, each replaced where `other` knows it by a better way; of two ways that are equally good, the
-    /// later one is believed.
+    /// The same figures, each replaced if `other` knows it at least as well.
     #[must_use]
     pub fn refined_by(self, other: Self) -> Self {
         let better = |old: Figure, new: Figure| if new.provenance <= old.provenance { new } else { old };
@@ -189,7 +188,7 @@ impl Usage {
         }
     }
 
-    /// Tokens that surely were used, for limits: all that was read and all that was written.
+    /// Tokens that were certainly used, for limits: all that were read and all that were written.
     pub fn at_least(&self) -> u64 {
         [self.input, self.cache_read, self.cache_write, self.output]
             .iter()
@@ -200,7 +199,7 @@ impl Usage {
 /// What one model call, or a run, used: what reached us, and what the provider will charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Used {
-    /// Up to the moment of the cut.
+    /// What was used up to the end or the cut.
     pub delivered: Usage,
     /// What the provider will charge.
     pub billed: Usage,
@@ -213,12 +212,12 @@ impl Used {
     /// Nothing is known.
     pub const UNKNOWN: Self = Self { delivered: Usage::UNKNOWN, billed: Usage::UNKNOWN };
 
-    /// The call came to its end: what was delivered is what is billed.
+    /// The call finished: what was delivered is what is billed.
     pub const fn whole(usage: Usage) -> Self {
         Self { delivered: usage, billed: usage }
     }
 
-    /// The call was cut: at least what was delivered is billed, and how much more nobody has said.
+    /// The call was cut: at least what was delivered is billed, and how much more is unknown.
     pub fn cut(delivered: Usage) -> Self {
         let open = |figure: Figure| match figure.value {
             Some(value) => Figure { value: None, provenance: Provenance::Bounded, low: Some(value), high: None },
@@ -229,16 +228,16 @@ impl Used {
     }
 
     /// The same, with what was learnt later: see [`Usage::refined_by`]. No more was delivered than is charged, so a charge
-    /// that the provider has told bounds what was delivered, too.
+    /// that the provider has stated is also an upper bound of what was delivered.
     #[must_use]
     pub fn refined_by(self, later: Self) -> Self {
         let mut delivered = self.delivered.refined_by(later.delivered);
         let billed = self.billed.refined_by(later.billed);
-        let told = |figure: Figure| figure.value.filter(|_| figure.provenance <= Provenance::LookedUp);
-        if let Some(most) = told(billed.output) {
+        let stated = |figure: Figure| figure.value.filter(|_| figure.provenance <= Provenance::LookedUp);
+        if let Some(most) = stated(billed.output) {
             delivered.output = delivered.output.capped(most);
         }
-        if let Some(most) = told(billed.reasoning) {
+        if let Some(most) = stated(billed.reasoning) {
             delivered.reasoning = delivered.reasoning.capped(most);
         }
         Self { delivered, billed }
@@ -266,9 +265,9 @@ pub enum Pending {
 /// A better figure is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Awaited {
-    /// How it is found.
+    /// How it is looked for.
     pub what: Pending,
-    /// It is given up at this time, and told when the run is over. If it has not come by then, it will not.
+    /// Until when it is looked for. A figure that is found is recorded once the run is over.
     pub until: Wall,
 }
 
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_surely_was_used_is_no_estimate() {
+    fn what_was_certainly_used_is_not_an_estimate() {
         let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
         assert_eq!((guess.at_least(), Figure::reported(7).at_least(), Figure::UNKNOWN.at_least()), (215, 7, 0));
     }
@@ -327,5 +326,39 @@ mod tests {
         let late = Usage { output: Figure::reported(3), ..Usage::UNKNOWN };
         let both = early.corrected_by(late);
         assert_eq!((both.input, both.output), (Figure::reported(10), Figure::reported(3)));
+    }
+
+    #[test]
+    fn no_more_was_surely_delivered_than_the_provider_charges() {
+        let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
+        let cut = Used { delivered: Usage { reasoning: guess, ..Usage::UNKNOWN }, billed: Usage::UNKNOWN };
+        let stated = Usage { reasoning: Figure::reported(200), ..Usage::UNKNOWN };
+        let used = cut.refined_by(Used { billed: stated, ..Used::UNKNOWN });
+        let expected = Figure { value: Some(200), low: Some(200), high: Some(200), ..guess };
+        assert_eq!(used.delivered, Usage { reasoning: expected, ..Usage::UNKNOWN });
+    }
+
+    #[test]
+    fn a_sum_of_unknown_figures_is_unknown() {
+        assert_eq!(Figure::UNKNOWN.plus(Figure::UNKNOWN), Figure::UNKNOWN);
+    }
+
+    #[test]
+    fn a_report_has_the_figures_that_the_provider_gave_and_no_cache() {
+        let (input, output, zero) = (Figure::reported(10), Figure::reported(5), Figure::reported(0));
+        let expected = Usage { input, output, cache_read: zero, cache_write: zero, reasoning: zero };
+        assert_eq!(Usage::reported(10, 5), expected);
+        assert_eq!(Usage { cache_read: Figure::reported(3), ..expected }.at_least(), 18);
+    }
+
+    #[test]
+    fn a_cut_call_is_billed_for_at_least_what_was_delivered_and_unknown_is_not_zero() {
+        let running = Usage { reasoning: Figure::UNKNOWN, ..Usage::reported(10, 5) }.running();
+        assert_eq!(running.output, Figure::exact(5, Provenance::ReportedRunning));
+        assert_eq!(running.reasoning, Figure::UNKNOWN);
+        let open = |low| Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None };
+        assert_eq!(Used::cut(running), Used { delivered: running, billed: Usage { output: open(5), ..running } });
+        let thought = Usage { reasoning: Figure::reported(2), ..running };
+        assert_eq!(Used::cut(thought).billed.reasoning, open(2));
     }
 }

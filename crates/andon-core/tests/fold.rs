@@ -9,7 +9,7 @@ use andon_core::answer::{Kind, Lump, Span, What};
 use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::closing::{Why, close_model};
 use andon_core::digest::Digest;
-use andon_core::event::{Approval, Entry, Event, HookPoint};
+use andon_core::event::{Approval, Entry, Event, HookEnd, HookPoint};
 use andon_core::message::{Cut, Message, Part, Role};
 use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_core::progress::{CallState, FoldError, Phase, Progress, State, Step};
@@ -211,10 +211,7 @@ mod sense {
         let hole = span.lump_from(3, 1).unwrap();
         journal.push(Entry::Lump(Arc::new(hole)));
         let spans = Progress::fold(&journal).unwrap().open_model().unwrap().spans.clone();
-        assert!(
-            spans.iter().all(|span| span.text.is_empty()),
-            "what stands behind a hole is not taken for the beginning"
-        );
+        assert!(spans.iter().all(|span| span.text.is_empty()), "text after a hole is not taken for the beginning");
         let lump = Arc::new(span.lump_from(0, 0).unwrap());
         let refused = Progress::fold(&[journal[0].clone(), journal[1].clone(), Entry::Lump(lump)]).unwrap_err();
         assert_eq!(
@@ -224,7 +221,7 @@ mod sense {
     }
 
     #[test]
-    fn no_text_streams_behind_the_answer_that_it_would_belong_to() {
+    fn no_text_streams_after_the_answer_that_it_would_belong_to() {
         let mut journal = journal([Event::RunStarted, model_started(1), message(Message::assistant("So."))]);
         let mut span = Span::new(4);
         span.push(&Kind::Text, "And");
@@ -247,7 +244,7 @@ mod output {
     }
 
     #[test]
-    fn what_a_tool_shows_is_in_its_place_only_while_a_tool_runs_and_is_no_part_of_the_conversation() {
+    fn what_a_tool_shows_may_come_only_while_a_tool_runs_and_is_not_part_of_the_conversation() {
         let shown = Kind::ToolOutput(id("a"));
         let asked = || {
             [Event::RunStarted, model_started(1), message(asking(&["a"])), usage(1), answered(1, ModelStop::ToolUse)]
@@ -267,7 +264,7 @@ mod output {
     }
 
     #[test]
-    fn a_yes_to_other_arguments_than_the_call_has_does_not_fold() {
+    fn an_approval_of_other_arguments_than_the_call_has_does_not_fold() {
         let asks = || {
             [
                 Event::RunStarted,
@@ -319,7 +316,7 @@ mod next {
             assert_eq!(step(&run(answer)), settle(completed()));
         }
         let silent = [refused("a"), model_started(2), answered(2, ModelStop::EndTurn)];
-        assert_eq!(step(&asked(&["a"], silent)), settle(completed()), "behind results, too");
+        assert_eq!(step(&asked(&["a"], silent)), settle(completed()), "after results, too");
     }
 
     #[test]
@@ -415,6 +412,56 @@ mod next {
         assert_eq!(step(&run(told)), settle(cancelled()));
         let pulled = run([model_started(1), failed(1), cancel_requested(Force::Graceful)]);
         assert_eq!(step(&pulled), settle(cancelled()), "a pull is stronger than a failure");
+    }
+}
+
+mod tally {
+    use super::*;
+
+    #[test]
+    fn every_attempt_counts_as_a_model_call_every_answer_as_a_turn_and_every_usage_in_the_sum() {
+        let failed = [model_started(1), usage(1), failed(1), backoff_started(), Event::BackoffFinished];
+        let asks = [model_started(2), message(asking(&["a"])), usage(2), answered(2, ModelStop::ToolUse)];
+        let tool = [tool_started("a"), tool_finished("a")];
+        let ends = [model_started(3), message(Message::assistant("So.")), usage(3), answered(3, ModelStop::EndTurn)];
+        let before = run([]);
+        let after = run(failed.into_iter().chain(asks).chain(tool).chain(ends));
+        assert_eq!((before.model_calls(), before.turns(), before.used()), (0, 0, Used::NONE));
+        let sum = reported().plus(reported()).plus(reported());
+        assert_eq!((after.model_calls(), after.turns(), after.used()), (3, 2, sum));
+    }
+
+    #[test]
+    fn a_run_has_started_once_it_has_its_session_and_for_ever() {
+        assert!(!fold([]).unwrap().has_started());
+        assert!(!fold([cancel_requested(Force::Now), settled(cancelled())]).unwrap().has_started());
+        assert!(run([]).has_started() && run([settled(cancelled())]).has_started());
+    }
+
+    #[test]
+    fn what_a_live_run_has_streamed_belongs_to_its_open_model_call() {
+        let mut span = Span::new(3);
+        span.push(&Kind::Text, "So");
+        let mut open = run([model_started(1)]);
+        open.set_streamed(vec![span.clone()]);
+        assert_eq!(open.open_model().unwrap().spans, [span.clone()]);
+        let mut idle = run([]);
+        idle.set_streamed(vec![span]);
+        assert_eq!(idle.open_model(), None);
+    }
+
+    #[test]
+    fn a_hook_that_panics_fails_the_run_unless_it_is_a_tool_hook() {
+        let ended = |point, end| run([hook_started(point), Event::HookFinished { point, end }]);
+        for point in [HookPoint::BeforeRun, HookPoint::AfterRun, HookPoint::BeforeModel, HookPoint::AfterModel] {
+            let message = format!("the {} hook panicked", point.as_str());
+            let failed = Ending::Failed(Failure { error: FailureKind::Hook, message });
+            assert_eq!(step(&ended(point, HookEnd::Panicked)), settle(failed));
+            assert_eq!(step(&ended(point, HookEnd::Continued)), Step::CallModel);
+        }
+        for point in [HookPoint::BeforeTool, HookPoint::AfterTool] {
+            assert_eq!(step(&ended(point, HookEnd::Panicked)), Step::CallModel);
+        }
     }
 }
 

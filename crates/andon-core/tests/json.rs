@@ -10,7 +10,8 @@ use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::digest::Digest;
 use andon_core::disconnect::OnDisconnect;
 use andon_core::event::{
-    Accepted, Addendum, Approval, Effect, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, ToolEnd,
+    Accepted, Addendum, Approval, Effect, Entry, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, Remains,
+    ToolEnd,
 };
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::message::{Content, Cut, Image, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
@@ -178,6 +179,7 @@ fn round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) ->
 fn every_event_comes_back_from_its_record_with_its_version_seq_and_word() {
     for event in events() {
         let word = word(&event);
+        assert_eq!(event.kind(), word);
         let json = round_trip(&record(event));
         let told = [&json["v"], &json["seq"], &json["epoch"], &json["type"]];
         assert_eq!(told, [&json!(1), &json!(7), &json!(2), &json!(word)], "{json}");
@@ -329,7 +331,7 @@ fn a_form_of_another_version_is_refused_and_says_what_to_do() {
 }
 
 #[test]
-fn a_seal_of_an_early_journal_is_read_and_is_nobodys() {
+fn a_signature_of_an_early_journal_is_read_and_belongs_to_no_provider() {
     let early = serde_json::json!({"type": "thinking", "text": "Hm.", "signature": "seal"});
     let read: Part = serde_json::from_value(early).unwrap();
     assert_eq!(read, Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new("", "seal")) });
@@ -347,4 +349,51 @@ fn what_losing_its_readers_does_is_on_record_with_a_run_and_one_of_an_older_prog
     let read: Record = serde_json::from_value(older).unwrap();
     let Event::RunAccepted { accepted } = read.event else { panic!("{read:?}") };
     assert_eq!((accepted.on_disconnect, accepted.has_reader), (OnDisconnect::Continue, false));
+}
+
+#[test]
+fn only_what_somebody_asked_for_is_a_request() {
+    let requests: Vec<_> = events().iter().filter(|event| event.is_request()).map(Event::kind).collect();
+    assert_eq!(requests, ["call_cancel_requested", "cancel_requested"]);
+}
+
+#[test]
+fn a_runs_limits_are_on_record_with_it_and_no_limits_are_not() {
+    let Event::RunAccepted { mut accepted } = accepted() else { unreachable!() };
+    let unlimited = round_trip(&record(Event::RunAccepted { accepted: Arc::clone(&accepted) }));
+    assert_eq!(unlimited["accepted"].get("limits"), None);
+    Arc::make_mut(&mut accepted).limits.turns = Some(3);
+    let limited = round_trip(&record(Event::RunAccepted { accepted }));
+    assert_eq!(limited["accepted"]["limits"], json!({"turns": 3}));
+}
+
+#[test]
+fn a_cleanup_has_nothing_to_report_only_if_nothing_leaked_and_nothing_was_noted() {
+    assert!(Remains::NONE.is_none());
+    let one = || vec!["one".to_owned()];
+    assert!(!Remains { leaked: one(), ..Remains::NONE }.is_none());
+    assert!(!Remains { unended: Some("It went on.".into()), ..Remains::NONE }.is_none());
+    assert!(!Remains { notes: one(), ..Remains::NONE }.is_none());
+}
+
+#[test]
+fn a_hooks_word_is_the_one_in_json() {
+    let points = [
+        HookPoint::BeforeRun,
+        HookPoint::AfterRun,
+        HookPoint::BeforeModel,
+        HookPoint::AfterModel,
+        HookPoint::BeforeTool,
+        HookPoint::AfterTool,
+    ];
+    for point in points {
+        assert_eq!(round_trip(&point), json!(point.as_str()));
+    }
+}
+
+#[test]
+fn an_entry_of_a_journal_is_an_event_or_streamed_text() {
+    let event = Arc::new(record(Event::RunStarted));
+    assert_eq!(Entry::Fact(Arc::clone(&event)).fact(), Some(&event));
+    assert_eq!(Entry::Lump(Arc::new(Lump { v: FORMAT_VERSION, from: 0, span: Span::new(1) })).fact(), None);
 }

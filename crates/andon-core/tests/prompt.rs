@@ -255,3 +255,11 @@ fn a_model_that_was_not_stopped_is_not_told_that_it_was() {
     let told = |part: &Part| matches!(part, Part::Text { text } if text.contains("stopped"));
     assert!(!prompt(&history).iter().flat_map(|message| &message.parts).any(told));
 }
+
+#[test]
+fn an_unsigned_thought_of_a_whole_answer_is_sent_before_its_words_unless_it_is_empty() {
+    let nothing = Part::Thinking { text: String::new(), signature: None };
+    let said = vec![nothing, thought(None), Part::text("So.")];
+    let prompt = prompt(&[Message::user("A"), assistant(said.clone(), None), Message::user("B")]);
+    assert_eq!(prompt[1].parts, said[1..]);
+}

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::closing::refuse;
-use andon_core::event::{Addendum, Entry, Event, Learnt, ModelEnd, Record, Refusal, ToolEnd};
+use andon_core::event::{
+    Addendum, Entry, Event, HookEnd, HookPoint, Learnt, ModelEnd, Record, Refusal, Remains, ToolEnd,
+};
 use andon_core::id::RunId;
 use andon_core::message::{ResultStatus, ToolResult};
 use andon_core::outcome::ModelStop;
 use andon_core::progress::Phase;
-use andon_core::receipt::{CallAccount, ModelAccount, Receipt, Took, Verdict};
+use andon_core::receipt::{CallAccount, Compensation, ModelAccount, Receipt, Took, Verdict};
 use andon_core::time::{Stamp, Wall};
 use andon_core::usage::{Usage, Used};
 use common::*;
@@ -125,7 +127,7 @@ fn a_run_whose_settling_nobody_has_measured_is_on_disk_and_has_no_such_instant()
 }
 
 #[test]
-fn a_run_without_an_end_is_not_on_disk_whatever_instant_is_told() {
+fn a_run_without_an_outcome_is_not_on_disk_whatever_instant_is_given() {
     let mut records = stopped_run();
     records.pop();
     let receipt = Receipt::fold(&records, [], Some(DURABLE)).unwrap();
@@ -154,7 +156,7 @@ fn a_journal_without_a_beginning_has_no_receipt() {
     assert_eq!(Receipt::fold(&stopped_run()[1..], [], None), None);
 }
 
-/// A journal whose events behind the first `length` were written by the next owner, whose clock began anew.
+/// A journal whose events after the first `length` were written by the next owner, whose clock began anew.
 fn with_next_owner(length: usize, events: impl IntoIterator<Item = Event>) -> Vec<Arc<Record>> {
     let mut records = records(events);
     for (record, place) in records.iter_mut().skip(length).zip(0..) {
@@ -213,7 +215,7 @@ fn a_tool_that_a_dead_process_ran_took_nobody_knows_how_long() {
 }
 
 #[test]
-fn a_softer_request_behind_a_harder_one_leaves_the_force_in_the_receipt() {
+fn a_softer_request_after_a_harder_one_leaves_the_force_in_the_receipt() {
     let records = records([cancel_requested(Force::Now), cancel_requested(Force::AfterTurn)]);
     assert_eq!(Receipt::fold(&records, [], None).unwrap().force, Some(Force::Now));
 }
@@ -232,8 +234,78 @@ fn the_time_to_the_first_piece_is_that_of_the_first_call_that_had_one() {
 }
 
 #[test]
-fn a_receipt_of_which_nothing_is_known_says_only_whose_it_is() {
+fn the_receipt_of_a_run_of_which_nothing_is_known_says_only_whose_it_is() {
     let unknown = Receipt::unknown(&accepted().run, &session());
     let folded = Receipt::fold(&records([]), [], None).unwrap();
     assert_eq!(Receipt { accepted_at: unknown.accepted_at, ..folded }, unknown);
+}
+
+#[test]
+fn what_an_open_model_call_has_used_is_unknown_until_it_is_accounted() {
+    let usage_after = |events: Vec<Event>| {
+        Receipt::fold(&records([Event::RunStarted].into_iter().chain(events)), [], None).unwrap().usage
+    };
+    assert_eq!(usage_after(vec![model_started(1)]), Used::NONE.plus(Used::UNKNOWN));
+    assert_eq!(usage_after(vec![model_started(1), usage(1)]), reported());
+}
+
+/// A tool whose cleanup found something, and then what is learnt about it.
+fn cleaned_up(end: ToolEnd, addenda: Vec<Learnt>) -> Receipt {
+    let remains = Remains {
+        leaked: vec!["process 7".into()],
+        unended: Some("the server does not answer".into()),
+        notes: vec!["It took two signals.".into()],
+        ..Remains::NONE
+    };
+    let result = ToolResult::text(id("a"), ResultStatus::Unknown, "left");
+    let (result, remains) = (Arc::new(result), Some(Box::new(remains)));
+    let records = records([
+        Event::RunStarted,
+        model_started(1),
+        message(asking(&["a", "b"])),
+        usage(1),
+        answered(1, ModelStop::ToolUse),
+        tool_started("b"),
+        tool_finished("b"),
+        tool_started("a"),
+        Event::ToolFinished { call: id("a"), end, result, remains, state: None },
+    ]);
+    let addenda = addenda.into_iter().zip(1..).map(|(what, number)| Addendum { v: 1, number, at: DURABLE, what });
+    Receipt::fold(&records, addenda, None).unwrap()
+}
+
+#[test]
+fn what_a_cleanup_found_is_in_the_receipt_by_name() {
+    let receipt = cleaned_up(ToolEnd::Leaked, vec![]);
+    assert_eq!(receipt.leaked, ["look (a): process 7", "look (a): the server does not answer"]);
+    assert_eq!(receipt.calls[1].notes, ["It took two signals."]);
+    assert_eq!(cleaned_up(ToolEnd::Cut, vec![]).leaked, ["look (a): process 7"]);
+}
+
+#[test]
+fn what_became_of_a_compensation_is_told_of_its_call_and_of_no_other() {
+    let finished = |end, status| Learnt::CompensationFinished {
+        call: id("a"),
+        end,
+        result: Arc::new(ToolResult::text(id("a"), status, "so")),
+    };
+    let started = || Learnt::CompensationStarted { call: id("a"), by: None };
+    for (addenda, expected) in [
+        (vec![], None),
+        (vec![started()], Some(Compensation::Started)),
+        (vec![started(), finished(ToolEnd::Finished, ResultStatus::Ok)], Some(Compensation::Done)),
+        (vec![started(), finished(ToolEnd::Finished, ResultStatus::Error)], Some(Compensation::Failed)),
+        (vec![started(), finished(ToolEnd::Panicked, ResultStatus::Error)], Some(Compensation::Failed)),
+        (vec![started(), finished(ToolEnd::Unknown, ResultStatus::Unknown)], Some(Compensation::Unknown)),
+    ] {
+        let calls = cleaned_up(ToolEnd::Unknown, addenda).calls;
+        assert_eq!([calls[0].compensation, calls[1].compensation], [None, expected]);
+    }
+}
+
+#[test]
+fn a_hook_that_could_not_be_dropped_is_named_as_leaked() {
+    let leaked = Event::HookFinished { point: HookPoint::BeforeTool, end: HookEnd::Leaked };
+    let records = records([Event::RunStarted, hook_started(HookPoint::BeforeTool), leaked]);
+    assert_eq!(Receipt::fold(&records, [], None).unwrap().leaked, ["before_tool hook"]);
 }

@@ -1,4 +1,4 @@
-//! After a crash anywhere, everything that was open is closed, and nothing is lost or told twice.
+//! After a crash anywhere, everything that was open is closed, and nothing is lost or recorded twice.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod common;
@@ -192,7 +192,7 @@ fn after_a_crash_anywhere_every_model_call_has_exactly_one_usage() {
 }
 
 #[test]
-fn after_a_crash_behind_a_no_the_call_is_refused_in_the_persons_words_and_not_decided_again() {
+fn after_a_crash_after_a_denial_the_call_is_refused_in_the_persons_words_and_not_decided_again() {
     let no = Approval::Denied { by: None, why: Some("Not today.".into()) };
     let progress = asked(&["a"], [approval_requested("a"), approval_resolved("a", no)]);
     let closing = close_lost(&progress);
@@ -201,7 +201,7 @@ fn after_a_crash_behind_a_no_the_call_is_refused_in_the_persons_words_and_not_de
 }
 
 #[test]
-fn after_a_crash_behind_a_question_that_was_closed_nobody_is_said_to_have_said_no() {
+fn after_a_crash_after_an_approval_was_closed_nobody_is_said_to_have_denied_it() {
     let progress = asked(&["a"], [approval_requested("a"), approval_resolved("a", Approval::Closed)]);
     let closing = close_lost(&progress);
     assert_eq!(closing, [refuse(id("a"), Refusal::Lost)]);

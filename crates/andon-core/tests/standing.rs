@@ -1,4 +1,4 @@
-//! P7: where a run stands is told in one account. What the small fold says after each fact is what a look at all that is open says.
+//! P7: everybody is told the same about where a run stands. After each event, the small fold says what looking at everything that is open says.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
@@ -42,12 +42,12 @@ fn anything(random: &mut fastrand::Rng, number: u32) -> Event {
     }
 }
 
-/// How many calls of the turn a look at each finds.
+/// How many calls of the turn are in such a state, found by looking at each.
 fn count(progress: &Progress, is: fn(&CallState) -> bool) -> usize {
     progress.calls().iter().filter(|call| is(&call.state)).count()
 }
 
-/// What a look at all that is open says. `life` and `force` are kept by the test itself.
+/// Where the run stands, found by looking at everything that is open. The test itself keeps the last two parameters.
 fn looked_at(progress: &Progress, has_started: bool, force: Option<Force>) -> RunStanding {
     if progress.ending().is_some() {
         return RunStanding { state: State::Settled, phase: None, force };
@@ -77,7 +77,7 @@ fn looked_at(progress: &Progress, has_started: bool, force: Option<Force>) -> Ru
 }
 
 #[test]
-fn where_a_run_stands_is_what_a_look_at_all_that_is_open_says_whatever_happens_to_it() {
+fn where_a_run_stands_is_what_looking_at_everything_open_says_whatever_happens_to_it() {
     let mut met = Vec::new();
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -86,7 +86,7 @@ fn where_a_run_stands_is_what_a_look_at_all_that_is_open_says_whatever_happens_t
         for _ in 0..400 {
             let event = anything(&mut random, progress.model_calls());
             if progress.apply(&event).is_err() {
-                continue; // It is refused, and is no fact.
+                continue; // It was refused, so it did not happen.
             }
             fold.take(&event);
             match &event {
@@ -95,16 +95,11 @@ fn where_a_run_stands_is_what_a_look_at_all_that_is_open_says_whatever_happens_t
                 _ => {}
             }
             let expected = looked_at(&progress, has_started, force);
-            assert_eq!(
-                (fold.told(), progress.standing()),
-                (expected, expected),
-                "seed {seed}, behind {}",
-                event.kind()
-            );
+            assert_eq!((fold.told(), progress.standing()), (expected, expected), "seed {seed}, after {}", event.kind());
             assert_eq!((fold.state(), fold.phase()), (progress.state(), progress.phase()), "seed {seed}");
             assert_eq!(progress.cancel().map(|(_, force)| force), force, "seed {seed}");
             let open = count(&progress, |state| *state == CallState::AwaitingApproval);
-            assert_eq!(fold.open_approvals() as usize, open, "seed {seed}, behind {}", event.kind());
+            assert_eq!(fold.open_approvals() as usize, open, "seed {seed}, after {}", event.kind());
             if !met.contains(&expected) {
                 met.push(expected);
             }
@@ -115,7 +110,7 @@ fn where_a_run_stands_is_what_a_look_at_all_that_is_open_says_whatever_happens_t
 }
 
 #[test]
-fn facts_that_make_no_sense_are_taken_as_far_as_they_go() {
+fn events_that_make_no_sense_are_applied_as_far_as_possible() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut fold = StandingFold::default();
     for _ in 0..20_000 {
@@ -133,7 +128,7 @@ fn with_two_approvals_open_and_one_denied_the_run_still_waits() {
 }
 
 #[test]
-fn a_run_that_is_to_stop_after_its_turn_is_cancelling_already() {
+fn a_run_that_will_stop_after_its_turn_is_cancelling_already() {
     let progress = run([model_started(1), cancel_requested(Force::AfterTurn)]);
     let expected = RunStanding { state: State::Cancelling, phase: Some(Phase::Model), force: Some(Force::AfterTurn) };
     assert_eq!(progress.standing(), expected);

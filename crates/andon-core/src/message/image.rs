@@ -1,37 +1,37 @@
-//! An image, and whether it is one.
+//! Images, and the check that something is one.
 
 use serde::{Deserialize, Serialize};
 
-/// An image, by reference. A `data:` address has the bytes in it, and they are kept wherever the message is.
+/// An image, by reference. A `data:` URL contains the bytes, so they are stored wherever the message is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Such as `image/png`.
     pub media_type: String,
-    /// Where its bytes are: an `https:` or `data:` address, or a name that the model adapter can resolve.
+    /// Where its bytes are: an `https:` or `data:` URL, or a name that the model's adapter can resolve.
     pub reference: String,
 }
 
-/// Why something is not taken for an image.
+/// Why something is not accepted as an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// Its media type is that of something else.
+    /// Its media type is not that of an image.
     #[error("`{0}` is no image: a media type such as image/png, image/jpeg, image/gif or image/webp is accepted")]
     NoImage(String),
-    /// It is one thing by its media type, and another by its address.
-    #[error("an image of type {said} has a data: address of type `{held}`: the two must be the same")]
+    /// Its media type and its `data:` URL disagree.
+    #[error("an image of type {said} has a data: URL of type `{held}`: the two must be the same")]
     Mismatch {
         /// The image's media type.
         said: String,
-        /// What its address says.
+        /// The media type in its `data:` URL.
         held: String,
     },
 }
 
-/// So much of a media type is told in an error.
+/// How many characters of a media type an error quotes at most.
 const QUOTE: usize = 60;
 
 impl Image {
-    /// Whether it is an image by its media type, and by that of its `data:` address if it has one. Nobody looks at the bytes.
+    /// Checks its media type, and that of its `data:` URL if it has one. The bytes are not looked at.
     pub fn check(&self) -> Result<(), ImageError> {
         if !is_image(&self.media_type) {
             return Err(ImageError::NoImage(quote(&self.media_type)));
@@ -53,7 +53,7 @@ fn is_image(media_type: &str) -> bool {
     media_type.split_once('/').is_some_and(|(kind, name)| kind.eq_ignore_ascii_case("image") && is_name(name))
 }
 
-/// The media type in a `data:` address.
+/// The media type in a `data:` URL.
 fn data_type(reference: &str) -> Option<&str> {
     let (scheme, rest) = reference.split_once(':')?;
     let head = rest.split(',').next().unwrap_or_default();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_an_image_by_its_type_and_its_address_is_taken() {
+    fn what_is_an_image_by_its_media_type_and_its_url_is_accepted() {
         for (media_type, reference) in [
             ("image/png", "https://example.com/a.png"),
             ("image/svg+xml", "data:image/svg+xml;base64,AAAA"),

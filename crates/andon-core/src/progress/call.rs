@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A call is closed once, by a result of its own.
-//! 2. A no stays a no: from [`CallState::Denied`] only the refusal leads on.
+//! 2. A denied call stays denied: only its refusal can follow.
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ pub struct Call {
 pub enum CallState {
     /// It may start.
     Ready,
-    /// It waits for a person's yes.
+    /// It waits for a person's approval.
     AwaitingApproval,
-    /// A person said no, or the stop closed the question; its refusal comes next. Never holds a yes.
+    /// A person denied it, or the stop closed the approval. Its refusal comes next. Never holds [`Approval::Approved`].
     Denied(Box<Approval>),
     /// It was started.
     Running(Effect),
@@ -58,7 +58,7 @@ impl Call {
         if let Approval::Approved { arguments: Some(arguments), .. } = verdict
             && *arguments != self.call.digest()
         {
-            return Err("the yes was to other arguments");
+            return Err("the approval was of other arguments");
         }
         self.state = match verdict {
             Approval::Approved { .. } => CallState::Ready,

@@ -16,21 +16,21 @@ use crate::usage::Used;
 use super::turn::{NO_SUCH_CALL, Turn};
 use super::{Call, CallState, Life, OpenModel, Progress};
 
-/// Why an event cannot follow what was.
+/// Why an event cannot follow the earlier ones.
 pub(super) type Misfit = &'static str;
 
-/// An event that cannot follow what was.
+/// A journal that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
     /// The journal does not begin with `run_accepted`.
     #[error("a run's journal begins with run_accepted")]
     NoBeginning,
     /// A seq is missing or repeated.
-    #[error("event {found} stands where {expected} belongs")]
+    #[error("event {found} is where event {expected} belongs")]
     Gap {
         /// The seq that belongs there.
         expected: Seq,
-        /// The seq that stands there.
+        /// The seq that was found there.
         found: Seq,
     },
     /// The event makes no sense here.
@@ -57,7 +57,7 @@ impl Progress {
         for entry in entries {
             match entry {
                 Entry::Fact(record) => progress.apply_record(record)?,
-                // A lump that does not join on is text that was lost; the session is worth more than the gap.
+                // Before such a lump, text was lost. The session is worth more than that text.
                 Entry::Lump(lump) => match progress.apply_lump(lump) {
                     Err(FoldError::Lump(_)) => {}
                     applied => applied?,
@@ -67,7 +67,7 @@ impl Progress {
         Ok(progress)
     }
 
-    /// What tools show of their work is no part of the conversation: it only has to be in its place.
+    /// What tools show of their work is not part of the conversation: it only has to come while one runs.
     fn check_output(&self, lump: &Lump) -> Result<(), FoldError> {
         let is_output = |mark: &Mark| matches!(mark.what, What::Begins(Kind::ToolOutput(_)));
         let runs = self.turn.as_ref().is_some_and(|turn| turn.count().running > 0);
@@ -78,13 +78,13 @@ impl Progress {
         Err(FoldError::OutOfPlace { seq: self.seq, why })
     }
 
-    /// Takes the next record in.
+    /// Applies the next record.
     pub fn apply_record(&mut self, record: &Record) -> Result<(), FoldError> {
         check_seq(self.seq + 1, record.seq)?;
         self.apply(&record.event)
     }
 
-    /// Takes the next event in.
+    /// Applies the next event.
     pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
         let seq = self.seq + 1;
         self.take(event).map_err(|why| FoldError::OutOfPlace { seq, why })?;
@@ -212,7 +212,7 @@ impl Progress {
             return Err("no such model call is open");
         };
         match end {
-            // An answer that asks for tools is not the last one, also if they are closed already.
+            // An answer that asks for tools is not the last one, even if they are closed already.
             ModelEnd::Answered { stop } => self.last_stop = (!self.asks_for_tools(&model)).then_some(*stop),
             ModelEnd::Failed { failure } => self.failure = Some((**failure).clone()),
             ModelEnd::Cut | ModelEnd::Lost => {}
@@ -259,7 +259,7 @@ impl Progress {
         self.messages.push(Arc::new(Message { role: Role::Tool, parts, cut: None }));
     }
 
-    /// The first reason stays.
+    /// The first reason is kept.
     fn take_request(&mut self, request: &CancelRequest) -> Result<(), Misfit> {
         self.reason.get_or_insert(request.reason);
         Ok(())
@@ -282,7 +282,7 @@ fn check_seq(expected: Seq, found: Seq) -> Result<(), FoldError> {
     if found == expected { Ok(()) } else { Err(FoldError::Gap { expected, found }) }
 }
 
-/// A hook that panics ends the call that it belongs to: a tool hook's is one tool call, any other's is the run.
+/// A panic in a tool hook ends that tool call; a panic in any other hook ends the run.
 fn hook_failure(point: HookPoint, end: HookEnd) -> Option<Failure> {
     let ends_the_run = match point {
         HookPoint::BeforeTool | HookPoint::AfterTool => false,

@@ -1,5 +1,5 @@
-//! The calls of a turn. There may be thousands, and each is asked about many times: so they are counted as they change, and
-//! found without a search.
+//! The calls of a turn. There may be thousands, and every event asks about them, so they are counted as they change and found
+//! without a search.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,24 @@ use crate::message::Message;
 use super::call::{Call, CallState};
 use super::fold::Misfit;
 
-/// What is wrong with an event of a call that is none of the turn's.
+/// Why an event of a call that is not in the turn is refused.
 pub(super) const NO_SUCH_CALL: Misfit = "the model did not ask for this call in this turn";
 
-/// Up to this many calls, looking at each is quicker than the table.
+/// Up to this many calls, a linear search is quicker than the map.
 const FEW: usize = 16;
 
-/// The calls of a turn; none if no turn has open calls.
+/// The calls of a turn.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
     calls: Vec<Call>,
-    /// Where each call is, if they are many.
+    /// The index of each call, if there are more than [`FEW`].
     places: HashMap<CallId, usize>,
     count: Count,
-    /// No call before this place is ready.
+    /// No call before this index is ready.
     ready_from: usize,
 }
 
-/// How many calls are in each state. One that was denied is in none of them.
+/// How many calls are in each state. Denied ones are not counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Count {
     pub(super) ready: usize,
@@ -88,7 +88,7 @@ impl Turn {
         ready.take(most.min(self.count.ready)).map(|call| call.call.id.clone()).collect()
     }
 
-    /// Changes a call. One that does not fit leaves it as it was.
+    /// Changes a call. A change that does not fit leaves it as it was.
     pub(super) fn change(
         &mut self,
         id: &CallId,
@@ -108,7 +108,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Keeps what is said of `ready_from` true, now that a call has changed.
+    /// Keeps the promise of `ready_from` after the call at the index `changed` has changed.
     fn look_for_ready(&mut self, changed: usize) {
         let is_ready = |call: &Call| call.state == CallState::Ready;
         if self.calls.get(changed).is_some_and(is_ready) {
@@ -138,7 +138,7 @@ mod tests {
         Turn::new(&Message { role: Role::Assistant, parts, cut: None })
     }
 
-    /// What a look at each call says.
+    /// The counts and the first ready calls, found by looking at each call.
     fn look_at_all(turn: &Turn) -> ([usize; 4], Vec<CallId>) {
         let count = |is: fn(&CallState) -> bool| turn.calls.iter().filter(|call| is(&call.state)).count();
         let ready = turn.calls.iter().filter(|call| call.state == CallState::Ready);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_what_a_look_at_each_call_says_whatever_happens_to_them() {
+    fn the_counts_are_what_looking_at_each_call_finds_whatever_happens_to_them() {
         for calls in [1, FEW, FEW + 1, 60] {
             let (mut turn, mut random) = (turn(calls), fastrand::Rng::with_seed(calls as u64));
             while !turn.is_over() {
@@ -173,5 +173,17 @@ mod tests {
                 assert_eq!(turn.call(&id), turn.calls.iter().find(|call| call.call.id == id));
             }
         }
+    }
+
+    #[test]
+    fn calls_that_have_started_are_not_looked_at_again_for_one_that_may() {
+        let mut turn = turn(3);
+        let id = |number: usize| CallId::new(format!("c{number}")).unwrap();
+        turn.change(&id(1), |call| call.start(Effect::ReadOnly)).unwrap();
+        assert_eq!(turn.ready_from, 0);
+        turn.change(&id(0), Call::ask).unwrap();
+        assert_eq!(turn.ready_from, 2);
+        turn.change(&id(0), |call| call.decide(&Approval::Approved { by: None, arguments: None })).unwrap();
+        assert_eq!(turn.ready_from, 0, "it was approved");
     }
 }

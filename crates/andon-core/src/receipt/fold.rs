@@ -12,7 +12,7 @@ use crate::usage::{Awaited, Used};
 
 use super::{CallAccount, Compensation, ModelAccount, Receipt, Verdict};
 
-/// A time, and the owner whose clock told it.
+/// A time, and the owner whose clock measured it.
 ///
 /// Another owner is another process, whose monotonic clock began anew: no time is measured from one to the other.
 #[derive(Clone, Copy)]
@@ -26,12 +26,12 @@ impl Instant {
         Self { epoch: record.epoch, at: record.at }
     }
 
-    /// The microseconds since `earlier`, if one clock told both.
+    /// The microseconds since `earlier`, if one clock measured both.
     fn since(self, earlier: Self) -> Option<u64> {
         (self.epoch == earlier.epoch).then(|| self.at.mono_us.saturating_sub(earlier.at.mono_us))
     }
 
-    /// The microseconds since `earlier`, by wall time if two clocks told them.
+    /// The microseconds since `earlier`, by wall time if two clocks measured them.
     fn roughly_since(self, earlier: Self) -> u64 {
         self.since(earlier).unwrap_or_else(|| self.at.wall.0.saturating_sub(earlier.at.wall.0))
     }
@@ -51,7 +51,7 @@ pub(super) struct Fold {
     began: Instant,
     latest: Instant,
     requested: Option<Instant>,
-    /// Those that have not finished.
+    /// The tool calls that have started and not finished.
     tool_starts: Vec<Started>,
     model_start: Option<(Arc<str>, Instant)>,
 }
@@ -68,7 +68,7 @@ impl Fold {
         self.latest = now;
         match &record.event {
             Event::CancelRequested { request, delivered_at } => {
-                // Who records a request is who heard it: all its times are of one clock.
+                // Whoever records a request also received it, so one clock measured all its times.
                 self.cancel(request, Instant { at: *delivered_at, ..now });
             }
             Event::RunQuieted => {
@@ -105,7 +105,7 @@ impl Fold {
             | Event::CallCancelRequested { .. }
             | Event::GraceEnded { .. } => {}
         }
-        // A journal that does not fold is the journal's fault; the receipt says what it can all the same.
+        // Ignored: the receipt says what it can, even if the journal does not fold.
         let _ = self.progress.apply(&record.event);
     }
 
@@ -138,7 +138,7 @@ impl Fold {
 
     fn model_finished(&mut self, call: u32, first_piece_us: Option<u64>, now: Instant) {
         let started = self.model_start.take().map(|(_, started)| started);
-        // The last one, but for a journal that does not fold.
+        // It is the last one, unless the journal does not fold.
         if let Some(account) = self.receipt.model_calls.iter_mut().rev().find(|account| account.call == call) {
             account.first_piece_us = first_piece_us;
             account.took_us = started.and_then(|started| now.since(started));
@@ -180,8 +180,8 @@ impl Fold {
         self.receipt.calls.push(account);
     }
 
-    /// The receipt; of a run that has not settled, as far as it has come. The last event's own time is before its commit, so
-    /// it is not when the run settled.
+    /// The receipt, up to the latest event if the run has not settled. An event is stamped before its commit, so the stamp of
+    /// the last one is not when the run settled.
     pub(super) fn finish(mut self, settled: Option<Stamp>) -> Receipt {
         if let Some(at) = settled.filter(|_| self.receipt.on_disk) {
             self.latest.at = at;
@@ -190,7 +190,7 @@ impl Fold {
         }
         self.receipt.run_us = self.latest.roughly_since(self.began);
         if self.receipt.outcome.is_none() && self.progress.open_model().is_some_and(|model| !model.accounted) {
-            // What a call that is open has used is not known, and not nothing.
+            // What an open call has used is unknown, and not 0.
             self.receipt.usage = self.receipt.usage.plus(Used::UNKNOWN);
         }
         self.receipt
@@ -204,7 +204,7 @@ impl Fold {
                     if account.verdict == Verdict::Leaked {
                         account.verdict = Verdict::Late;
                         let name = name_of(account);
-                        // What its cleanup could not stop stands there under a longer name, and stays.
+                        // What its cleanup could not stop is listed under a longer name, and stays.
                         self.receipt.leaked.retain(|leak| *leak != name);
                     }
                     self.receipt.leaked.extend(take_remains(account, remains.as_deref()));
@@ -220,7 +220,7 @@ impl Fold {
                 };
                 self.compensation(call, compensation);
             }
-            // The addendum itself says it.
+            // The addendum itself says everything.
             Learnt::Undelivered { .. } => {}
             Learnt::UsageCorrected { call, used } => {
                 let account = self.receipt.model_calls.iter_mut().find(|account| account.call == *call);
@@ -243,14 +243,14 @@ impl Fold {
     }
 }
 
-/// Notes what a call's cleanup found; gives the names of what is leaked.
+/// Adds the notes of a call's cleanup to its account, and returns the names of what leaked.
 fn take_remains(account: &mut CallAccount, remains: Option<&Remains>) -> Vec<String> {
     let Some(remains) = remains else { return Vec::new() };
     account.notes.extend(remains.notes.iter().cloned());
     remains.leaked.iter().map(|leaked| format!("{}: {leaked}", name_of(account))).collect()
 }
 
-/// A call's name in the list of what is leaked.
+/// A call's name in the list of what leaked.
 fn name_of(account: &CallAccount) -> String {
     format!("{} ({})", account.tool, account.call)
 }

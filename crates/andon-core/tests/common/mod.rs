@@ -1,4 +1,4 @@
-//! Events and runs as short words, for the tests of the fold.
+//! Short names for events and runs, for the tests of the fold.
 #![allow(dead_code, reason = "each test program uses some of these")]
 
 use std::sync::Arc;
@@ -136,7 +136,7 @@ pub(crate) fn completed() -> Ending {
     Ending::Completed { stop: ModelStop::EndTurn }
 }
 
-/// Folds events behind `run_accepted`.
+/// Folds events after `run_accepted`.
 pub(crate) fn fold(events: impl IntoIterator<Item = Event>) -> Result<Progress, FoldError> {
     let mut progress = Progress::new(accepted());
     for event in events {
@@ -145,7 +145,7 @@ pub(crate) fn fold(events: impl IntoIterator<Item = Event>) -> Result<Progress, 
     Ok(progress)
 }
 
-/// A run that started, and then these.
+/// A run that started, and then these events.
 pub(crate) fn run(events: impl IntoIterator<Item = Event>) -> Progress {
     fold([Event::RunStarted].into_iter().chain(events)).unwrap()
 }
@@ -173,7 +173,7 @@ pub(crate) fn record(seq: Seq, event: Event) -> Record {
     Record { v: 1, seq, epoch: 1, at, event }
 }
 
-/// A journal of these events behind `run_accepted`.
+/// A journal of these events after `run_accepted`.
 pub(crate) fn journal(events: impl IntoIterator<Item = Event>) -> Vec<Entry> {
     let all = [Event::RunAccepted { accepted: accepted() }].into_iter().chain(events);
     all.zip(1..).map(|(event, seq)| Entry::Fact(Arc::new(record(seq, event)))).collect()
