@@ -19,12 +19,13 @@ use std::time::Duration;
 use andon_runtime::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolEnd};
 use andon_runtime::core::id::{CallId, RunId, SessionKey};
 use andon_runtime::core::progress::Progress;
+use andon_runtime::core::receipt::Verdict;
 use andon_runtime::core::usage::{Figure, Usage, Used};
 use andon_runtime::{JournalError, Observer, Runtime, Seen, SeenLater, Tally};
 use metrics::{Counter, Gauge, Histogram};
 use parking_lot::Mutex;
 
-use crate::words;
+use crate::past;
 use labels::Names;
 use recorder::Recorder;
 pub use server::Now;
@@ -89,7 +90,7 @@ impl Figures {
         self.recorder.counter("andon_runs_settled_total", &[("app", &app), ("outcome", outcome)]).increment(1);
         let Some(receipt) = seen.receipt() else { return };
         self.recorder.histogram("andon_run_seconds", &[("outcome", outcome)]).record(seconds(receipt.run_us));
-        let Some(phase) = receipt.cut_in.map(words::phase) else { return };
+        let Some(phase) = receipt.cut_in.map(|phase| phase.as_str()) else { return };
         let took = receipt.took;
         for (instant, us) in [("delivered", took.delivered_us), ("quiet", took.quiet_us), ("settled", took.settled_us)]
         {
@@ -126,7 +127,7 @@ impl Figures {
         match figure.value {
             Some(tokens) => {
                 let [kind, account, model] = labels;
-                let provenance = ("provenance", words::provenance(figure.provenance));
+                let provenance = ("provenance", figure.provenance.as_str());
                 self.recorder.counter("andon_tokens_total", &[kind, account, provenance, model]).increment(tokens);
             }
             None => self.recorder.counter("andon_usage_unknown_total", &labels).increment(1),
@@ -140,7 +141,7 @@ impl Figures {
             Learnt::UsageCorrected { call: of, used } if *of == call => Some(&**used),
             _ => None,
         });
-        let Some(before) = earlier.or_else(|| words::usage_of(learnt.facts, call)) else { return };
+        let Some(before) = earlier.or_else(|| past::usage_of(learnt.facts, call)) else { return };
         let model = self.model(learnt.facts, call);
         let accounts = [("delivered", &before.delivered, &used.delivered), ("billed", &before.billed, &used.billed)];
         for (account, before, after) in accounts {
@@ -160,12 +161,12 @@ impl Figures {
     }
 
     fn model(&self, past: &[Arc<Record>], call: u32) -> Arc<str> {
-        words::model_of(past, call).map_or_else(|| "?".into(), |model| self.models.bounded(model))
+        past::model_of(past, call).map_or_else(|| "?".into(), |model| self.models.bounded(model))
     }
 
     fn tool_finished(&self, seen: &Seen<'_>, call: &CallId, end: ToolEnd, remains: Option<&Remains>) {
-        let tool = self.tools.bounded(words::tool_of(seen.past, call).unwrap_or("?"));
-        self.tool_call(&tool, words::verdict(end));
+        let tool = self.tools.bounded(past::tool_of(seen.past, call).unwrap_or("?"));
+        self.tool_call(&tool, end.into());
         let left = usize::from(end == ToolEnd::Leaked) + remains.map_or(0, |remains| remains.leaked.len());
         self.leaked(seen.session, left);
         let key = (seen.run.clone(), call.clone());
@@ -177,15 +178,16 @@ impl Figures {
     }
 
     fn tool_refused(&self, seen: &Seen<'_>, call: &CallId, why: Refusal) {
-        let asked = words::tool_of(seen.past, call).unwrap_or("?");
+        let asked = past::tool_of(seen.past, call).unwrap_or("?");
         // The agent has a tool of that name, or else it would have been refused as unknown.
         let is_real = matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::DeniedByPerson);
         let tool = if is_real { self.tools.bounded(asked) } else { self.tools.if_known(asked) };
-        self.tool_call(&tool, "never_started");
+        self.tool_call(&tool, Verdict::NeverStarted);
     }
 
-    fn tool_call(&self, tool: &str, verdict: &'static str) {
-        self.recorder.counter("andon_tool_calls_total", &[("tool", tool), ("verdict", verdict)]).increment(1);
+    fn tool_call(&self, tool: &str, verdict: Verdict) {
+        let labels = [("tool", tool), ("verdict", verdict.as_str())];
+        self.recorder.counter("andon_tool_calls_total", &labels).increment(1);
     }
 
     /// Counts all that was leaked. Of processes, hooks and calls elsewhere nobody learns when they end: they are in no gauge.
@@ -223,7 +225,7 @@ impl Observer for Figures {
             Event::Usage { call, used, .. } => self.usage(seen.past, *call, used),
             Event::ModelFinished { call, end, first_piece_us } => {
                 let model = self.model(seen.past, *call);
-                let labels = [("model", &*model), ("end", words::model_end(end))];
+                let labels = [("model", &*model), ("end", end.as_str())];
                 self.recorder.counter("andon_model_calls_total", &labels).increment(1);
                 if let Some(us) = first_piece_us {
                     let first = self.recorder.histogram("andon_model_first_piece_seconds", &[("model", &model)]);
@@ -275,7 +277,7 @@ fn phase(past: &[Arc<Record>]) -> Option<&'static str> {
         // Facts that are shown have been folded before.
         let _ = progress.apply_record(record);
     }
-    Some(words::phase(progress.phase()))
+    Some(progress.phase().as_str())
 }
 
 fn kinds(usage: &Usage) -> [(&'static str, Figure); 5] {

@@ -17,8 +17,8 @@ mod logs;
 pub mod names;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod past;
 pub mod span;
-mod words;
 
 pub use figures::{Figures, Now};
 pub use logs::Logs;

@@ -8,7 +8,7 @@ use andon_runtime::core::outcome::Ending;
 use andon_runtime::{JournalError, Observer, Seen};
 use tracing::{error, info, warn};
 
-use crate::words;
+use crate::past;
 
 /// An observer that logs what happens to runs, through [`tracing`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,7 +26,7 @@ impl Logs {
                 info!(run, app, outcome = outcome.as_str(), reason, by, took_ms, "run settled");
             }
             Ending::Failed(failure) => {
-                let failure = words::failure(failure.error);
+                let failure = failure.error.as_str();
                 warn!(run, app, outcome = "failed", failure, reason, by, took_ms, "run settled");
             }
             Ending::Lost => warn!(run, app, outcome = "lost", took_ms, "run settled"),
@@ -46,7 +46,7 @@ impl Observer for Logs {
             Event::ToolFinished { call, end, remains, .. } => {
                 let left = remains.as_deref().map_or(0, |remains| remains.leaked.len());
                 if *end == ToolEnd::Leaked || left > 0 {
-                    let tool = words::tool_of(seen.past, call).unwrap_or("?");
+                    let tool = past::tool_of(seen.past, call).unwrap_or("?");
                     warn!(run, app, tool, call = call.as_str(), processes = left, "work was leaked");
                 }
             }
