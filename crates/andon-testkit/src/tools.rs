@@ -50,7 +50,7 @@ pub enum Deed {
         /// The call.
         call: CallId,
     },
-    /// It has started a process, which nobody's drop ends.
+    /// It has started a process, which no drop ends.
     Spawned {
         /// The call.
         call: CallId,
@@ -73,8 +73,8 @@ impl ToolLog {
         Self::default()
     }
 
-    /// A log that looks, whenever a tool starts, whether the call is on record in this journal, and tells a probe when a
-    /// tool has started and when it is about to return.
+    /// A log that checks, whenever a tool starts, whether the call is on record in this journal, and tells a probe when a tool
+    /// has started and when it is about to return.
     pub fn watching(journal: TestJournal, probe: Arc<dyn Probe>) -> Self {
         Self { state: Arc::default(), journal: Some(journal), probe: Some(probe) }
     }
@@ -148,41 +148,44 @@ fn any_object() -> serde_json::Value {
     json!({"type": "object", "properties": {"n": {"type": "integer"}}})
 }
 
+/// A tool that does this work, and logs when it begins and when it is gone.
+fn logged<F>(
+    name: &str,
+    description: &str,
+    log: &ToolLog,
+    work: impl Fn(Alive, Invocation) -> F + Clone + Send + Sync + 'static,
+) -> FnTool
+where
+    F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+{
+    let log = log.clone();
+    FnTool::new(name, description, any_object(), move |call| {
+        let (log, work) = (log.clone(), work.clone());
+        async move { work(log.begin(&call), call).await }
+    })
+}
+
 /// Returns at once.
 pub fn quick(name: &str, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Returns at once.", any_object(), move |call| {
-        let log = log.clone();
-        async move { log.begin(&call).returns("quick result") }
-    })
-    .effect(Effect::ReadOnly)
+    logged(name, "Returns at once.", log, |alive, _| async move { alive.returns("quick result") })
+        .effect(Effect::ReadOnly)
 }
 
 /// Takes a while and does not look at its cord.
 pub fn slow(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Takes a while.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            sleep(takes).await;
-            alive.returns("slow result")
-        }
+    logged(name, "Takes a while.", log, move |alive, _| async move {
+        sleep(takes).await;
+        alive.returns("slow result")
     })
 }
 
 /// Takes a while, watches its cord, and returns what it has when it is told to stop.
 pub fn cooperative(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Stops when it is told.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            tokio::select! {
-                biased;
-                () = call.cord.pulled() => alive.returns("part of the result"),
-                () = sleep(takes) => alive.returns("whole result"),
-            }
+    logged(name, "Stops when it is told.", log, move |alive, call| async move {
+        tokio::select! {
+            biased;
+            () = call.cord.pulled() => alive.returns("part of the result"),
+            () = sleep(takes) => alive.returns("whole result"),
         }
     })
     .effect(Effect::Idempotent)
@@ -190,33 +193,23 @@ pub fn cooperative(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
 
 /// Knows that it was told to stop, and goes on all the same.
 pub fn stubborn(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Does not stop.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            tokio::join!(call.cord.pulled(), sleep(takes));
-            alive.returns("stubborn result")
-        }
+    logged(name, "Does not stop.", log, move |alive, call| async move {
+        tokio::join!(call.cord.pulled(), sleep(takes));
+        alive.returns("stubborn result")
     })
     .grace(Duration::from_millis(500))
 }
 
 /// Shows its work while it goes on.
 pub fn talkative(name: &str, lines: u32, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Shows its work.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            for line in 1..=lines {
-                let text = format!("line {line} of {}\n", call.call);
-                call.progress.show(&text);
-                log.add(Deed::Shown { call: call.call.clone(), text });
-                sleep(Duration::from_millis(20)).await;
-            }
-            alive.returns("all shown")
+    logged(name, "Shows its work.", log, move |alive, call| async move {
+        for line in 1..=lines {
+            let text = format!("line {line} of {}\n", call.call);
+            call.progress.show(&text);
+            alive.log.add(Deed::Shown { call: call.call.clone(), text });
+            sleep(Duration::from_millis(20)).await;
         }
+        alive.returns("all shown")
     })
     .effect(Effect::ReadOnly)
 }
@@ -234,7 +227,7 @@ pub fn with_process(name: &str, takes: Duration, dies_within: Duration, log: &To
             tokio::select! {
                 biased;
                 () = call.cord.pulled() => {
-                    // It was told, and does not care: the process is left to the cleanup.
+                    // It was told and does not care: the cleanup has to end the process.
                     std::future::pending::<()>().await;
                 }
                 () = sleep(takes) => {}
@@ -252,7 +245,7 @@ pub fn with_process(name: &str, takes: Duration, dies_within: Duration, log: &To
     })
 }
 
-/// Works somewhere else, as at a remote server: when it is told to stop it tells that, and nobody sees whether it did.
+/// Works somewhere else, such as on a remote server: when told to stop it passes that on, and nobody sees whether the work ended.
 pub fn elsewhere(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
     let log = log.clone();
     let tool = FnTool::from_spec(ToolSpec::new(name, "Works elsewhere.", any_object()), move |call| {
@@ -281,7 +274,7 @@ pub fn elsewhere(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
     tool.effect(Effect::ReadOnly)
 }
 
-/// Runs on a thread of its own, as far as the runtime can tell, and looks at its cord or does not.
+/// Runs on a thread of its own, as far as the runtime can tell. It looks at its cord if `looks` is set.
 pub fn on_thread(name: &str, takes: Duration, looks: bool, log: &ToolLog) -> FnTool {
     let log = log.clone();
     FnTool::from_spec(ToolSpec::new(name, "Blocks a thread.", any_object()), move |call| {
@@ -303,17 +296,12 @@ pub const ON_PURPOSE: &str = "this tool panics on purpose";
 
 /// Panics.
 pub fn panicking(name: &str, log: &ToolLog) -> FnTool {
-    let log = log.clone();
-    FnTool::new(name, "Panics.", any_object(), move |call| {
-        let log = log.clone();
-        async move {
-            let alive = log.begin(&call);
-            tokio::task::yield_now().await;
-            drop(alive);
-            #[expect(clippy::panic, reason = "panicking is what this tool is for")]
-            {
-                panic!("{ON_PURPOSE}")
-            }
+    logged(name, "Panics.", log, |alive, _| async move {
+        tokio::task::yield_now().await;
+        drop(alive);
+        #[expect(clippy::panic, reason = "panicking is what this tool is for")]
+        {
+            panic!("{ON_PURPOSE}")
         }
     })
 }

@@ -60,11 +60,11 @@ async fn assert_gone(subject: &Subject, story: &Story) {
     assert_eq!(journal.unsettled().await, Ok(vec![]));
 }
 
-pub(super) async fn of_a_deleted_session_nothing_remains(subject: Subject) {
+pub(super) async fn nothing_remains_of_a_deleted_session(subject: Subject) {
     let story = told(&subject).await;
     assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
     assert_gone(&subject, &story).await;
-    assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(false), "there is none any more");
+    assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(false), "it is gone");
     let subject = subject.opened_again();
     assert_gone(&subject, &story).await;
 }
@@ -101,8 +101,7 @@ pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
     let asked = subject.journal().request_cancel(story.run(), request("late")).await;
     assert_eq!(asked, Ok(Requested::Unknown));
     assert_eq!(subject.journal().claim(story.run(), story.epoch).await, Ok(None));
-    let next = story.quieted();
-    story.is_refused(&subject, [next], "an event of a deleted run").await;
+    story.cannot_go_on(&subject, "an event of a deleted run").await;
     assert_gone(&subject, &story).await;
 }
 
@@ -116,10 +115,8 @@ pub(super) async fn a_deleted_session_can_be_begun_anew(subject: Subject) {
     let mut new = Story::new("r").asking("Anew?");
     let entries = new.whole("Anew.");
     new.write(&subject, entries.clone()).await;
-    let next = neighbour.quieted();
-    neighbour.write(&subject, [next]).await;
+    neighbour.go_on(&subject).await;
     assert_eq!(parts(subject.stored(&new).await), (1, entries, vec![], vec![], None));
-    let history = subject.journal().history(new.key()).await.unwrap();
-    assert_eq!(history.iter().map(|message| message.text()).collect::<Vec<_>>(), ["Anew?", "Anew."]);
+    assert_eq!(subject.said(new.key()).await, ["Anew?", "Anew."]);
     assert_eq!(subject.stored(&neighbour).await.facts().count(), 3);
 }
