@@ -1,6 +1,6 @@
-//! A line for what happens to runs: begun, stopped, settled, leaked.
+//! A log line for what happens to runs: begun, stopped, settled, leaked.
 //!
-//! Ids, words of a few, and times; nothing that was said.
+//! Lines have ids, words from small sets, and times, but no part of a conversation.
 
 use andon_runtime::core::event::{Event, HookEnd, ToolEnd};
 use andon_runtime::core::id::{RunId, SessionKey};
@@ -59,7 +59,7 @@ impl Observer for Logs {
     }
 
     fn stalled(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
-        error!(run = run.as_str(), app = &*session.app, %why, "the journal does not take the end of a run: trying again");
+        error!(run = run.as_str(), app = &*session.app, %why, "the journal refuses the end of a run: retrying");
     }
 
     fn broken_off(&self, run: &RunId, session: &SessionKey, why: &JournalError) {

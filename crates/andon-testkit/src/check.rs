@@ -145,7 +145,7 @@ pub fn check_last_words(stored: &Stored) -> Vec<String> {
     let mut broken = Vec::new();
     let records = records_of(stored);
     let ended_at = records.last().map(|record| record.at.mono_us);
-    let about = |learnt: &Learnt| match learnt {
+    let about = |learned: &Learnt| match learned {
         Learnt::UsageCorrected { call, .. } => Some(*call),
         Learnt::LateResult { .. }
         | Learnt::CompensationStarted { .. }

@@ -12,7 +12,7 @@ use super::{Attributes, Kind, Span, Status, Value, between, run_id};
 use crate::names;
 use crate::past;
 
-/// How many bytes are told of a tool's name that the model made up.
+/// How many bytes of a made-up tool name are kept.
 const LONGEST_MADE_UP: usize = 64;
 
 pub(super) fn model(
@@ -37,7 +37,7 @@ pub(super) fn model(
     if let ModelEnd::Answered { stop } = how {
         attributes.0.push((names::FINISH_REASONS, Value::Texts(vec![stop.as_str().to_owned()])));
     }
-    // A span's microseconds are exact in a fraction for centuries.
+    // A float holds microseconds exactly for centuries.
     #[expect(clippy::cast_precision_loss, reason = "no call takes longer than that")]
     let seconds = first_piece_us.map(|us| Value::Float(us as f64 / 1e6));
     attributes.set_known(names::FIRST_PIECE, seconds);
@@ -53,7 +53,7 @@ pub(super) fn model(
     Some(span)
 }
 
-/// What reached us. What is not known is left out, and never 0.
+/// Sets what was delivered. What is unknown is left out, never 0.
 fn set_usage(attributes: &mut Attributes, used: &Used) {
     let delivered = &used.delivered;
     let value = |figure: Figure| figure.value;
@@ -91,10 +91,10 @@ pub(super) fn tool(
     Some(span)
 }
 
-/// A call that was closed without being started is a span without length: it is a part of what the run did.
+/// A call that was closed without being started is a span of zero length: it is part of what the run did.
 pub(super) fn refused(past: &[Arc<Record>], end: &Record, call: &CallId, why: Refusal) -> Option<Span> {
-    let is_had = has_tool(past, call, why);
-    let mut span = tool_span(past, end, end, call, is_had)?;
+    let is_known = has_tool(past, call, why);
+    let mut span = tool_span(past, end, end, call, is_known)?;
     span.attributes.set(names::VERDICT, Verdict::NeverStarted.as_str());
     span.attributes.set(names::REFUSED, why.as_str());
     let is_models_mistake = matches!(why, Refusal::UnknownTool | Refusal::BadArguments | Refusal::DuplicateId);
@@ -105,7 +105,7 @@ pub(super) fn refused(past: &[Arc<Record>], end: &Record, call: &CallId, why: Re
     Some(span)
 }
 
-/// Whether the agent is known to have the tool of a refused call: it got far enough for that, or was called before.
+/// Whether the agent is known to have the tool of a refused call: the call got far enough, or the tool was called before.
 fn has_tool(past: &[Arc<Record>], call: &CallId, why: Refusal) -> bool {
     if matches!(why, Refusal::BadArguments | Refusal::DeniedByHook | Refusal::DeniedByPerson) {
         return true;
@@ -119,13 +119,13 @@ fn has_tool(past: &[Arc<Record>], call: &CallId, why: Refusal) -> bool {
         })
 }
 
-/// What a model made up is no name of a span: there would be no end of them.
-fn tool_span(past: &[Arc<Record>], start: &Record, end: &Record, call: &CallId, is_had: bool) -> Option<Span> {
+/// A name that a model made up is not used in a span's name: there would be no end of them.
+fn tool_span(past: &[Arc<Record>], start: &Record, end: &Record, call: &CallId, is_known: bool) -> Option<Span> {
     let tool = past::tool_of(past, call).unwrap_or("?");
-    let name = if is_had { tool } else { names::OTHER_TOOL };
+    let name = if is_known { tool } else { names::OTHER_TOOL };
     let mut span = between(run_id(past)?, start, end, format!("execute_tool {name}"), Kind::Internal);
     span.attributes.set(names::OPERATION, "execute_tool");
-    let shown = if is_had { tool } else { tool.get(..tool.floor_char_boundary(LONGEST_MADE_UP)).unwrap_or_default() };
+    let shown = if is_known { tool } else { tool.get(..tool.floor_char_boundary(LONGEST_MADE_UP)).unwrap_or_default() };
     span.attributes.set(names::TOOL, shown);
     span.attributes.set(names::TOOL_TYPE, "function");
     span.attributes.set(names::TOOL_CALL, call.as_str());

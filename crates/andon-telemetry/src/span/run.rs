@@ -49,7 +49,7 @@ fn set_cancel(attributes: &mut Attributes, receipt: &Receipt) {
     attributes.set_known(names::CANCEL_QUIET, receipt.took.quiet_us);
     attributes.set_known(names::CANCEL_SETTLED, receipt.took.settled_us);
     if !receipt.leaked.is_empty() {
-        // The call alone: what it had started may have words of the conversation in its name.
+        // Only the call: the names of what it started may contain parts of the conversation.
         let calls = receipt.leaked.iter().map(|leak| leak.split(": ").next().unwrap_or_default().to_owned());
         attributes.0.push((names::LEAKED, Value::Texts(calls.collect())));
     }

@@ -10,7 +10,7 @@ use super::state::{set, state};
 use super::story::{Story, key, parts, request, session, stamp};
 use super::subject::Subject;
 
-fn learnt() -> Learnt {
+fn learned() -> Learnt {
     Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) }
 }
 
@@ -22,7 +22,7 @@ async fn told(subject: &Subject) -> Story {
     story.write(subject, before).await;
     subject.journal().request_cancel(story.run(), request("please")).await.unwrap();
     story.write(subject, [end.clone()]).await;
-    subject.journal().append_addendum(story.run(), stamp(1), learnt()).await.unwrap();
+    subject.journal().append_addendum(story.run(), stamp(1), learned()).await.unwrap();
     set(subject, story.key(), json!({"own": 1, "user:mine": 2, "app:ours": 3})).await;
     story
 }
@@ -96,7 +96,7 @@ pub(super) async fn deleting_leaves_what_is_shared_and_other_sessions(subject: S
 pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
     let mut story = told(&subject).await;
     assert_eq!(subject.journal().sessions().delete(story.key()).await, Ok(true));
-    let added = subject.journal().append_addendum(story.run(), stamp(2), learnt()).await;
+    let added = subject.journal().append_addendum(story.run(), stamp(2), learned()).await;
     assert!(added.is_err(), "an addendum to a deleted run was taken");
     let asked = subject.journal().request_cancel(story.run(), request("late")).await;
     assert_eq!(asked, Ok(Requested::Unknown));

@@ -93,8 +93,8 @@ pub(super) async fn a_batch_for_an_unknown_run_is_refused(subject: Subject) {
     story.cannot_go_on(&subject, "a batch of an unknown run").await;
     let text = story.streamed(&andon_runtime::Kind::Text, "hello");
     story.is_refused(&subject, [text], "text of an unknown run").await;
-    let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
-    let added = subject.journal().append_addendum(story.run(), stamp(1), learnt).await;
+    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    let added = subject.journal().append_addendum(story.run(), stamp(1), learned).await;
     assert!(added.is_err(), "an addendum to an unknown run was taken");
     assert!(!subject.knows(&story).await);
     assert_eq!(subject.journal().sessions().runs(RunFilter::default()).await, Ok(vec![]));
@@ -106,15 +106,15 @@ pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subjec
     let (epoch, entries, ..) = parts(subject.stored(&story).await);
     let history = subject.journal().history(story.key()).await.unwrap();
     let listed = subject.journal().sessions().runs(RunFilter::default()).await;
-    let learnt = |output| Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, output))) };
-    let given: Vec<_> = (1..=5).map(|n| subject.journal().append_addendum(story.run(), stamp(n), learnt(n))).collect();
+    let learned = |output| Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, output))) };
+    let given: Vec<_> = (1..=5).map(|n| subject.journal().append_addendum(story.run(), stamp(n), learned(n))).collect();
     for append in given {
         assert_eq!(append.await, Ok(()));
     }
     let subject = subject.opened_again();
-    assert_eq!(subject.journal().append_addendum(story.run(), stamp(6), learnt(6)).await, Ok(()));
+    assert_eq!(subject.journal().append_addendum(story.run(), stamp(6), learned(6)).await, Ok(()));
     let v = andon_runtime::core::FORMAT_VERSION;
-    let addendum = |n: u32| Addendum { v, number: n, at: stamp(n.into()), what: learnt(n.into()) };
+    let addendum = |n: u32| Addendum { v, number: n, at: stamp(n.into()), what: learned(n.into()) };
     let expected = (epoch, entries, (1..=6).map(addendum).collect(), Vec::new(), None);
     assert_eq!(parts(subject.stored(&story).await), expected);
     assert_eq!(subject.journal().history(story.key()).await.unwrap(), history);

@@ -25,8 +25,8 @@ async fn elsewhere() -> Moved {
     waits.write(&away, [accepted]).await;
     away.journal().request_cancel(waits.run(), request("stop")).await.unwrap();
     said.write_whole(&away, "Gut — 好").await;
-    let learnt = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
-    away.journal().append_addendum(said.run(), stamp(3), learnt).await.unwrap();
+    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    away.journal().append_addendum(said.run(), stamp(3), learned).await.unwrap();
     away.journal().keep_settled(said.run(), stamp(said.wall + 6));
     let mut runs = Story::new("runs");
     let mut entries = runs.begun();

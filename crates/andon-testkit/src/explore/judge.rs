@@ -300,7 +300,7 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
                     _ => None,
                 });
                 let is_late =
-                    |learnt: &Learnt| matches!(learnt, Learnt::LateResult { call: late, .. } if *late == call);
+                    |learned: &Learnt| matches!(learned, Learnt::LateResult { call: late, .. } if *late == call);
                 let late = stored.iter().flat_map(|run| &run.addenda).any(|addendum| is_late(&addendum.what));
                 if !late && !kept.into_iter().any(|kept| kept.contains(&text)) {
                     broken.push(format!("P3: tool {call} returned {text:?}, and its result does not say so"));

@@ -13,7 +13,7 @@ type Told<T> = Arc<Mutex<Vec<(RunId, T)>>>;
 #[derive(Clone, Default)]
 pub(super) struct Witness {
     told: Told<Arc<Record>>,
-    learnt: Told<Addendum>,
+    learned: Told<Addendum>,
     broken: Arc<Mutex<Vec<String>>>,
 }
 
@@ -27,8 +27,8 @@ impl Observer for Witness {
         self.told.lock().push((seen.run.clone(), Arc::clone(seen.record)));
     }
 
-    fn addendum(&self, learnt: &SeenLater<'_>) {
-        self.learnt.lock().push((learnt.run.clone(), learnt.addendum.clone()));
+    fn addendum(&self, learned: &SeenLater<'_>) {
+        self.learned.lock().push((learned.run.clone(), learned.addendum.clone()));
     }
 }
 
@@ -56,7 +56,7 @@ impl Witness {
         let runs = journal.run_ids().into_iter().filter_map(|run| {
             let stored = journal.stored(&run)?.addenda;
             let told: Vec<Addendum> =
-                self.learnt.lock().iter().filter(|(of, _)| *of == run).map(|(_, addendum)| addendum.clone()).collect();
+                self.learned.lock().iter().filter(|(of, _)| *of == run).map(|(_, addendum)| addendum.clone()).collect();
             (told != stored).then(|| format!("{run}: {} addenda are on record, {} were told", stored.len(), told.len()))
         });
         runs.collect()
