@@ -1,4 +1,4 @@
-//! What the settings become, provider by provider.
+//! What the settings become for each provider.
 
 use std::sync::Arc;
 
@@ -190,7 +190,7 @@ fn a_model_is_asked_without_thinking_while_it_is_given_results_of_calls_that_it_
 }
 
 #[test]
-fn images_in_a_result_go_where_they_are_taken() {
+fn images_in_a_result_go_where_they_are_accepted() {
     let image = Image { media_type: "image/png".into(), reference: "data:image/png;base64,AAAA".into() };
     let prompt = looked(vec![], vec![Content::Text { text: "Seen:".into() }, Content::Image(image)]);
     let body = |provider: Provider| body(provider, provider.strictest_model(), &prompt, &Settings::default());

@@ -1,4 +1,4 @@
-//! What holds of every history, every model and every setting.
+//! What holds for every history, every model and every setting.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-/// Models of each provider, of every generation that is told things in another way.
+/// Models of each provider, one of every generation with different settings.
 fn models(provider: Provider) -> &'static [&'static str] {
     match provider {
         Provider::Anthropic => &[
@@ -28,7 +28,7 @@ fn models(provider: Provider) -> &'static [&'static str] {
         ],
         Provider::OpenAiChat => &["gpt-5.2", "o3", "gpt-4.1", "qwen3-32b"],
         Provider::OpenAiResponses => &["gpt-5.2", "gpt-4.1"],
-        // The one before the third generation needs no seals; its validator is asked elsewhere.
+        // The generation before the third needs no seals; its validator is used elsewhere.
         Provider::Gemini => &["gemini-3-pro-preview", "gemini-flash-latest"],
         Provider::Bedrock => {
             &["anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-sonnet-5", "amazon.nova-pro-v1:0"]
@@ -127,8 +127,8 @@ proptest! {
     }
 }
 
-/// What is said in a request, one thing after the other, each with who says it. Texts that a form joins are taken apart;
-/// images that a form keeps beside the words are left out.
+/// What a request says, item by item, each with its role. Texts that a format joins are separated; images that a format keeps
+/// apart from the text are left out.
 fn atoms(provider: Provider, history: &[Message]) -> Vec<(String, Value)> {
     let prompt = prompt(history);
     let settings = Settings::default();
@@ -162,7 +162,7 @@ fn atoms(provider: Provider, history: &[Message]) -> Vec<(String, Value)> {
     atoms
 }
 
-/// A block that is only a text is the same as that text.
+/// A block that is only text counts as that text.
 fn plain(block: &Value) -> Value {
     match (block["type"].as_str(), block.get("text")) {
         (Some("text"), Some(text)) => text.clone(),

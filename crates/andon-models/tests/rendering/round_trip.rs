@@ -1,4 +1,4 @@
-//! What a provider streams comes back to it as it was.
+//! What a provider streams is sent back to it as it was.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::{Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 
-/// An answer as a provider thinks of it: a thought with its seal, words, and calls, any of them missing.
+/// An answer of any provider: a thought with its seal, text and calls, any of which may be missing.
 #[derive(Debug, Clone)]
 struct Answer {
     thought: Option<(String, String)>,
@@ -130,7 +130,7 @@ impl Answer {
         sent
     }
 
-    /// What is stored of it if its thoughts are sealed by `by`.
+    /// What is stored if its thoughts are sealed by `by`.
     fn stored(&self, by: &str, seal: impl Fn(&str) -> String) -> Vec<Part> {
         let thought = self.thought.iter().map(|(text, sealed)| Part::Thinking {
             text: text.clone(),
@@ -193,7 +193,7 @@ fn rendered(provider: Provider, parts: &[Part]) -> Value {
         tools: &[],
         settings: &settings,
     });
-    // Bedrock alone wants its tools told again; the others take calls to tools that are gone.
+    // Only Bedrock wants its tools repeated; the others accept calls to tools that are gone.
     assert_eq!(provider.validate(&body), Ok(()), "{body:#}");
     body
 }
