@@ -80,7 +80,7 @@ impl Facts {
 /// A server that speaks Chat Completions, about which nothing else is known. The others say how they differ.
 const CHAT: Facts = Facts {
     name: "compatible",
-    aliases: &["openai-compatible"],
+    aliases: &[],
     dialect: Dialect::OpenAiChat,
     base: None,
     base_variables: &["COMPATIBLE_BASE_URL"],
@@ -93,13 +93,12 @@ const CHAT: Facts = Facts {
     look_up: false,
 };
 
-pub(crate) static COMPATIBLE: Facts = CHAT;
+pub(crate) static COMPATIBLE: Facts = Facts { aliases: &["openai-compatible"], ..CHAT };
 
 pub(crate) static OPENAI: Facts = OPENAI_DEFAULTS;
 
 const OPENAI_DEFAULTS: Facts = Facts {
     name: "openai",
-    aliases: &[],
     base: Some("https://api.openai.com/v1"),
     base_variables: &["OPENAI_BASE_URL"],
     key_variables: &["OPENAI_API_KEY"],
@@ -148,7 +147,6 @@ pub(crate) static GEMINI: Facts = Facts {
 
 pub(crate) static OLLAMA: Facts = Facts {
     name: "ollama",
-    aliases: &[],
     dialect: Dialect::Ollama,
     base: Some("http://127.0.0.1:11434"),
     base_variables: &["OLLAMA_HOST"],
@@ -160,7 +158,6 @@ pub(crate) static OLLAMA: Facts = Facts {
 
 static DEEPSEEK: Facts = Facts {
     name: "deepseek",
-    aliases: &[],
     base: Some("https://api.deepseek.com"),
     base_variables: &["DEEPSEEK_BASE_URL"],
     key_variables: &["DEEPSEEK_API_KEY"],
@@ -171,7 +168,6 @@ static DEEPSEEK: Facts = Facts {
 
 static GROQ: Facts = Facts {
     name: "groq",
-    aliases: &[],
     base: Some("https://api.groq.com/openai/v1"),
     base_variables: &["GROQ_BASE_URL"],
     key_variables: &["GROQ_API_KEY"],
@@ -205,7 +201,6 @@ static XAI: Facts = Facts {
 
 static OPENROUTER: Facts = Facts {
     name: "openrouter",
-    aliases: &[],
     base: Some("https://openrouter.ai/api/v1"),
     base_variables: &["OPENROUTER_BASE_URL"],
     key_variables: &["OPENROUTER_API_KEY"],
@@ -228,7 +223,6 @@ static AZURE: Facts = Facts {
 
 static VLLM: Facts = Facts {
     name: "vllm",
-    aliases: &[],
     base: Some("http://localhost:8000/v1"),
     base_variables: &["VLLM_BASE_URL"],
     key_variables: &["VLLM_API_KEY"],
@@ -239,7 +233,6 @@ static VLLM: Facts = Facts {
 
 static SGLANG: Facts = Facts {
     name: "sglang",
-    aliases: &[],
     base: Some("http://localhost:30000/v1"),
     base_variables: &["SGLANG_BASE_URL"],
     key_variables: &["SGLANG_API_KEY"],

@@ -46,25 +46,13 @@ pub enum Deed {
         text: String,
     },
     /// Its future is gone.
-    Gone {
-        /// The call.
-        call: CallId,
-    },
+    Gone(CallId),
     /// It has started a process, which no drop ends.
-    Spawned {
-        /// The call.
-        call: CallId,
-    },
+    Spawned(CallId),
     /// That process is dead.
-    Died {
-        /// The call.
-        call: CallId,
-    },
+    Died(CallId),
     /// Its work is done somewhere else, where it was told to stop and not seen to end.
-    LeftElsewhere {
-        /// The call.
-        call: CallId,
-    },
+    LeftElsewhere(CallId),
 }
 
 impl ToolLog {
@@ -97,15 +85,15 @@ impl ToolLog {
 
     /// How many tools were started and are not gone.
     pub fn running(&self) -> usize {
-        let gone = self.state.lock().iter().filter(|deed| matches!(deed, Deed::Gone { .. })).count();
+        let gone = self.state.lock().iter().filter(|deed| matches!(deed, Deed::Gone(_))).count();
         self.started().saturating_sub(gone)
     }
 
     /// How many processes were started and are not dead.
     pub fn processes(&self) -> usize {
         let count = |is_it: fn(&Deed) -> bool| self.state.lock().iter().filter(|deed| is_it(deed)).count();
-        let died = count(|deed| matches!(deed, Deed::Died { .. }));
-        count(|deed| matches!(deed, Deed::Spawned { .. })).saturating_sub(died)
+        let died = count(|deed| matches!(deed, Deed::Died(_)));
+        count(|deed| matches!(deed, Deed::Spawned(_))).saturating_sub(died)
     }
 
     fn add(&self, deed: Deed) {
@@ -140,7 +128,7 @@ impl Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.log.state.lock().push(Deed::Gone { call: self.call.clone() });
+        self.log.state.lock().push(Deed::Gone(self.call.clone()));
     }
 }
 
@@ -223,7 +211,7 @@ pub fn with_process(name: &str, takes: Duration, dies_within: Duration, log: &To
         let (log, cleanup_log, id) = (log.clone(), log.clone(), call.call.clone());
         let work = async move {
             let alive = log.begin(&call);
-            log.add(Deed::Spawned { call: call.call.clone() });
+            log.add(Deed::Spawned(call.call.clone()));
             tokio::select! {
                 biased;
                 () = call.cord.pulled() => {
@@ -235,10 +223,10 @@ pub fn with_process(name: &str, takes: Duration, dies_within: Duration, log: &To
             alive.returns("the process is done")
         };
         Work::task(work).cleanup(move || async move {
-            let spawned = Deed::Spawned { call: id.clone() };
+            let spawned = Deed::Spawned(id.clone());
             if cleanup_log.deeds().contains(&spawned) {
                 sleep(dies_within).await;
-                cleanup_log.add(Deed::Died { call: id });
+                cleanup_log.add(Deed::Died(id));
             }
             Remains::NONE
         })
@@ -267,7 +255,7 @@ pub fn elsewhere(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
             if was_over.load(Ordering::SeqCst) {
                 return Remains::NONE;
             }
-            cleanup_log.add(Deed::LeftElsewhere { call: id });
+            cleanup_log.add(Deed::LeftElsewhere(id));
             Remains { unended: Some("told, not seen to end".to_owned()), ..Remains::NONE }
         })
     });

@@ -98,12 +98,6 @@ fn is_before_sending<E, R>(problem: &SdkError<E, R>) -> bool {
 /// The error of the SDK's HTTP client, if it is one.
 fn sent<E, R>(problem: &SdkError<E, R>) -> Option<&hyper_util::client::legacy::Error> {
     let SdkError::DispatchFailure(failure) = problem else { return None };
-    let mut next = failure.as_connector_error().and_then(Error::source);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref() {
-            return Some(error);
-        }
-        next = error.source();
-    }
-    None
+    let first = failure.as_connector_error().and_then(Error::source);
+    std::iter::successors(first, |&error| error.source()).find_map(|error| error.downcast_ref())
 }

@@ -51,18 +51,15 @@ enum Block {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct MessageStart<'a> {
-    #[serde(borrow)]
     message: Option<Start<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Start<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     model: Text<'a>,
     usage: Option<Tokens>,
 }
@@ -77,52 +74,41 @@ struct Tokens {
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct BlockStart<'a> {
     #[serde(default)]
     index: Count,
-    #[serde(borrow)]
     content_block: NewBlock<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct NewBlock<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     signature: Text<'a>,
-    #[serde(borrow)]
     data: Text<'a>,
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     input: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct BlockDelta<'a> {
     #[serde(default)]
     index: Count,
-    #[serde(borrow)]
     delta: Delta<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     signature: Text<'a>,
-    #[serde(borrow)]
     partial_json: Option<&'a RawValue>,
 }
 
@@ -133,17 +119,15 @@ struct BlockStop {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct MessageDelta<'a> {
-    #[serde(borrow)]
     delta: Option<MessageEnd<'a>>,
     usage: Option<Tokens>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct MessageEnd<'a> {
-    #[serde(borrow)]
     stop_reason: Text<'a>,
 }
 

@@ -23,9 +23,9 @@ const TREE: usize = 64 * 1024;
 
 /// What kind of event this is. The data says it too, and proxies lose the event's name.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Kind<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     kind: Text<'a>,
     error: Option<IgnoredAny>,
 }

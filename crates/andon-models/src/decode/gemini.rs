@@ -62,64 +62,50 @@ struct Tokens {
 const CANDIDATES: usize = 16;
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
-    #[serde(borrow)]
     candidates: Few<Candidate<'a>, CANDIDATES>,
-    #[serde(borrow)]
     prompt_feedback: Option<Feedback<'a>>,
     usage_metadata: Option<Tokens>,
-    #[serde(borrow)]
     model_version: Text<'a>,
-    #[serde(borrow)]
     response_id: Text<'a>,
     error: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
     index: Count,
-    #[serde(borrow)]
     content: Option<Content<'a>>,
-    #[serde(borrow)]
     finish_reason: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Content<'a> {
-    #[serde(borrow)]
     parts: Few<Part<'a>, MAX_CALLS>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
     thought: Option<bool>,
-    #[serde(borrow)]
     thought_signature: Text<'a>,
-    #[serde(borrow)]
     function_call: Option<Call<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Call<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     args: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Feedback<'a> {
-    #[serde(borrow)]
     block_reason: Text<'a>,
 }
 

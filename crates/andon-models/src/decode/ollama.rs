@@ -28,14 +28,11 @@ pub struct Ollama {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Line<'a> {
-    #[serde(borrow)]
     model: Text<'a>,
-    #[serde(borrow)]
     message: Option<Words<'a>>,
     done: Option<bool>,
-    #[serde(borrow)]
     done_reason: Text<'a>,
     prompt_eval_count: Count,
     eval_count: Count,
@@ -43,31 +40,24 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Words<'a> {
-    #[serde(borrow)]
     content: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     tool_calls: Few<Call<'a>, MAX_CALLS>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Call<'a> {
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     function: Option<Function<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Function<'a> {
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
 

@@ -67,22 +67,13 @@ fn lost(when: FailedWhile, kind: Option<io::ErrorKind>, cause: &str) -> String {
 
 /// What each underlying error says, innermost last. Addresses are left out: they may hold a secret.
 pub(super) fn chain(error: &reqwest::Error) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut next = error.source();
-    while let Some(error) = next {
-        lines.push(error.to_string());
-        next = error.source();
-    }
-    lines
+    sources(error).map(ToString::to_string).collect()
 }
 
 fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    let mut next = error.source();
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            return Some(error.kind());
-        }
-        next = error.source();
-    }
-    None
+    sources(error).find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind)
+}
+
+fn sources(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&error| error.source())
 }

@@ -11,14 +11,8 @@ use serde_json::{Value, json};
 
 fn body(provider: Provider, model: &str, prompt: &[Message], settings: &Settings) -> Value {
     let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
-    let body = provider.render(&Ask {
-        provider: provider.adapter(),
-        model,
-        instructions: Some("Be brief."),
-        prompt,
-        tools: &tools,
-        settings,
-    });
+    let ask = Ask { model, instructions: Some("Be brief."), ..provider.ask(prompt, &tools, settings) };
+    let body = provider.render(&ask);
     assert_eq!(provider.validate(&body), Ok(()));
     body
 }

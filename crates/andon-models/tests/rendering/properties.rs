@@ -80,7 +80,7 @@ proptest! {
         let prompt = prompt(&asked(history));
         for provider in Provider::ALL {
             for model in models(provider) {
-                let ask = Ask { provider: provider.adapter(), model, instructions: Some("Be brief."), prompt: &prompt, tools: &tools, settings: &settings };
+                let ask = Ask { model, instructions: Some("Be brief."), ..provider.ask(&prompt, &tools, &settings) };
                 let body = provider.render(&ask);
                 prop_assert_eq!(provider.validate(&body), Ok(()), "{} of {:?}: {:#}", model, provider, &body);
                 prop_assert_eq!(body.to_string(), provider.render(&ask).to_string());
@@ -93,7 +93,7 @@ proptest! {
         let prompt = prompt(&asked(history));
         for provider in [Provider::OpenAiChat, Provider::Ollama] {
             let settings = Settings::default();
-            let ask = Ask { provider: provider.adapter(), model: "m", instructions: None, prompt: &prompt, tools: &[], settings: &settings };
+            let ask = Ask { model: "m", ..provider.ask(&prompt, &[], &settings) };
             let body = provider.render(&ask);
             let roles: Vec<&str> = body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
             prop_assert!(roles.windows(2).all(|pair| pair != ["user", "user"]), "{:?}", roles);
@@ -119,7 +119,7 @@ proptest! {
         for provider in Provider::ALL {
             let settings = Settings::default();
             let model = provider.strictest_model();
-            let body = provider.render(&Ask { provider: provider.adapter(), model, instructions: None, prompt: &prompt, tools: &[], settings: &settings });
+            let body = provider.render(&Ask { model, ..provider.ask(&prompt, &[], &settings) });
             let own = format!("seal-of-{}", provider.name().replace('_', "-"));
             let others = body.to_string().replace(&own, "");
             prop_assert!(!others.contains("seal-of-"), "{:?}: {:#}", provider, body);
@@ -132,15 +132,7 @@ proptest! {
 fn atoms(provider: Provider, history: &[Message]) -> Vec<(String, Value)> {
     let prompt = prompt(history);
     let settings = Settings::default();
-    let model = provider.strictest_model();
-    let body = provider.render(&Ask {
-        provider: provider.adapter(),
-        model,
-        instructions: None,
-        prompt: &prompt,
-        tools: &[],
-        settings: &settings,
-    });
+    let body = provider.render(&provider.ask(&prompt, &[], &settings));
     let list = ["messages", "contents", "input"].iter().find_map(|field| body.get(field)).unwrap();
     let mut atoms = Vec::new();
     for message in list.as_array().unwrap() {

@@ -6,7 +6,6 @@ use andon_models::decode::anthropic::Anthropic;
 use andon_models::decode::gemini::Gemini;
 use andon_models::decode::openai_responses::OpenAiResponses;
 use andon_models::decode::{Decode, Frame};
-use andon_models::render::Ask;
 use andon_models::settings::Settings;
 use andon_runtime::Piece;
 use andon_testkit::wire::Provider;
@@ -184,15 +183,7 @@ fn rendered(provider: Provider, parts: &[Part]) -> Value {
     }
     prompt.push(Message::user("Go on."));
     let settings = Settings::default();
-    let model = provider.strictest_model();
-    let body = provider.render(&Ask {
-        provider: provider.adapter(),
-        model,
-        instructions: None,
-        prompt: &prompt,
-        tools: &[],
-        settings: &settings,
-    });
+    let body = provider.render(&provider.ask(&prompt, &[], &settings));
     // Only Bedrock wants its tools repeated; the others accept calls to tools that are gone.
     assert_eq!(provider.validate(&body), Ok(()), "{body:#}");
     body

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use andon_models::decode::{Decode, Frame};
-use andon_models::render::Ask;
 use andon_models::settings::{Settings, Thinking};
 use andon_models::sse::Sse;
 use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Span, What, assemble};
@@ -116,7 +115,7 @@ pub(crate) fn assert_goes_on_wherever_it_is_cut<D: Decode>(decoder: D, sent: &[S
     for frames in 0..=said.len() {
         let pieces: Vec<Piece> = said.iter().take(frames).flat_map(|said| said.pieces.clone()).collect();
         let history = history(&pieces);
-        assert_eq!(check_history(&history), Vec::<String>::new(), "cut behind frame {frames}: {history:#?}");
+        assert_eq!(check_history(&history), Vec::<String>::new(), "cut after frame {frames}: {history:#?}");
     }
 }
 
@@ -127,16 +126,7 @@ pub(crate) fn next_request(provider: Provider, pieces: &[Piece]) -> Value {
     let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
     let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
     let prompt = prompt(&history);
-    let model = provider.strictest_model();
-    let ask = Ask {
-        provider: provider.adapter(),
-        model,
-        instructions: None,
-        prompt: &prompt,
-        tools: &tools,
-        settings: &settings,
-    };
-    let body = provider.render(&ask);
+    let body = provider.render(&provider.ask(&prompt, &tools, &settings));
     assert_eq!(provider.validate(&body), Ok(()));
     body
 }

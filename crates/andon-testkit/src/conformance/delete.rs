@@ -75,8 +75,7 @@ pub(super) async fn deleting_leaves_what_is_shared_and_other_sessions(subject: S
     let neighbours = [session("t"), key("local", "shop", "bob", "s"), key("local", "zoo", "ada", "s")];
     let mut runs = Vec::new();
     for (number, neighbour) in neighbours.iter().enumerate() {
-        let mut run = Story::within(&format!("n{number}"), neighbour);
-        run.write_whole(&subject, "Stays.").await;
+        let run = Story::within(&format!("n{number}"), neighbour).whole_in(&subject, "Stays.").await;
         set(&subject, neighbour, json!({"own": number})).await;
         runs.push((parts(subject.stored(&run).await), run));
     }

@@ -56,8 +56,7 @@ pub(super) async fn nothing_is_accepted_after_the_end(subject: Subject) {
 }
 
 pub(super) async fn a_run_id_is_used_once(subject: Subject) {
-    let mut story = Story::new("r");
-    story.write_whole(&subject, "Yes.").await;
+    let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let before = parts(subject.stored(&story).await);
     for epoch in [1, 2] {
         let mut again = Story::within("r", &session("other"));
@@ -77,8 +76,7 @@ pub(super) async fn a_run_id_is_used_once(subject: Subject) {
 }
 
 pub(super) async fn a_run_id_that_is_taken_leaves_no_session_behind(subject: Subject) {
-    let mut story = Story::new("r");
-    story.write_whole(&subject, "Yes.").await;
+    let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let mut again = Story::within("r", &session("other"));
     let begun = again.begun();
     again.is_refused(&subject, begun, "a run id that is taken").await;
@@ -101,8 +99,7 @@ pub(super) async fn a_batch_for_an_unknown_run_is_refused(subject: Subject) {
 }
 
 pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subject: Subject) {
-    let mut story = Story::new("r");
-    story.write_whole(&subject, "Yes.").await;
+    let story = Story::new("r").whole_in(&subject, "Yes.").await;
     let (epoch, entries, ..) = parts(subject.stored(&story).await);
     let history = subject.journal().history(story.key()).await.unwrap();
     let listed = subject.journal().sessions().runs(RunFilter::default()).await;

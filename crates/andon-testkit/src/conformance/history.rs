@@ -27,8 +27,7 @@ async fn told(subject: &Subject) -> Vec<String> {
     }
     let end = never.ended(Ending::Cancelled { reason: andon_runtime::Reason::Requested });
     never.write(subject, [end]).await;
-    let mut other = Story::within("other", &session("another"));
-    other.write_whole(subject, "elsewhere").await;
+    Story::within("other", &session("another")).whole_in(subject, "elsewhere").await;
     let said = ["What about early?", "early is fine", "What about late?", "late is fine"];
     said.map(str::to_owned).to_vec()
 }
@@ -44,8 +43,7 @@ pub(super) async fn history_keeps_its_order_when_the_journal_is_opened_again(sub
     let mut said = told(&subject).await;
     let subject = subject.opened_again();
     assert_eq!(subject.said(&session("s")).await, said);
-    let mut next = Story::new("next");
-    next.write_whole(&subject, "next is fine").await;
+    Story::new("next").whole_in(&subject, "next is fine").await;
     said.extend(["What about next?", "next is fine"].map(str::to_owned));
     assert_eq!(subject.said(&session("s")).await, said, "a run that started later comes later");
 }

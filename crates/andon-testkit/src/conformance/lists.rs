@@ -39,8 +39,7 @@ pub(super) async fn sessions_are_listed_by_when_they_were_last_used(subject: Sub
     touch(&subject, &session("a"), 1).await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["c", "a", "d", "b"]);
     // A run that settles uses its session.
-    let mut story = Story::within("r", &session("b")).at(1_000);
-    story.write_whole(&subject, "Yes.").await;
+    let story = Story::within("r", &session("b")).at(1_000).whole_in(&subject, "Yes.").await;
     let subject = subject.opened_again();
     let listed = sessions(&subject, SessionFilter::default()).await;
     let ids: Vec<_> = listed.iter().map(|info| info.key.session.as_str()).collect();
@@ -54,8 +53,7 @@ pub(super) async fn a_session_is_as_fresh_as_the_beginning_or_end_of_its_latest_
     let mut running = Story::within("running", &session("long"));
     let begun = running.begun();
     running.write(&subject, begun).await;
-    let mut short = Story::within("short", &session("short")).at(2_000);
-    short.write_whole(&subject, "Yes.").await;
+    Story::within("short", &session("short")).at(2_000).whole_in(&subject, "Yes.").await;
     assert_eq!(session_ids(&subject, SessionFilter::default()).await, ["short", "long"]);
     running.wall = 5_000;
     let next = running.model_started();

@@ -91,8 +91,7 @@ pub(super) async fn a_session_that_is_here_is_not_replaced(subject: Subject) {
 
 pub(super) async fn a_run_that_is_here_keeps_the_session_out(subject: Subject) {
     // This run is moved last: what came before it must not stay.
-    let mut here = Story::within("waits", &session("other"));
-    here.write_whole(&subject, "I am here.").await;
+    let here = Story::within("waits", &session("other")).whole_in(&subject, "I am here.").await;
     let before = everything(subject.journal()).await;
     let refused = put(&subject, elsewhere().await).await;
     assert_eq!(refused, Err(JournalError::RunExists(here.run().clone())));
@@ -119,8 +118,7 @@ pub(super) async fn a_session_with_a_run_that_begins_in_the_middle_is_not_taken_
 }
 
 pub(super) async fn a_session_that_was_not_taken_can_be_begun_here(subject: Subject) {
-    let mut here = Story::within("waits", &session("other"));
-    here.write_whole(&subject, "I am here.").await;
+    let here = Story::within("waits", &session("other")).whole_in(&subject, "I am here.").await;
     let moved = elsewhere().await;
     let refused = put(&subject, moved.clone()).await;
     assert_eq!(refused, Err(JournalError::RunExists(here.run().clone())));

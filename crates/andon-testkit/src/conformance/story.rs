@@ -240,6 +240,12 @@ impl Story {
         self.write(subject, [end]).await;
     }
 
+    /// The same run, handed whole to a journal that must accept it.
+    pub(super) async fn whole_in(mut self, subject: &Subject, answer: &str) -> Self {
+        self.write_whole(subject, answer).await;
+        self
+    }
+
     /// Hands a whole run to a journal that must accept it.
     pub(super) async fn write_whole(&mut self, subject: &Subject, answer: &str) {
         let entries = self.whole(answer);

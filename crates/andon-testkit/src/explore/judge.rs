@@ -307,17 +307,17 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
                 }
             }
             // What a process that died had left elsewhere is on record as `unknown`.
-            Deed::LeftElsewhere { call } if mode.is_none_or(|mode| !mode.is_crash()) => {
+            Deed::LeftElsewhere(call) if mode.is_none_or(|mode| !mode.is_crash()) => {
                 if !stored.iter().any(|run| is_named_as_leaked(run, &call)) {
                     broken.push(format!("P5: {call} was not seen to end, and no receipt names it"));
                 }
             }
             Deed::Started { .. }
-            | Deed::LeftElsewhere { .. }
+            | Deed::LeftElsewhere(_)
             | Deed::Shown { .. }
-            | Deed::Gone { .. }
-            | Deed::Spawned { .. }
-            | Deed::Died { .. } => {}
+            | Deed::Gone(_)
+            | Deed::Spawned(_)
+            | Deed::Died(_) => {}
         }
     }
     for run in &stored {

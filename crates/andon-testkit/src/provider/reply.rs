@@ -71,6 +71,7 @@ pub struct Call {
 }
 
 /// An answer that any dialect can write: thoughts, then text, then calls.
+#[must_use = "a reply does nothing until a dialect writes it"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The exact model.
@@ -108,7 +109,6 @@ impl Reply {
     }
 
     /// It thinks first, one piece per frame.
-    #[must_use]
     pub fn thinking<I: IntoIterator<Item: Into<String>>>(mut self, pieces: I, signature: Option<&str>) -> Self {
         let text = pieces.into_iter().map(Into::into).collect();
         self.thought = Some(Thought { text, signature: signature.map(str::to_owned) });
@@ -116,7 +116,6 @@ impl Reply {
     }
 
     /// It calls a tool, with its arguments in fragments, and stops for it.
-    #[must_use]
     pub fn call<I: IntoIterator<Item: Into<String>>>(mut self, id: &str, name: &str, arguments: I) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
         self.calls.push(Call { id: id.to_owned(), name: name.to_owned(), arguments });
@@ -124,35 +123,30 @@ impl Reply {
     }
 
     /// What it uses.
-    #[must_use]
     pub fn usage(mut self, tokens: Tokens) -> Self {
         self.usage = Some(tokens);
         self
     }
 
     /// When that is reported.
-    #[must_use]
     pub fn usage_when(mut self, when: UsageWhen) -> Self {
         self.usage_when = when;
         self
     }
 
     /// Why it stops.
-    #[must_use]
     pub fn stop(mut self, stop: ModelStop) -> Self {
         self.stop = stop;
         self
     }
 
     /// The model's exact name.
-    #[must_use]
     pub fn model(mut self, model: &str) -> Self {
         self.model = model.to_owned();
         self
     }
 
     /// The provider's id for this answer.
-    #[must_use]
     pub fn id(mut self, id: &str) -> Self {
         self.id = id.to_owned();
         self

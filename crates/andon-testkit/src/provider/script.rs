@@ -50,6 +50,7 @@ pub(super) enum Break {
 const INTERNAL_ERROR: u32 = 2;
 
 /// What a request gets. Cheap to clone.
+#[must_use = "a script does nothing until a provider plays it"]
 #[derive(Debug, Clone)]
 pub struct Script {
     pub(super) status: u16,
@@ -93,7 +94,6 @@ impl Script {
 /// Status and headers.
 impl Script {
     /// Changes the status.
-    #[must_use]
     pub fn status(mut self, status: u16) -> Self {
         self.status = status;
         self
@@ -103,7 +103,6 @@ impl Script {
     ///
     /// Over HTTP/1.1 a body is sent in chunks, unless there is a `content-length` here (which may be a lie) or
     /// `connection: close`, with which the end of the connection is the end of the body.
-    #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self.headers.push((name.to_ascii_lowercase(), value.to_owned()));
@@ -111,7 +110,6 @@ impl Script {
     }
 
     /// Changes the content type, for instance to a wrong one.
-    #[must_use]
     pub fn content_type(self, content_type: &str) -> Self {
         self.header("content-type", content_type)
     }
@@ -120,28 +118,24 @@ impl Script {
 /// Before the headers.
 impl Script {
     /// Never sends even the headers.
-    #[must_use]
     pub fn stall_before_headers(mut self) -> Self {
         self.before.push(Step::Stall);
         self
     }
 
     /// Sends the headers only when the test opens the gate.
-    #[must_use]
     pub fn pause_before_headers(mut self, gate: &Gate) -> Self {
         self.before.push(Step::Pause(gate.clone()));
         self
     }
 
     /// Closes without an answer. Over HTTP/2: RST_STREAM(CANCEL).
-    #[must_use]
     pub fn cut_before_headers(mut self) -> Self {
         self.before.push(Step::Break(Break::Cut));
         self
     }
 
     /// Resets without an answer. Over HTTP/2: RST_STREAM(INTERNAL_ERROR).
-    #[must_use]
     pub fn reset_before_headers(mut self) -> Self {
         self.before.push(Step::Break(Break::Reset(INTERNAL_ERROR)));
         self
@@ -151,84 +145,71 @@ impl Script {
 /// Steps.
 impl Script {
     /// Sends frames, one per write.
-    #[must_use]
     pub fn frames(mut self, frames: impl IntoIterator<Item = Frame>) -> Self {
         self.steps.extend(frames.into_iter().map(Step::Frame));
         self
     }
 
     /// Sends frames, one byte per write.
-    #[must_use]
     pub fn dribble(mut self, frames: impl IntoIterator<Item = Frame>) -> Self {
         self.steps.extend(frames.into_iter().map(Step::Dribble));
         self
     }
 
     /// Sends bytes as they are, in one write. They count as bytes, not as a frame.
-    #[must_use]
     pub fn bytes(self, bytes: impl Into<Bytes>) -> Self {
         self.step(Step::Bytes(bytes.into()))
     }
 
     /// Sends the first half of a frame. With [`Script::cut`] or [`Script::end`] after it, the answer ends in mid-frame.
-    #[must_use]
     pub fn half(self, frame: &Frame) -> Self {
         let bytes = frame.bytes();
         self.bytes(bytes.slice(..bytes.len() / 2))
     }
 
     /// Names a place, for [`Seen::reached`](super::Seen::reached).
-    #[must_use]
     pub fn mark(self, name: &str) -> Self {
         self.step(Step::Mark(name.to_owned()))
     }
 
     /// Sends nothing more and keeps the connection open, until the client goes away.
-    #[must_use]
     pub fn stall(self) -> Self {
         self.step(Step::Stall)
     }
 
     /// Goes on when the test opens the gate.
-    #[must_use]
     pub fn pause(self, gate: &Gate) -> Self {
         self.step(Step::Pause(gate.clone()))
     }
 
     /// Goes on after a while, by the clock of the provider's runtime. This is for pacing; to synchronize with a test, use
     /// [`Script::pause`].
-    #[must_use]
     pub fn wait(self, duration: Duration) -> Self {
         self.step(Step::Wait(duration))
     }
 
     /// Sends a frame over and over, as fast as the client reads, until it goes away.
-    #[must_use]
     pub fn flood(self, frame: Frame) -> Self {
         self.step(Step::Flood(frame))
     }
 
     /// Ends the body like a good answer, wherever it is: with the last chunk, or HTTP/2's END_STREAM. A script without an ending
     /// ends like this, too.
-    #[must_use]
     pub fn end(self) -> Self {
         self.step(Step::End)
     }
 
     /// Breaks off the transport: closes the connection without the last chunk; over HTTP/2, RST_STREAM(CANCEL).
-    #[must_use]
     pub fn cut(self) -> Self {
         self.step(Step::Break(Break::Cut))
     }
 
     /// Resets: TCP's RST, which may cost the client what it had not read; over HTTP/2, RST_STREAM(INTERNAL_ERROR).
-    #[must_use]
     pub fn reset(self) -> Self {
         self.reset_with(INTERNAL_ERROR)
     }
 
     /// Resets with one of HTTP/2's codes. With 0 (NO_ERROR), some clients mistake a broken body for a whole one.
-    #[must_use]
     pub fn reset_with(self, code: u32) -> Self {
         self.step(Step::Break(Break::Reset(code)))
     }

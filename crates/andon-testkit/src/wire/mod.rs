@@ -104,6 +104,11 @@ impl Provider {
         }
     }
 
+    /// A request to its strictest model, without instructions.
+    pub fn ask<'a>(self, prompt: &'a [Message], tools: &'a [Arc<ToolSpec>], settings: &'a Settings) -> Ask<'a> {
+        Ask { provider: self.adapter(), model: self.strictest_model(), instructions: None, prompt, tools, settings }
+    }
+
     /// The body of the next request, as the provider's adapter makes it.
     pub fn render(self, ask: &Ask<'_>) -> Value {
         match self {
@@ -158,15 +163,8 @@ pub fn check_history<M: Borrow<Message>>(history: &[M]) -> Vec<String> {
     let rich = Settings { thinking: Some(Thinking::High), cache: true, ..Settings::default() };
     for provider in Provider::ALL {
         for (tools, settings) in [(&[][..], &plain), (&tools[..], &rich)] {
-            let (model, instructions) = (provider.strictest_model(), Some("Be brief."));
-            let body = provider.render(&Ask {
-                provider: provider.adapter(),
-                model,
-                instructions,
-                prompt: &prompt,
-                tools,
-                settings,
-            });
+            let ask = Ask { instructions: Some("Be brief."), ..provider.ask(&prompt, tools, settings) };
+            let body = provider.render(&ask);
             // Most violations occur both ways.
             for line in told(provider.name(), provider.validate(&body)) {
                 if !found.contains(&line) {

@@ -14,13 +14,10 @@ use crate::decode::mend::as_words;
 const CHOICES: usize = 16;
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Chunk<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
-    #[serde(borrow)]
     pub(super) choices: Few<Choice<'a>, CHOICES>,
     pub(super) usage: Option<Report>,
     pub(super) x_groq: Option<Groq>,
@@ -29,31 +26,25 @@ pub(super) struct Chunk<'a> {
 }
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Choice<'a> {
     pub(super) index: Count,
-    #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
     /// Some servers' name for a delta.
-    #[serde(borrow)]
     pub(super) message: Option<Delta<'a>>,
-    #[serde(borrow)]
     pub(super) finish_reason: Text<'a>,
     pub(super) usage: Option<Report>,
 }
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Delta<'a> {
     pub(super) content: Words,
     pub(super) reasoning_content: Words,
     pub(super) reasoning: Words,
-    #[serde(borrow)]
     pub(super) refusal: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_calls: Few<CallDelta<'a>, MAX_CALLS>,
     /// A call, from before there could be several.
-    #[serde(borrow)]
     pub(super) function_call: Option<FunctionDelta<'a>>,
 }
 
@@ -69,22 +60,18 @@ impl Delta<'_> {
 }
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct CallDelta<'a> {
     pub(super) index: Count,
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Debug, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct FunctionDelta<'a> {
-    #[serde(borrow)]
     pub(super) name: Text<'a>,
     /// The next part of the JSON as a text, or, from some servers, the JSON itself.
-    #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }
 

@@ -8,41 +8,32 @@ use crate::decode::event::{Json, Kind, MAX_CALLS};
 use crate::decode::loose::{Count, Few, Text};
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ItemEvent<'a> {
     #[serde(default)]
     pub(super) output_index: Count,
     /// Read only if its kind is known: in other kinds these fields may have other types.
-    #[serde(borrow)]
     pub(super) item: &'a RawValue,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct SentItem<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     id: Text<'a>,
-    #[serde(borrow)]
     call_id: Text<'a>,
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
     encrypted_content: Text<'a>,
-    #[serde(borrow)]
     summary: Few<Words<'a>, MAX_CALLS>,
-    #[serde(borrow)]
     content: Few<Words<'a>, MAX_CALLS>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Words<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     refusal: Text<'a>,
 }
 
@@ -64,19 +55,18 @@ pub(super) struct Item {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct DeltaEvent<'a> {
     pub(super) output_index: Count,
-    #[serde(borrow)]
     pub(super) delta: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct ArgumentsEvent<'a> {
     pub(super) output_index: Count,
     /// More of them, or all of them at their end.
-    #[serde(borrow, alias = "delta")]
+    #[serde(alias = "delta")]
     pub(super) arguments: Option<&'a RawValue>,
 }
 
@@ -88,24 +78,19 @@ pub(super) struct PartEvent {
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct ResponseEvent<'a> {
-    #[serde(borrow)]
     pub(super) response: Response<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Response<'a> {
-    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) usage: Option<Tokens>,
-    #[serde(borrow)]
     pub(super) error: Option<Problem<'a>>,
-    #[serde(borrow)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
-    #[serde(borrow)]
     pub(super) output: Few<&'a RawValue, MAX_CALLS>,
 }
 
@@ -131,32 +116,26 @@ pub(super) struct OutputDetails {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Incomplete<'a> {
-    #[serde(borrow)]
     pub(super) reason: Text<'a>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Problem<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow)]
     pub(super) code: Text<'a>,
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
 }
 
 /// The error is in the event itself or one level deeper.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct ErrorEvent<'a> {
-    #[serde(borrow)]
     pub(super) error: Option<Problem<'a>>,
-    #[serde(borrow)]
     pub(super) code: Text<'a>,
-    #[serde(borrow)]
     pub(super) message: Text<'a>,
 }
 
